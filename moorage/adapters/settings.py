@@ -1,0 +1,54 @@
+"""Settings from the environment, read in one place."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What the machine that runs the flows is set to.
+
+    Attributes are environment variables with the prefix `MOORAGE_`, except the hub's own.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="MOORAGE_", frozen=True, populate_by_name=True)
+
+    home: Path = Field(
+        Path("~/.moorage"), description="Where models, logs and the default ledger are kept."
+    )
+    ledger_url: str = Field(
+        "", description="SQLAlchemy URL of the ledger. Empty = an SQLite file in the home."
+    )
+    hub_endpoint: str = Field(
+        "https://huggingface.co",
+        validation_alias=AliasChoices("MOORAGE_HUB_ENDPOINT", "HF_ENDPOINT"),
+        description="The hub's address.",
+    )
+    hub_offline: bool = Field(
+        False,
+        validation_alias=AliasChoices("MOORAGE_HUB_OFFLINE", "HF_HUB_OFFLINE"),
+        description="Never ask the hub; serve what is stored.",
+    )
+    download_workers: int = Field(8, ge=1, le=64, description="Files downloaded at the same time.")
+    lock_wait_seconds: float = Field(
+        600, ge=0, description="How long a deploy waits for another one of the same model."
+    )
+
+    @cached_property
+    def root(self) -> Path:
+        """The home, absolute."""
+        return self.home.expanduser().absolute()
+
+    @property
+    def models(self) -> Path:
+        """The model store."""
+        return self.root / "models"
+
+    @property
+    def ledger(self) -> str:
+        """The ledger's URL, the default filled in."""
+        return self.ledger_url or f"sqlite:///{self.root / 'ledger.db'}"

@@ -1,0 +1,345 @@
+"""The taxonomy of failures: one list of causes, each with its facts in one table.
+
+Retries, exit codes, messages and suggestions all read `CAUSES`; nothing else decides them.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+from moorage.values import Value
+
+
+class ExitCode(IntEnum):
+    """Exit status of the command line, by class of failure."""
+
+    OK = 0
+    INTERNAL = 1
+    BAD_INPUT = 2
+    NO_FIT = 3
+    SOURCE = 4
+    IMAGE = 5
+    ENGINE = 6
+    BUSY = 7
+    MACHINE = 8
+    CANCELLED = 130
+
+
+class Cause(StrEnum):
+    """Why something failed. The names are stable: they stand in artifacts, the ledger and `--json`."""
+
+    BAD_SPEC = "bad-spec"
+    BAD_FLEET = "bad-fleet"
+    UNKNOWN_RELEASE = "unknown-release"
+    SECRET_MISSING = "secret-missing"
+    SOURCE_MISSING = "source-missing"
+    SOURCE_INCOMPLETE = "source-incomplete"
+    SOURCE_UNAUTHORIZED = "source-unauthorized"
+    SOURCE_GATED = "source-gated"
+    SOURCE_OFFLINE = "source-offline"
+    HUB_RATE_LIMITED = "hub-rate-limited"
+    HUB_UNAVAILABLE = "hub-unavailable"
+    DOWNLOAD_CORRUPT = "download-corrupt"
+    DOWNLOAD_TIMEOUT = "download-timeout"
+    CONFIG_UNREADABLE = "config-unreadable"
+    DISK_FULL = "disk-full"
+    NO_FIT = "no-fit"
+    CLAIM_CONFLICT = "claim-conflict"
+    PORT_TAKEN = "port-taken"
+    DEPLOY_IN_PROGRESS = "deploy-in-progress"
+    LOST_LOCK = "lost-lock"
+    NO_IMAGE = "no-image"
+    IMAGE_MISSING = "image-missing"
+    IMAGE_PULL_FAILED = "image-pull-failed"
+    RUNTIME_UNAVAILABLE = "runtime-unavailable"
+    PROGRAM_MISSING = "program-missing"
+    ACCELERATOR_RUNTIME_MISSING = "accelerator-runtime-missing"
+    LAUNCH_REFUSED = "launch-refused"
+    ENGINE_EXITED = "engine-exited"
+    ENGINE_BAD_ARGUMENT = "engine-bad-argument"
+    ENGINE_UNSUPPORTED_MODEL = "engine-unsupported-model"
+    ENGINE_OUT_OF_MEMORY = "engine-out-of-memory"
+    ENGINE_KV_CACHE_TOO_SMALL = "engine-kv-cache-too-small"
+    ENGINE_ACCELERATOR_BUSY = "engine-accelerator-busy"
+    ENGINE_NO_DEVICE = "engine-no-device"
+    ENGINE_SHM_TOO_SMALL = "engine-shm-too-small"
+    LOAD_TIMEOUT = "load-timeout"
+    WARM_UP_TIMEOUT = "warm-up-timeout"
+    BAD_ANSWER = "bad-answer"
+    LEDGER_UNAVAILABLE = "ledger-unavailable"
+    INTERRUPTED = "interrupted"
+
+
+class CauseFacts(Value):
+    """What is always true of a cause.
+
+    Attributes:
+        exit_code: Exit status of the command line.
+        retryable: Whether the same attempt may succeed a little later without a change.
+        summary: One line for a person.
+        suggestion: What to do about it.
+    """
+
+    exit_code: ExitCode
+    retryable: bool
+    summary: str
+    suggestion: str
+
+
+class Failure(Exception):
+    """A failure with a cause. Whatever a person needs to act on it travels with it.
+
+    Args:
+        cause: Entry of the taxonomy.
+        detail: What was found, with names and numbers.
+        suggestion: Overrides the general suggestion of the cause where more is known.
+        log_tail: Last lines of the engine's log, if there is one.
+        evidence: The line of the log that gave the cause away.
+    """
+
+    def __init__(
+        self,
+        cause: Cause,
+        detail: str,
+        *,
+        suggestion: str | None = None,
+        log_tail: str = "",
+        evidence: str = "",
+    ) -> None:
+        super().__init__(cause, detail, suggestion, log_tail, evidence)
+        self.cause = cause
+        self.detail = detail
+        self.log_tail = log_tail
+        self.evidence = evidence
+        self.suggestion = suggestion or CAUSES[cause].suggestion
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.cause, self.detail, self.suggestion, self.log_tail, self.evidence)
+
+    def __str__(self) -> str:
+        return f"{CAUSES[self.cause].summary}: {self.detail}"
+
+    @property
+    def facts(self) -> CauseFacts:
+        """The facts of the cause."""
+        return CAUSES[self.cause]
+
+
+def _rebuild(
+    cause: Cause, detail: str, suggestion: str, log_tail: str, evidence: str
+) -> Failure:
+    return Failure(cause, detail, suggestion=suggestion, log_tail=log_tail, evidence=evidence)
+
+
+def _facts(exit_code: ExitCode, summary: str, suggestion: str, retry: bool = False) -> CauseFacts:
+    return CauseFacts(exit_code=exit_code, retryable=retry, summary=summary, suggestion=suggestion)
+
+
+CAUSES: dict[Cause, CauseFacts] = {
+    Cause.BAD_SPEC: _facts(
+        ExitCode.BAD_INPUT,
+        "The model spec is not valid",
+        "Correct the fields named above; docs/spec.md lists every field.",
+    ),
+    Cause.BAD_FLEET: _facts(
+        ExitCode.BAD_INPUT,
+        "The fleet file is not valid",
+        "Correct the fields named above; docs/spec.md lists every field.",
+    ),
+    Cause.UNKNOWN_RELEASE: _facts(
+        ExitCode.BAD_INPUT,
+        "There is no such release",
+        "`moorage status` lists the models, `moorage history NAME` their releases.",
+    ),
+    Cause.SECRET_MISSING: _facts(
+        ExitCode.BAD_INPUT,
+        "A secret named by the spec is not there",
+        "Set it as an environment variable of that name, or as a Prefect Secret block.",
+    ),
+    Cause.SOURCE_MISSING: _facts(
+        ExitCode.SOURCE,
+        "The model was not found",
+        "Check `source` and `revision`; a private repository looks missing without a token.",
+    ),
+    Cause.SOURCE_INCOMPLETE: _facts(
+        ExitCode.SOURCE,
+        "The model lacks files that an engine needs",
+        "Check that config.json and every weight file that the index names are there.",
+    ),
+    Cause.SOURCE_UNAUTHORIZED: _facts(
+        ExitCode.SOURCE,
+        "The hub refused the credentials",
+        "Give a valid token: `secrets: {HF_TOKEN: NAME}` in the spec, or HF_TOKEN set.",
+    ),
+    Cause.SOURCE_GATED: _facts(
+        ExitCode.SOURCE,
+        "The model is gated and this account has no access",
+        "Ask for access on the model's page, then deploy again with that account's token.",
+    ),
+    Cause.SOURCE_OFFLINE: _facts(
+        ExitCode.SOURCE,
+        "The hub is switched off and the model is not stored here",
+        "Unset HF_HUB_OFFLINE, or deploy once while online so that the revision is kept.",
+    ),
+    Cause.HUB_RATE_LIMITED: _facts(
+        ExitCode.SOURCE,
+        "The hub asks to slow down",
+        "Wait a few minutes, or use a token: its limits are higher.",
+        retry=True,
+    ),
+    Cause.HUB_UNAVAILABLE: _facts(
+        ExitCode.SOURCE,
+        "The hub cannot be reached",
+        "Check the network and HF_ENDPOINT; what has been downloaded is kept.",
+        retry=True,
+    ),
+    Cause.DOWNLOAD_CORRUPT: _facts(
+        ExitCode.SOURCE,
+        "A downloaded file is not what the hub announced",
+        "Deploy again; if it repeats, a proxy on the way alters or cuts the files.",
+        retry=True,
+    ),
+    Cause.DOWNLOAD_TIMEOUT: _facts(
+        ExitCode.SOURCE,
+        "The download did not end within its deadline",
+        "Raise `readiness.deadlines.download_seconds`, or deploy again: it resumes.",
+    ),
+    Cause.CONFIG_UNREADABLE: _facts(
+        ExitCode.SOURCE,
+        "The model's configuration cannot be read",
+        "Check config.json; a model with its own code needs `trust_remote_code: true`.",
+    ),
+    Cause.DISK_FULL: _facts(
+        ExitCode.MACHINE,
+        "There is not enough disk space",
+        "Free some space, or set MOORAGE_HOME to a larger disk.",
+    ),
+    Cause.NO_FIT: _facts(
+        ExitCode.NO_FIT,
+        "The model fits nowhere",
+        "See the reason given for each host above.",
+    ),
+    Cause.CLAIM_CONFLICT: _facts(
+        ExitCode.BUSY,
+        "Other deployments took what was planned",
+        "Deploy again; the plan is made afresh.",
+        retry=True,
+    ),
+    Cause.PORT_TAKEN: _facts(
+        ExitCode.BUSY,
+        "The port is already in use",
+        "Choose another `port`, leave it `auto`, or stop what listens there.",
+    ),
+    Cause.DEPLOY_IN_PROGRESS: _facts(
+        ExitCode.BUSY,
+        "Another flow is working on this model",
+        "Wait for it, or cancel its flow run.",
+    ),
+    Cause.LOST_LOCK: _facts(
+        ExitCode.BUSY,
+        "Another flow took over this model",
+        "This process stood still for too long; look at the newer flow run.",
+    ),
+    Cause.NO_IMAGE: _facts(
+        ExitCode.IMAGE,
+        "No image is known for this engine here",
+        "Set `engine.image` to an image that has the engine for this hardware.",
+    ),
+    Cause.IMAGE_MISSING: _facts(
+        ExitCode.IMAGE,
+        "The image does not exist",
+        "Check `engine.image` and `engine.version`; a private registry needs credentials.",
+    ),
+    Cause.IMAGE_PULL_FAILED: _facts(
+        ExitCode.IMAGE,
+        "The image could not be pulled",
+        "Check that the host reaches the registry and is logged in there.",
+        retry=True,
+    ),
+    Cause.RUNTIME_UNAVAILABLE: _facts(
+        ExitCode.MACHINE,
+        "The container runtime does not answer",
+        "Start Docker on the host, or check the host's address; `moorage doctor` tells more.",
+        retry=True,
+    ),
+    Cause.PROGRAM_MISSING: _facts(
+        ExitCode.MACHINE,
+        "The engine is not installed on this host",
+        "Install it, for example `pip install 'moorage[transformers]'`, or use Docker.",
+    ),
+    Cause.ACCELERATOR_RUNTIME_MISSING: _facts(
+        ExitCode.MACHINE,
+        "Docker on the host cannot hand out accelerators",
+        "Install the NVIDIA container toolkit and restart Docker.",
+    ),
+    Cause.LAUNCH_REFUSED: _facts(
+        ExitCode.ENGINE,
+        "The container could not be started",
+        "See the runtime's own message above.",
+    ),
+    Cause.ENGINE_EXITED: _facts(
+        ExitCode.ENGINE,
+        "The engine ended before it was ready",
+        "Read the log: the first error of the engine is the cause, the last line never is.",
+    ),
+    Cause.ENGINE_BAD_ARGUMENT: _facts(
+        ExitCode.ENGINE,
+        "The engine does not know an argument",
+        "Correct `engine.args` for this engine version.",
+    ),
+    Cause.ENGINE_UNSUPPORTED_MODEL: _facts(
+        ExitCode.ENGINE,
+        "The engine does not support this architecture",
+        "Use a newer `engine.version` or another engine.",
+    ),
+    Cause.ENGINE_OUT_OF_MEMORY: _facts(
+        ExitCode.ENGINE,
+        "The engine ran out of memory",
+        "Lower `context`, add an accelerator, or raise `placement.ram` on CPU.",
+    ),
+    Cause.ENGINE_KV_CACHE_TOO_SMALL: _facts(
+        ExitCode.ENGINE,
+        "The context does not fit into the KV cache",
+        "Lower `context` to the length that the engine names, or give it more memory.",
+    ),
+    Cause.ENGINE_ACCELERATOR_BUSY: _facts(
+        ExitCode.ENGINE,
+        "Something else holds memory of the accelerator",
+        "Look for leftover processes on it, or place the model elsewhere.",
+    ),
+    Cause.ENGINE_NO_DEVICE: _facts(
+        ExitCode.ENGINE,
+        "The engine found no device to run on",
+        "Use an image made for this hardware, and check that the container sees the device.",
+    ),
+    Cause.ENGINE_SHM_TOO_SMALL: _facts(
+        ExitCode.ENGINE,
+        "The container's shared memory is too small",
+        "Raise `engine.shm` in the spec.",
+    ),
+    Cause.LOAD_TIMEOUT: _facts(
+        ExitCode.ENGINE,
+        "The engine did not become healthy within its deadline",
+        "Read the log; if it was still loading, raise `readiness.deadlines.load_seconds`.",
+    ),
+    Cause.WARM_UP_TIMEOUT: _facts(
+        ExitCode.ENGINE,
+        "The engine is healthy, but did not answer a request within its deadline",
+        "Read the log; on slow hardware raise `readiness.deadlines.warm_up_seconds`.",
+    ),
+    Cause.BAD_ANSWER: _facts(
+        ExitCode.ENGINE,
+        "The engine answered, but not with what was asked for",
+        "Check that `mode` is what the model is for.",
+    ),
+    Cause.LEDGER_UNAVAILABLE: _facts(
+        ExitCode.MACHINE,
+        "The ledger cannot be used",
+        "Check MOORAGE_LEDGER_URL and that its file or server is there and writable.",
+    ),
+    Cause.INTERRUPTED: _facts(
+        ExitCode.CANCELLED,
+        "The deployment was interrupted",
+        "Deploy again: what was left behind is cleaned up first.",
+    ),
+}

@@ -1,0 +1,101 @@
+"""What a user writes about hosts: `Fleet`. Without a fleet file, it is this machine, detected."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ByteSize, Field, StringConstraints, model_validator
+
+from moorage.spec import Name
+from moorage.units import Bytes
+from moorage.values import Value
+
+ADDRESS_PATTERN = r"^(local|unix://\S+)$"
+PORTS_PATTERN = r"^\d{1,5}-\d{1,5}$"
+TYPE_PATTERN = r"^[a-z]+$"
+BIND_PATTERN = r"^[0-9a-fA-F.:]+$"
+
+PATTERNS_IN_WORDS = {
+    ADDRESS_PATTERN: "local or unix:///path/to/docker.sock",
+    PORTS_PATTERN: "a range of ports such as 40000-40063",
+    TYPE_PATTERN: "a type in lower case, such as cuda",
+    BIND_PATTERN: "an IP address",
+}
+"""What each pattern asks for, in the words of an error message."""
+
+
+class StaticAccelerator(Value):
+    """An accelerator that is written down instead of detected."""
+
+    type: str = Field(
+        "cuda", pattern=TYPE_PATTERN, description="Kind of accelerator: `cuda`, `rocm`, `cann`, ..."
+    )
+    index: int = Field(ge=0, description="Index on its host.")
+    name: str = Field("", description="Product name, such as `NVIDIA H200`.")
+    memory: Bytes = Field(description="Memory in bytes or as `80GiB`.")
+
+
+class Reserve(Value):
+    """What is left alone on a host."""
+
+    ram: Bytes = Field(ByteSize(0), description="RAM that is never claimed.")
+    accelerator_memory: Bytes = Field(
+        ByteSize(0), description="Memory of each accelerator that is never claimed."
+    )
+
+
+class Host(Value):
+    """A machine that can run engines."""
+
+    name: Name = Field(description="Name of the host in placements, claims and releases.")
+    address: str = Field(
+        "local",
+        pattern=ADDRESS_PATTERN,
+        description="`local`, or the socket of its Docker daemon: `unix:///var/run/docker.sock`.",
+    )
+    labels: dict[str, str] = Field({}, description="Labels that `placement.host_labels` matches.")
+    runtimes: Literal["auto"] | tuple[Literal["docker", "process"], ...] = Field(
+        "auto", description="Runtimes that may be used; `auto` takes all that are there."
+    )
+    accelerators: Literal["auto"] | tuple[StaticAccelerator, ...] = Field(
+        "auto", description="Accelerators; `auto` detects them."
+    )
+    ram: Literal["auto"] | Bytes = Field("auto", description="RAM in total; `auto` detects it.")
+    reserve: Reserve = Field(Reserve(), description="What is never claimed on this host.")
+    ports: Annotated[str, StringConstraints(pattern=PORTS_PATTERN)] = Field(
+        "40000-40063", description="Range from which ports are taken, both ends included."
+    )
+    bind: str = Field(
+        "127.0.0.1",
+        pattern=BIND_PATTERN,
+        description="Address on which engines listen. The default is this machine only.",
+    )
+
+    @model_validator(mode="after")
+    def _ports_ascend(self) -> Host:
+        low, high = self.port_range
+        if not 1 <= low <= high <= 65535:
+            raise ValueError(f"ports {self.ports} must ascend within 1-65535")
+        return self
+
+    @property
+    def port_range(self) -> tuple[int, int]:
+        """First and last port."""
+        low, high = self.ports.split("-")
+        return int(low), int(high)
+
+
+class Fleet(Value):
+    """The hosts that models are placed on."""
+
+    hosts: tuple[Host, ...] = Field(
+        (Host(name="local"),), min_length=1, description="The hosts, in order of preference."
+    )
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Fleet:
+        names = [host.name for host in self.hosts]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"the host name {', '.join(twice)} is used more than once")
+        return self

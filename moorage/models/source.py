@@ -1,0 +1,84 @@
+"""A model as it was found at its source: pinned, listed, not yet downloaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.values import Value
+
+
+class ModelFile(Value):
+    """One file of a model.
+
+    Attributes:
+        name: Path inside the model, with forward slashes.
+        size: Bytes.
+        sha256: Checksum that the source announces for a large (LFS) file, else empty.
+        git_oid: Git's blob id (SHA-1) that the source announces for a small file, else empty.
+    """
+
+    name: str
+    size: int
+    sha256: str = ""
+    git_oid: str = ""
+
+
+class SkippedFile(Value):
+    """A file that is not needed, and why."""
+
+    name: str
+    size: int
+    reason: str
+
+
+class WeightSummary(Value):
+    """What the headers of the weight files tell.
+
+    Attributes:
+        family: Format of the weights: `safetensors`, `bin`, `gguf`, ...
+        bytes: Bytes of all tensors (of all weight files where the format has no header).
+        tensors: Number of tensors; 0 where the format has no header.
+        bytes_by_dtype: Bytes of the tensors by dtype, such as `{"BF16": 16_060_522_496}`.
+    """
+
+    family: str
+    bytes: int
+    tensors: int = 0
+    bytes_by_dtype: dict[str, int] = {}
+
+
+class ResolvedModel(Value):
+    """What step `resolve` makes.
+
+    Attributes:
+        source: As in the spec.
+        revision: Commit on the hub, or the fingerprint of a local directory.
+        asked_revision: What the spec asked for; empty = the default branch.
+        path: Directory that holds the model, or will hold it once its weights are staged.
+        staged: Whether every chosen file is already there, complete.
+        files: The chosen files: metadata and one weight family.
+        skipped: What the source has besides.
+        config: Content of config.json, enriched by transformers where it knows the model type.
+        config_origin: Who read the configuration: `transformers` or `config.json`.
+        is_sentence_encoder: Whether the model carries a sentence-transformers pooling setup.
+        has_chat_template: Whether the tokenizer can format a conversation.
+        weights: Summary of the weight headers.
+    """
+
+    source: str
+    revision: str
+    asked_revision: str = ""
+    path: str
+    staged: bool
+    files: tuple[ModelFile, ...]
+    skipped: tuple[SkippedFile, ...] = ()
+    config: dict[str, Any]
+    config_origin: str
+    is_sentence_encoder: bool = False
+    has_chat_template: bool = False
+    weights: WeightSummary
+
+    @property
+    def bytes_to_stage(self) -> int:
+        """Bytes of the chosen files."""
+        return sum(file.size for file in self.files)

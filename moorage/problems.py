@@ -1,0 +1,128 @@
+"""Mistakes in what a user wrote, each with its path, what was found and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from moorage.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
+from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
+from moorage.values import Value
+
+PATTERNS_IN_WORDS = {**SPEC_PATTERNS, **FLEET_PATTERNS}
+
+
+class Problem(Value):
+    """One mistake.
+
+    Attributes:
+        file: File it stands in, or empty when the value did not come from a file.
+        path: Path of the field, such as `engine.name`.
+        found: What stands there.
+        message: What is wrong, and what is allowed.
+        nearest: The closest allowed writing, if one is close.
+    """
+
+    file: str
+    path: str
+    found: str
+    message: str
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}: " if self.file else ""
+        hint = f" Did you mean '{self.nearest}'?" if self.nearest else ""
+        return f"{where}{self.path or '(top level)'}: {self.message}{hint}"
+
+
+def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") -> list[Problem]:
+    """Turn pydantic's errors into problems, the branches of one union merged into one problem."""
+    merged: dict[str, Problem] = {}
+    for entry in error.errors(include_url=False):
+        if entry["type"] == "too_short" and entry.get("input"):
+            continue  # pydantic counts the items that failed as absent; they are reported already
+        problem = _problem(entry, model, file)
+        before = merged.get(problem.path)
+        if before is None:
+            merged[problem.path] = problem
+            continue
+        other = problem.message.removeprefix(f"found {problem.found}; ").removeprefix("allowed: ")
+        if other not in before.message:
+            message = f"{before.message.rstrip('.')}, or {other}"
+            nearest = before.nearest or problem.nearest
+            merged[problem.path] = before.model_copy(
+                update={"message": message, "nearest": nearest}
+            )
+    return list(merged.values())
+
+
+def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Problem:
+    kind, context = entry["type"], entry.get("ctx", {})
+    steps, owner = _walk(entry["loc"], model, keep_last=kind == "extra_forbidden")
+    found, nearest = _shorten(entry.get("input")), ""
+    if kind == "extra_forbidden":
+        allowed = sorted(owner.model_fields)
+        message = f"unknown key; allowed are {', '.join(allowed)}."
+        nearest = _nearest(steps[-1], allowed)
+    elif kind == "missing":
+        found, message = "nothing", "is required, but missing."
+    elif kind in ("enum", "literal_error"):
+        allowed = [word.strip("' ") for word in context["expected"].replace(" or ", ",").split(",")]
+        message = f"found {found}; allowed: {', '.join(allowed)}."
+        nearest = _nearest(str(entry.get("input")), allowed)
+    elif kind == "string_pattern_mismatch":
+        wanted = PATTERNS_IN_WORDS.get(context["pattern"], f"a text like {context['pattern']}")
+        message = f"found {found}; allowed: {wanted}."
+    else:
+        text = entry["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        text = text.partition(", unable to parse")[0].replace("a valid tuple", "a list")
+        message = f"found {found}; allowed: {text}." if text != entry["msg"] else f"{text}."
+    return Problem(file=file, path=".".join(steps), found=found, message=message, nearest=nearest)
+
+
+def _walk(
+    location: tuple[str | int, ...], model: type[BaseModel], *, keep_last: bool
+) -> tuple[list[str], type[BaseModel]]:
+    """The field's path without pydantic's names of union branches, and the model that owns it."""
+    steps: list[str] = []
+    owner, current = model, model
+    for position, step in enumerate(location):
+        last = position == len(location) - 1
+        if isinstance(step, int):
+            steps[-1:] = [f"{steps[-1]}[{step}]"]
+        elif _is_model(current) and (step in current.model_fields or (keep_last and last)):
+            owner = current
+            steps.append(step)
+            field = current.model_fields.get(step)
+            current = (_inner_model(field.annotation) or field.annotation) if field else None
+        elif _is_mapping(current) and step != "[key]":
+            steps.append(step)
+            current = None
+    return steps, owner
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _is_mapping(kind: Any) -> bool:
+    return getattr(kind, "__origin__", None) is dict
+
+
+def _inner_model(annotation: Any) -> type[BaseModel] | None:
+    if _is_model(annotation):
+        return annotation  # type: ignore[no-any-return]
+    return next((found for part in get_args(annotation) if (found := _inner_model(part))), None)
+
+
+def _nearest(word: str, allowed: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word.lower(), list(allowed), n=1, cutoff=0.55)
+    return close[0] if close else ""
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

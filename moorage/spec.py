@@ -1,0 +1,263 @@
+"""What a user writes: one `ModelSpec` per model. Its fleet is in `moorage.fleet`.
+
+Every field has a description: it is the form in the Prefect UI and the reference in docs/spec.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import ByteSize, Field, StringConstraints, field_validator
+
+from moorage.units import GIB, Bytes
+from moorage.values import Value
+
+NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
+SOURCE_PATTERN = r"^(hf://[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|file://[^\x00]+)$"
+ACCELERATOR_PATTERN = r"^[^:\s]+:[a-z]+:\d+$"
+SECRET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+VERSION_PATTERN = r"^\d[\w.+-]*$"
+IMAGE_PATTERN = r"^[^\s-][^\s]*$"
+PATH_PATTERN = r"^/[^\s]*$"
+REVISION_PATTERN = r"^[\w][\w./-]*$"
+
+PATTERNS_IN_WORDS = {
+    NAME_PATTERN: "letters, digits, '.', '_' and '-', at most 63, a letter or digit at both ends",
+    SOURCE_PATTERN: "hf://org/repo or file://directory",
+    ACCELERATOR_PATTERN: "host:type:index, such as gpu-1:cuda:0",
+    SECRET_PATTERN: "a name of letters, digits, '.', '_' and '-'",
+    VARIABLE_PATTERN: "the name of an environment variable",
+    VERSION_PATTERN: "a version such as 0.32.0",
+    IMAGE_PATTERN: "an image reference such as vllm/vllm-openai:v0.32.0",
+    PATH_PATTERN: "a path that starts with /",
+    REVISION_PATTERN: "a branch, tag or commit",
+}
+"""What each pattern asks for, in the words of an error message."""
+
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+AcceleratorId = Annotated[str, StringConstraints(pattern=ACCELERATOR_PATTERN)]
+SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN)]
+VariableName = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class EngineName(StrEnum):
+    """Inference engines. `auto` is decided from the host."""
+
+    AUTO = "auto"
+    VLLM = "vllm"
+    TRANSFORMERS = "transformers"
+
+
+class RuntimeName(StrEnum):
+    """What starts an engine on a host."""
+
+    AUTO = "auto"
+    DOCKER = "docker"
+    PROCESS = "process"
+
+
+class Mode(StrEnum):
+    """What a model is served for."""
+
+    AUTO = "auto"
+    COMPLETION = "completion"
+    EMBEDDING = "embedding"
+    RERANKING = "reranking"
+    IMAGE_GENERATION = "image-generation"
+
+
+class Strategy(StrEnum):
+    """How hosts are chosen when several fit."""
+
+    SPREAD = "spread"
+    BINPACK = "binpack"
+
+
+class EngineSpec(Value):
+    """Which engine serves the model, and how it is started."""
+
+    name: EngineName = Field(
+        EngineName.AUTO,
+        description="Inference engine. `auto` takes vLLM where there are accelerators that it"
+        " supports, and transformers elsewhere.",
+    )
+    runtime: RuntimeName = Field(
+        RuntimeName.AUTO,
+        description="What starts the engine: a container (`docker`) or a program installed on the"
+        " host (`process`). `auto` prefers a container where an image is known.",
+    )
+    version: str | None = Field(
+        None,
+        pattern=VERSION_PATTERN,
+        description="Engine version, such as `0.32.0`; it selects the image. Empty takes the"
+        " version that this release of moorage was tested with.",
+    )
+    image: str | None = Field(
+        None,
+        min_length=1,
+        pattern=IMAGE_PATTERN,
+        description="Container image to use instead of the engine's official one.",
+    )
+    args: tuple[str, ...] = Field(
+        (),
+        description="Arguments added to the engine's command line; they win over derived ones."
+        " Each entry is one argument or a whole `--name value` line.",
+    )
+    env: dict[VariableName, str] = Field(
+        {},
+        description="Environment variables for the engine; they win over derived ones. Never put"
+        " a secret here: use `secrets`.",
+    )
+    command: tuple[str, ...] | None = Field(
+        None,
+        description="Replaces the whole command line. `{{model_path}}`, `{{model_name}}`,"
+        " `{{host}}` and `{{port}}` are filled in.",
+    )
+    shm: Bytes = Field(
+        ByteSize(10 * GIB),
+        description="Shared memory of the container, in bytes or as `10GiB`.",
+    )
+
+
+class PlacementSpec(Value):
+    """Where the model may run."""
+
+    accelerators: (
+        Literal["auto"] | Annotated[int, Field(ge=0, le=1024)] | tuple[AcceleratorId, ...]
+    ) = Field(
+        "auto",
+        description="Accelerators of each replica: `auto`, how many (0 = run on CPU), or a list"
+        " of `host:type:index`, such as `gpu-1:cuda:0`.",
+    )
+    strategy: Strategy = Field(
+        Strategy.SPREAD,
+        description="`spread` prefers the emptiest host, `binpack` the fullest that still fits.",
+    )
+    host_labels: dict[str, str] = Field(
+        {}, description="Only hosts that carry all these labels are considered."
+    )
+    across_hosts: bool = Field(
+        False, description="Allow one replica to span several hosts when no single host fits."
+    )
+    ram: Literal["auto"] | Bytes = Field(
+        "auto",
+        description="RAM reserved for each replica, in bytes or as `16GiB`. `auto` estimates it."
+        " On CPU it is also the container's memory limit.",
+    )
+
+
+class Deadlines(Value):
+    """How long each phase may take, in seconds."""
+
+    download_seconds: int = Field(
+        3600, ge=1, description="From the first byte of the weights to the last, verified one."
+    )
+    image_seconds: int = Field(1800, ge=1, description="Pulling the image.")
+    load_seconds: int = Field(
+        900, ge=1, description="From the start of the engine until it calls itself healthy."
+    )
+    warm_up_seconds: int = Field(
+        120, ge=1, description="From healthy until the first answer is there."
+    )
+
+
+class ProbeSpec(Value):
+    """How readiness is proven."""
+
+    path: str = Field(
+        "/health",
+        pattern=PATH_PATTERN,
+        description="Path that answers 200 once the engine calls itself healthy.",
+    )
+    request: bool = Field(
+        True,
+        description="Also send one real request (a token, an embedding, a score) and check the"
+        " answer. Health alone does not prove that an engine serves.",
+    )
+    prompt: str = Field(
+        "Say hello.", min_length=1, description="Text of that request."
+    )
+
+
+class ReadinessSpec(Value):
+    """When the model counts as deployed."""
+
+    deadlines: Deadlines = Field(
+        Deadlines(), description="Deadline of each phase; a phase that misses it ends the deploy."
+    )
+    probe: ProbeSpec = Field(ProbeSpec(), description="How readiness is proven.")
+
+
+class ModelSpec(Value):
+    """One model, as it is meant to be served."""
+
+    name: Name = Field(
+        description="Name under which the model is served and under which its releases are kept."
+    )
+    source: str = Field(
+        pattern=SOURCE_PATTERN,
+        description="Where the model comes from: `hf://org/repo` or `file://directory`. In a file,"
+        " a relative directory starts at that file; elsewhere it must be absolute.",
+    )
+    revision: str | None = Field(
+        None,
+        min_length=1,
+        pattern=REVISION_PATTERN,
+        description="Branch, tag or commit on the hub; pinned to a commit when deployed. Empty ="
+        " the default branch.",
+    )
+    engine: EngineSpec = Field(EngineSpec(), description="Which engine, and how it is started.")
+    context: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto",
+        description="Longest context in tokens, prompt and answer together. `auto` takes what the"
+        " model was made for.",
+    )
+    placement: PlacementSpec = Field(PlacementSpec(), description="Where the model may run.")
+    replicas: int = Field(1, ge=1, le=256, description="How many copies of the model are served.")
+    mode: Mode = Field(
+        Mode.AUTO, description="What the model is served for. `auto` reads it from the model."
+    )
+    port: Literal["auto"] | Port = Field(
+        "auto",
+        description="Port on the host. `auto` takes a free one from the host's range; a fixed one"
+        " allows one replica per host.",
+    )
+    readiness: ReadinessSpec = Field(
+        ReadinessSpec(), description="When the model counts as deployed."
+    )
+    secrets: dict[VariableName, SecretName] = Field(
+        {},
+        description="Secrets by name: environment variable of the engine -> name of the secret"
+        " (an environment variable of the deploying process, or a Prefect Secret block)."
+        " `HF_TOKEN` is used for the download too.",
+    )
+    trust_remote_code: bool = Field(
+        False, description="Run Python code that comes with the model. Off unless you trust it."
+    )
+
+    @field_validator("revision")
+    @classmethod
+    def _stays_in_the_repository(cls, revision: str | None) -> str | None:
+        if revision and ".." in revision.split("/"):
+            raise ValueError("must not contain '..'")
+        return revision
+
+    @property
+    def digest(self) -> str:
+        """Short fingerprint of everything that was asked for; equal specs have equal digests.
+
+        Defaults are left out, so that a field added later does not change every digest.
+        """
+        written = self.model_dump_json(exclude_defaults=True)
+        return hashlib.sha256(written.encode()).hexdigest()[:12]
+
+    @property
+    def slug(self) -> str:
+        """The name in lower case, digits and dashes, as Prefect wants it in artifact keys."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")

@@ -1,0 +1,42 @@
+"""Sizes in bytes, as people write and read them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ByteSize, WithJsonSchema
+
+KIB = 1024
+MIB = 1024**2
+GIB = 1024**3
+
+Bytes = Annotated[
+    ByteSize,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0},
+                {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([KMGTP]i?B|B)?\s*$"},
+            ]
+        }
+    ),
+]
+"""A number of bytes, or a text such as `16GiB`."""
+
+
+def human_bytes(amount: int) -> str:
+    """Write a number of bytes with the largest fitting binary unit, such as `2.5 GiB`."""
+    for unit, size in (("TiB", 1024 * GIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if abs(amount) >= size:
+            return f"{amount / size:.1f} {unit}"
+    return f"{amount} B"
+
+
+def human_seconds(seconds: float) -> str:
+    """Write a duration as a person would say it, such as `0.42 s` or `3 min 05 s`."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s"

