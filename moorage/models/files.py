@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from moorage.failures import Cause, Failure
@@ -18,9 +20,19 @@ WEIGHT_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 DUPLICATES = ("consolidated", "original/", "onnx/", "openvino/", "gguf/", "metal/")
 """Files and folders that repeat the same weights in another layout."""
 
-UNUSED_SUFFIXES = (".onnx", ".h5", ".msgpack", ".ot", ".gguf", ".tflite", ".mlmodel", ".png", ".jpg")
+UNUSED_SUFFIXES = (
+    *(".onnx", ".h5", ".msgpack", ".ot", ".gguf", ".tflite", ".mlmodel"),
+    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".mp4", ".pdf"),
+)
+"""Formats that no engine here loads, and the pictures of the model's page."""
 
 BIN_NOT_WEIGHTS = ("training_args.bin", "optimizer.bin", "scheduler.bin", "random_states")
+
+MODULE_FOLDER = re.compile(r"\d+_\w+")
+"""How sentence-transformers names the folder of a layer that follows the model: `2_Dense`."""
+
+Split = tuple[tuple[ModelFile, ...], tuple[SkippedFile, ...]]
+"""The chosen files and the skipped ones."""
 
 
 def choose_files(
@@ -35,21 +47,13 @@ def choose_files(
         Failure: `SOURCE_INCOMPLETE` when there is no config.json or no weight file.
     """
     reasons = {file.name: _reason_to_skip(file.name) for file in files}
-    candidates = [file for file in files if not reasons[file.name]]
-    family = _first_family(candidates)
-    for file in candidates:
-        other = _family_of(file.name)
-        if other and other != family:
-            reasons[file.name] = f"the same weights as {family}, which the engine loads first"
-    chosen = tuple(file for file in files if not reasons[file.name])
+    families = _families_by_folder([file for file in files if not reasons[file.name]])
+    for file in files:
+        reasons[file.name] = reasons[file.name] or _reason_to_skip_weights(file.name, families)
+    chosen, skipped = _split(files, reasons)
     if not any(file.name == "config.json" for file in chosen):
         raise Failure(Cause.SOURCE_INCOMPLETE, "there is no config.json")
-    skipped = tuple(
-        SkippedFile(name=file.name, size=file.size, reason=reasons[file.name])
-        for file in files
-        if reasons[file.name]
-    )
-    return family, chosen, skipped
+    return _main_family(files, families), chosen, skipped
 
 
 def is_weight(name: str) -> bool:
@@ -57,12 +61,80 @@ def is_weight(name: str) -> bool:
     return bool(_family_of(name))
 
 
-def _first_family(files: Sequence[ModelFile]) -> str:
+def index_files(family: str, chosen: Sequence[ModelFile]) -> tuple[str, ...]:
+    """Name the chosen files that list the weight files of a family."""
+    return tuple(file.name for file in chosen if file.name.endswith(f".{family}.index.json"))
+
+
+def follow_indexes(
+    chosen: Sequence[ModelFile], skipped: Sequence[SkippedFile], indexes: Mapping[str, bytes]
+) -> Split:
+    """Keep the weight files that the indexes name: engines load no others beside an index.
+
+    Args:
+        chosen: As `choose_files` left them.
+        skipped: As `choose_files` left them.
+        indexes: Content of each of `index_files`.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when an index is malformed or names files that are not there.
+    """
+    named = {name: _named_by(name, content) for name, content in indexes.items()}
+    wanted = frozenset().union(*named.values())
+    if missing := sorted(wanted - {file.name for file in chosen}):
+        listed = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if missing[8:] else "")
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"{', '.join(named)} names missing files: {listed}")
+    folders = {_folder(name): name for name in named}
+    reasons = {
+        file.name: f"not named by {folders[_folder(file.name)]}"
+        for file in chosen
+        if is_weight(file.name) and _folder(file.name) in folders and file.name not in wanted
+    }
+    kept, left = _split(chosen, reasons)
+    return kept, (*skipped, *left)
+
+
+def _split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
+    return tuple(file for file in files if not reasons.get(file.name)), tuple(
+        SkippedFile(name=file.name, size=file.size, reason=reasons[file.name])
+        for file in files
+        if reasons.get(file.name)
+    )
+
+
+def _families_by_folder(candidates: Sequence[ModelFile]) -> dict[str, str]:
+    """Choose one family for each folder that holds weights."""
+    present = {(_folder(file.name), _family_of(file.name)) for file in candidates}
+    best: dict[str, str] = {}
     for family, _ in WEIGHT_FAMILIES:
-        if any(_family_of(file.name) == family for file in files):
+        for folder in (folder for folder, found in present if found == family):
+            best.setdefault(folder, family)
+    return best
+
+
+def _main_family(files: Sequence[ModelFile], families: Mapping[str, str]) -> str:
+    if "" in families:
+        return families[""]
+    for family, _ in WEIGHT_FAMILIES:
+        if family in families.values():
             return family
     names = ", ".join(sorted(file.name for file in files)[:8]) or "nothing"
     raise Failure(Cause.SOURCE_INCOMPLETE, f"there are no weight files; found {names}")
+
+
+def _reason_to_skip_weights(name: str, families: Mapping[str, str]) -> str:
+    folder, family = _folder(name), _family_of(name)
+    if not family or folder not in families:
+        return ""
+    if folder and "" in families and not MODULE_FOLDER.fullmatch(folder):
+        return "engines load the weights that lie at the top"
+    if family != families[folder]:
+        return f"the same weights as {families[folder]}, which the engine loads first"
+    return ""
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def _family_of(name: str) -> str:
@@ -77,7 +149,15 @@ def _reason_to_skip(name: str) -> str:
     if name.startswith(DUPLICATES):
         return "the same weights in another layout"
     if name.endswith(UNUSED_SUFFIXES):
-        return "no engine here loads this format"
+        return "no engine here reads this format"
     if PurePosixPath(name).name.startswith(BIN_NOT_WEIGHTS):
         return "state of the training, not of the model"
     return ""
+
+
+def _named_by(index: str, content: bytes) -> frozenset[str]:
+    try:
+        names = json.loads(content)["weight_map"].values()
+        return frozenset(str(PurePosixPath(_folder(index), name)) for name in names)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"{index} is not an index of weights") from None

@@ -1,0 +1,48 @@
+"""Accelerators of this machine, as their drivers report them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pynvml
+
+from moorage.placement.snapshot import Accelerator
+
+
+def nvidia_accelerators(nvml: ModuleType | Any = pynvml) -> tuple[Accelerator, ...]:
+    """The NVIDIA GPUs that NVML reports; none when there is no driver.
+
+    Args:
+        nvml: The module of nvidia-ml-py, or a recording of its answers.
+    """
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return ()
+    try:
+        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        cuda = nvml.nvmlSystemGetCudaDriverVersion()
+        count = nvml.nvmlDeviceGetCount()
+        return tuple(_describe(nvml, index, driver, cuda) for index in range(count))
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    return Accelerator(
+        type="cuda",
+        index=index,
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        memory_total=int(memory.total),
+        memory_free=int(memory.free),
+        driver=driver,
+        runtime_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
+    )
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value

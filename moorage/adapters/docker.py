@@ -1,0 +1,231 @@
+"""Docker: containers without privileges, with exactly the devices that were claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.types import DeviceRequest
+from docker.types import Mount as DockerMount
+
+from moorage.adapters.observation import Observation
+from moorage.failures import Cause, Failure
+from moorage.launch import LABEL_RELEASE, ContainerSpec, Workload
+
+TIMEOUT_SECONDS = 60
+PULL_TIMEOUT_SECONDS = 3600
+
+START_ERRORS: tuple[tuple[str, Cause], ...] = (
+    ("port is already allocated", Cause.PORT_TAKEN),
+    ("address already in use", Cause.PORT_TAKEN),
+    ("could not select device driver", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("Unknown runtime specified", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("no space left on device", Cause.DISK_FULL),
+    ("executable file not found", Cause.PROGRAM_MISSING),
+    ("no such file or directory", Cause.PROGRAM_MISSING),
+)
+"""Texts of the daemon when a start fails, and what they mean."""
+
+
+class DockerRuntime:
+    """The Docker daemon of one host.
+
+    Args:
+        address: As in the fleet; `local` means what the Docker client itself would use.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def version(self) -> str:
+        """The daemon's version.
+
+        Raises:
+            Failure: `RUNTIME_UNAVAILABLE`.
+        """
+        with self._client() as client:
+            return str(client.version()["Version"])
+
+    def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
+        """Create and start a container; one left over from the same release is replaced.
+
+        Raises:
+            Failure: With the cause that the daemon's answer stands for.
+        """
+        with self._client() as client:
+            self._clear(client, spec)
+            try:
+                container = client.containers.create(**_arguments(spec, secrets))
+                try:
+                    container.start()
+                except APIError:
+                    container.remove(force=True)
+                    raise
+            except ImageNotFound as error:
+                raise Failure(Cause.IMAGE_MISSING, f"{spec.image} is not on {spec.host}") from error
+            except APIError as error:
+                raise _start_failure(error, spec) from error
+            return Workload(
+                name=spec.name,
+                host=spec.host,
+                address=spec.address,
+                runtime=spec.runtime,
+                identity=container.id,
+                endpoint=spec.endpoint,
+            )
+
+    def observe(self, workload: Workload) -> Observation:
+        """The container's state."""
+        with self._client() as client:
+            try:
+                state = client.containers.get(workload.name).attrs["State"]
+            except NotFound:
+                return Observation(running=False, detail="the container is gone")
+        running = state["Status"] in ("running", "paused", "restarting")
+        return Observation(
+            running=running,
+            exit_code=None if running else state["ExitCode"],
+            out_of_memory=bool(state.get("OOMKilled")),
+            detail=f"the container is {state['Status']} {state.get('Error') or ''}".strip(),
+        )
+
+    def logs(self, workload: Workload, tail: int) -> str:
+        """The last lines of both streams."""
+        with self._client() as client:
+            try:
+                raw = client.containers.get(workload.name).logs(tail=tail)
+            except NotFound:
+                return ""
+        return bytes(raw).decode(errors="replace")
+
+    def stop(self, workload: Workload, grace_seconds: float) -> None:
+        """SIGTERM, SIGKILL after the grace period, and removal."""
+        with self._client() as client:
+            try:
+                container = client.containers.get(workload.name)
+                container.stop(timeout=int(grace_seconds))
+                container.remove(force=True)
+            except NotFound:
+                return
+
+    def image_identity(self, reference: str) -> tuple[str, str] | None:
+        """Local id and repository digest of an image; None when the host does not have it."""
+        with self._client() as client:
+            try:
+                image = client.images.get(reference)
+            except ImageNotFound:
+                return None
+        digests = [str(entry).partition("@")[2] for entry in image.attrs.get("RepoDigests") or ()]
+        return str(image.id), digests[0] if digests else ""
+
+    def pull(self, reference: str, on_progress: Callable[[int, int], None]) -> None:
+        """Pull an image; progress is reported in bytes, done and known so far.
+
+        Raises:
+            Failure: `IMAGE_MISSING` or `IMAGE_PULL_FAILED`.
+        """
+        with self._client(PULL_TIMEOUT_SECONDS) as client:
+            layers: dict[str, tuple[int, int]] = {}
+            try:
+                for event in client.api.pull(reference, stream=True, decode=True):
+                    if "error" in event:
+                        raise _pull_failure(str(event["error"]), reference)
+                    detail = event.get("progressDetail") or {}
+                    if event.get("status") == "Downloading" and detail.get("total"):
+                        layers[event["id"]] = (int(detail["current"]), int(detail["total"]))
+                        done, total = map(sum, zip(*layers.values(), strict=True))
+                        on_progress(done, total)
+            except APIError as error:
+                raise _pull_failure(str(error.explanation or error), reference) from error
+
+    def _clear(self, client: docker.DockerClient, spec: ContainerSpec) -> None:
+        try:
+            leftover = client.containers.get(spec.name)
+        except NotFound:
+            return
+        if leftover.labels.get(LABEL_RELEASE) != spec.labels[LABEL_RELEASE]:
+            raise Failure(
+                Cause.LAUNCH_REFUSED,
+                f"a container named {spec.name} is on {spec.host}, and moorage did not start it",
+                suggestion=f"Rename or remove it: `docker rm {spec.name}`.",
+            )
+        leftover.remove(force=True)
+
+    @contextmanager
+    def _client(self, timeout: int = TIMEOUT_SECONDS) -> Iterator[docker.DockerClient]:
+        try:
+            yield _connect(self.address, timeout)
+        except (APIError, NotFound):
+            raise
+        except (DockerException, requests.exceptions.RequestException) as error:
+            _connect.cache_clear()
+            reason = str(error).splitlines()[0][:300]
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, f"Docker at {self.address}: {reason}") from error
+
+
+@lru_cache
+def _connect(address: str, timeout: int) -> docker.DockerClient:
+    if address == "local":
+        return docker.from_env(timeout=timeout)
+    return docker.DockerClient(base_url=address, timeout=timeout)
+
+
+def _arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
+    argv = spec.argv
+    return {
+        "image": spec.image,
+        "name": spec.name,
+        "entrypoint": list(argv[:1]),
+        "command": list(argv[1:]),
+        "environment": {
+            variable.name: secrets[variable.secret] if variable.secret else variable.value
+            for variable in spec.environment
+        },
+        "mounts": [
+            DockerMount(mount.target, mount.source, type="bind", read_only=mount.read_only)
+            for mount in spec.mounts
+        ],
+        "ports": {f"{spec.port}/tcp": (spec.bind, spec.port)},
+        "device_requests": _device_requests(spec),
+        "shm_size": spec.shm_bytes,
+        "mem_limit": spec.memory_bytes or None,
+        # Without this the limit is doubled by swap, and a container that outgrows its claim crawls.
+        "memswap_limit": spec.memory_bytes or None,
+        "labels": spec.labels,
+        "security_opt": ["no-new-privileges"],
+        # Readiness is ours to judge; an image's own check would only take processor time.
+        "healthcheck": {"test": ["NONE"]},
+        "init": True,
+        "detach": True,
+    }
+
+
+def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:
+    if not spec.devices or spec.accelerator_type != "cuda":
+        return []
+    return [DeviceRequest(device_ids=list(spec.devices), capabilities=[["gpu"]])]
+
+
+def _start_failure(error: APIError, spec: ContainerSpec) -> Failure:
+    text = str(error.explanation or error)
+    for fragment, cause in START_ERRORS:
+        if fragment.lower() in text.lower():
+            return Failure(cause, f"{spec.name} on {spec.host}: {text}")
+    return Failure(Cause.LAUNCH_REFUSED, f"{spec.name} on {spec.host}: {text}")
+
+
+def _pull_failure(text: str, reference: str) -> Failure:
+    unknown = ("not found", "manifest unknown", "does not exist", "denied", "unauthorized")
+    cause = (
+        Cause.IMAGE_MISSING
+        if any(word in text.lower() for word in unknown)
+        else Cause.IMAGE_PULL_FAILED
+    )
+    return Failure(cause, f"{reference}: {text}")
+
+

@@ -1,0 +1,108 @@
+"""Looking at hosts: processors, RAM, accelerators, ports, runtimes and installed engines."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+import psutil
+
+from moorage.adapters.accelerators import nvidia_accelerators
+from moorage.adapters.docker import DockerRuntime
+from moorage.engines.base import Engine
+from moorage.engines.registry import ENGINES
+from moorage.failures import Failure
+from moorage.fleet import Host, StaticAccelerator
+from moorage.placement.snapshot import Accelerator, HostSnapshot, Program
+from moorage.spec import RuntimeName
+
+ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
+NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
+"""What an engine's program needs beside its own package."""
+
+
+def survey_host(host: Host) -> HostSnapshot:
+    """What is there and really in use on a host; claims are the ledger's to add."""
+    runtimes, trouble = _runtimes(host)
+    memory = psutil.virtual_memory()
+    total = memory.total if host.ram == "auto" else int(host.ram)
+    return HostSnapshot(
+        name=host.name,
+        address=host.address,
+        bind=host.bind,
+        unreachable="" if runtimes else trouble,
+        labels=host.labels,
+        runtimes=runtimes,
+        programs=_programs() if RuntimeName.PROCESS in runtimes else (),
+        architecture=ARCHITECTURES.get(platform.machine(), platform.machine()),
+        cpus=psutil.cpu_count() or 1,
+        ram_total=total,
+        ram_free=min(total, memory.available),
+        ram_reserve=int(host.reserve.ram),
+        accelerator_reserve=int(host.reserve.accelerator_memory),
+        accelerators=_accelerators(host),
+        port_range=host.port_range,
+        ports_in_use=_listening_ports(),
+    )
+
+
+def docker_version(address: str) -> tuple[str, str]:
+    """The version of the Docker daemon of a host, or why it does not answer."""
+    try:
+        return DockerRuntime(address).version(), ""
+    except Failure as failure:
+        return "", failure.detail
+
+
+def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str]:
+    allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
+    found: list[RuntimeName] = []
+    trouble = "no runtime is allowed on this host"
+    if "docker" in allowed:
+        version, trouble = docker_version(host.address)
+        found += [RuntimeName.DOCKER] if version else []
+    if "process" in allowed and host.address == "local":
+        found.append(RuntimeName.PROCESS)
+    return tuple(found), trouble
+
+
+def _accelerators(host: Host) -> tuple[Accelerator, ...]:
+    if host.accelerators == "auto":
+        return nvidia_accelerators()
+    return tuple(_written(item) for item in host.accelerators)
+
+
+def _written(item: StaticAccelerator) -> Accelerator:
+    memory = int(item.memory)
+    return Accelerator(
+        type=item.type,
+        index=item.index,
+        name=item.name,
+        memory_total=memory,
+        memory_free=memory,
+    )
+
+
+def _programs() -> tuple[Program, ...]:
+    return tuple(program for engine in ENGINES.values() if (program := _program(engine)))
+
+
+def _program(engine: Engine) -> Program | None:
+    beside = Path(sys.executable).parent / engine.program
+    if beside.exists():
+        needed = NEEDED_MODULES.get(engine.program, ())
+        if not all(importlib.util.find_spec(module) for module in needed):
+            return None
+        version = importlib.metadata.version(engine.program)
+        return Program(engine=engine.name, path=str(beside), version=version)
+    elsewhere = shutil.which(engine.program)
+    return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
+
+
+def _listening_ports() -> tuple[int, ...]:
+    connections = psutil.net_connections(kind="tcp")
+    return tuple(sorted({c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}))

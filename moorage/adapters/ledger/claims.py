@@ -1,0 +1,92 @@
+"""Claims in the ledger: committed through one gate, together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Engine, delete, insert, select
+
+from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.releases import move
+from moorage.adapters.ledger.tables import CLAIMS
+from moorage.failures import Cause, Failure
+from moorage.placement.claims import Claim, Resource
+from moorage.placement.fit import misfits
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.release import ReleaseState
+
+
+class Claims:
+    """What is reserved on the hosts."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def all(self) -> tuple[Claim, ...]:
+        """Every claim of every release."""
+        with reading(self._engine) as connection:
+            return _all(connection)
+
+    def commit(
+        self, release: str, wanted: Sequence[Claim], fleet: FleetSnapshot, *, instead_of: str = ""
+    ) -> None:
+        """Reserve all claims of a release and make it `scheduled`, or change nothing.
+
+        The placement's own arithmetic runs again here, on fresh rows, with nobody beside it.
+
+        Args:
+            release: The release.
+            wanted: What it needs.
+            fleet: The snapshot that was proposed on; its claims are replaced by fresh ones.
+            instead_of: Release whose claims are freed in the same transaction.
+
+        Raises:
+            Failure: `CLAIM_CONFLICT` when others were faster.
+        """
+        with gate(self._engine) as connection:
+            if instead_of:
+                _free(connection, instead_of)
+            fresh = _all(connection)
+            for host in fleet.hosts:
+                own = [claim for claim in wanted if claim.host == host.name]
+                reasons = misfits(host.with_claims(fresh), own)
+                if reasons:
+                    raise Failure(Cause.CLAIM_CONFLICT, f"{host.name}: {'; '.join(reasons)}")
+            _insert(connection, release, wanted)
+            move(connection, release, ReleaseState.SCHEDULED)
+
+    def free(self, release: str) -> None:
+        """Free what a release holds. Nothing happens when it holds nothing."""
+        with gate(self._engine) as connection:
+            _free(connection, release)
+
+    def hand_back(self, release: str, to: str, claims: Sequence[Claim]) -> None:
+        """Undo of `commit(instead_of=...)`: free a release and give the old one its claims."""
+        with gate(self._engine) as connection:
+            _free(connection, release)
+            _free(connection, to)
+            _insert(connection, to, claims)
+
+
+def _all(connection: Connection) -> tuple[Claim, ...]:
+    rows = connection.execute(select(CLAIMS).order_by(CLAIMS.c.id))
+    return tuple(
+        Claim(
+            host=row.host,
+            resource=Resource(row.resource),
+            index=row._mapping["index"],  # `row.index` is the tuple's own method
+            amount=row.amount,
+            release=row.release,
+        )
+        for row in rows
+    )
+
+
+def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> None:
+    if claims:
+        rows = [{**claim.model_dump(mode="json"), "release": release} for claim in claims]
+        connection.execute(insert(CLAIMS), rows)
+
+
+def _free(connection: Connection, release: str) -> None:
+    connection.execute(delete(CLAIMS).where(CLAIMS.c.release == release))

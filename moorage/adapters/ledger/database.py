@@ -1,0 +1,111 @@
+"""Opening the database: dialect settings, migrations, and transactions that stand in line."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from moorage.adapters.ledger.tables import GATE
+from moorage.failures import Cause, Failure
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+BUSY_SECONDS = 30
+"""How long a writer waits for another one before it gives up."""
+
+MIGRATION_LOCK = 0x6D6F6F72
+"""Key of the advisory lock that serialises migrations on PostgreSQL."""
+
+
+def open_database(url: str) -> Engine:
+    """Connect, and bring the schema up to date. Safe when several processes do so at once.
+
+    Args:
+        url: SQLAlchemy URL; the folder of an SQLite file is made.
+
+    Raises:
+        Failure: `LEDGER_UNAVAILABLE` with the reason; never with the password of the URL.
+    """
+    shown = make_url(url).render_as_string(hide_password=True)
+    try:
+        engine = _connect(url)
+        _migrate(engine)
+    except (SQLAlchemyError, OSError) as error:
+        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+        raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {reason}") from error
+    return engine
+
+
+@contextmanager
+def gate(engine: Engine) -> Iterator[Connection]:
+    """A transaction that is alone: others that use the gate wait until it ends."""
+    with _translated(), engine.begin() as connection:
+        connection.execute(update(GATE).values(epoch=GATE.c.epoch + 1))
+        yield connection
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A connection for reading; it waits for nobody."""
+    with _translated(), engine.connect().execution_options(writes=False) as connection:
+        yield connection
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+        raise Failure(Cause.LEDGER_UNAVAILABLE, reason) from error
+
+
+def _connect(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(parsed, pool_pre_ping=True)
+    if parsed.database and parsed.database != ":memory:":
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: object, _record: object) -> None:
+    # The driver must not open transactions of its own: it would begin them as readers, and two
+    # readers that both turn into writers cannot wait for each other.
+    connection.isolation_level = None  # type: ignore[attr-defined]
+    connection.execute("PRAGMA journal_mode=WAL")  # type: ignore[attr-defined]
+    connection.execute("PRAGMA foreign_keys=ON")  # type: ignore[attr-defined]
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("writes", True)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+_MIGRATING = threading.Lock()
+"""Alembic keeps its context in a global; threads of one process take turns."""
+
+
+def _migrate(engine: Engine) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    head = ScriptDirectory.from_config(config).get_current_head()
+    with engine.connect().execution_options(writes=False) as connection:
+        if MigrationContext.configure(connection).get_current_revision() == head:
+            return
+    with _MIGRATING, engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")

@@ -1,0 +1,31 @@
+"""The ledger as one object."""
+
+from __future__ import annotations
+
+from moorage.adapters.ledger.claims import Claims
+from moorage.adapters.ledger.database import open_database
+from moorage.adapters.ledger.locks import Locks
+from moorage.adapters.ledger.releases import Releases
+from moorage.adapters.ledger.workloads import Workloads
+
+
+class Ledger:
+    """Releases, claims, workloads and locks in one database.
+
+    Args:
+        url: SQLAlchemy URL; the schema is brought up to date.
+
+    Raises:
+        Failure: `LEDGER_UNAVAILABLE`.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._engine = open_database(url)
+        self.releases = Releases(self._engine)
+        self.claims = Claims(self._engine)
+        self.workloads = Workloads(self._engine)
+        self.locks = Locks(self._engine)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()

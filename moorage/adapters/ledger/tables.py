@@ -1,0 +1,109 @@
+"""The tables. Their history is in `migrations/`; a test holds the two against each other."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+GATE = Table(
+    "gate",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    comment="One row. Whoever updates it first in a transaction is alone until it ends.",
+)
+
+LOCKS = Table(
+    "locks",
+    METADATA,
+    Column("name", String(200), primary_key=True),
+    Column("token", String(64), nullable=False),
+    Column("owner", JSON, nullable=False),
+    Column("expires_at", Float, nullable=False, comment="Seconds since the epoch."),
+)
+
+RELEASES = Table(
+    "releases",
+    METADATA,
+    Column("id", String(200), primary_key=True),
+    Column("model", String(100), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("spec_digest", String(64), nullable=False),
+    Column("revision", String(200), nullable=False),
+    Column("flow_run_id", String(64), nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
+    Column("spec", JSON, nullable=False),
+    Column("record", JSON(none_as_null=True), nullable=True),
+    UniqueConstraint("model", "number"),
+    Index(
+        "uq_releases_one_running",
+        "model",
+        unique=True,
+        sqlite_where=text("state = 'running'"),
+        postgresql_where=text("state = 'running'"),
+    ),
+)
+
+TRANSITION_LOG = Table(
+    "transitions",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("release", ForeignKey("releases.id"), nullable=False, index=True),
+    Column("from_state", String(20), nullable=False),
+    Column("to_state", String(20), nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+)
+
+CLAIMS = Table(
+    "claims",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("release", ForeignKey("releases.id"), nullable=False, index=True),
+    Column("host", String(100), nullable=False, index=True),
+    Column("resource", String(20), nullable=False),
+    Column("index", Integer, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    Index(
+        "uq_claims_one_port",
+        "host",
+        "index",
+        unique=True,
+        sqlite_where=text("resource = 'port'"),
+        postgresql_where=text("resource = 'port'"),
+    ),
+)
+
+WORKLOADS = Table(
+    "workloads",
+    METADATA,
+    Column("name", String(250), primary_key=True),
+    Column("release", ForeignKey("releases.id"), nullable=False, index=True),
+    Column("workload", JSON, nullable=False),
+)

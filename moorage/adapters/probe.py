@@ -1,0 +1,39 @@
+"""Asking an engine: a TCP connection or an HTTP request, never for longer than it may take."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from moorage.readiness.protocol import Probe
+
+
+async def ask(endpoint: str, probe: Probe, timeout_seconds: float) -> tuple[int, Any]:
+    """Send a probe.
+
+    Returns:
+        HTTP status and answer (JSON where it is JSON, else text). Status 0 = no connection, with
+        the reason as answer; a TCP connection that is accepted counts as 200.
+    """
+    try:
+        if not probe.method:
+            return await _connect(endpoint, timeout_seconds)
+        async with httpx.AsyncClient(timeout=timeout_seconds, trust_env=False) as client:
+            response = await client.request(probe.method, endpoint + probe.path, json=probe.body)
+    except (httpx.HTTPError, OSError, TimeoutError) as error:
+        return 0, str(error) or type(error).__name__
+    try:
+        return response.status_code, response.json()
+    except ValueError:
+        return response.status_code, response.text
+
+
+async def _connect(endpoint: str, timeout_seconds: float) -> tuple[int, Any]:
+    url = httpx.URL(endpoint)
+    opening = asyncio.open_connection(url.host, url.port)
+    _, writer = await asyncio.wait_for(opening, timeout_seconds)
+    writer.close()
+    await writer.wait_closed()
+    return 200, "accepted"

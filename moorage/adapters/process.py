@@ -1,0 +1,170 @@
+"""Engines as processes of this machine: each in its own session, with a log and a supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from moorage.adapters import supervisor
+from moorage.adapters.observation import Observation
+from moorage.adapters.owner import is_alive
+from moorage.failures import Cause, Failure
+from moorage.launch import ContainerSpec, Workload
+
+MARK = "MOORAGE_WORKLOAD"
+"""Variable in the environment of every process of a workload: it is found by it, come what may."""
+
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+"""What a program needs of this process's environment; nothing else is passed on."""
+
+APPEAR_SECONDS = 10.0
+POLL_SECONDS = 0.05
+
+
+class ProcessRuntime:
+    """Processes of this machine.
+
+    Args:
+        root: Folder that gets one folder a workload: log, state, working directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
+        """Start a process, or return the one that already runs.
+
+        Raises:
+            Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` when it does not come up at all.
+        """
+        if not (state := self._living(spec.name)):
+            state = self._spawn(spec, secrets)
+        return Workload(
+            name=spec.name,
+            host=spec.host,
+            address=spec.address,
+            runtime=spec.runtime,
+            identity=f"{state['pid']}@{state['started_at']:.2f}",
+            endpoint=spec.endpoint,
+        )
+
+    def observe(self, workload: Workload) -> Observation:
+        """The process's state."""
+        state = self._state(workload.name)
+        if state is None:
+            return Observation(running=False, detail="the process is gone")
+        if state["pid"] and is_alive(state["pid"], state["started_at"]):
+            return Observation(running=True, detail=f"process {state['pid']} runs")
+        code = state["exit_code"]
+        return Observation(
+            running=False,
+            exit_code=code,
+            out_of_memory=code == -signal.SIGKILL,
+            detail="the process has ended",
+        )
+
+    def logs(self, workload: Workload, tail: int) -> str:
+        """The last lines of its log."""
+        try:
+            text = (self._folder(workload.name) / "log").read_text(errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-tail:])
+
+    def stop(self, workload: Workload, grace_seconds: float) -> None:
+        """SIGTERM to all its processes, SIGKILL after the grace period; its folder is removed."""
+        processes = self._processes(workload.name)
+        for process in processes:
+            _signal(process, signal.SIGTERM)
+        _, stubborn = psutil.wait_procs(processes, timeout=grace_seconds)
+        for process in {*stubborn, *self._processes(workload.name)}:
+            _signal(process, signal.SIGKILL)
+        psutil.wait_procs(stubborn, timeout=5)
+        shutil.rmtree(self._folder(workload.name), ignore_errors=True)
+
+    def _spawn(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
+        folder = self._folder(spec.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        work = folder / "work"
+        work.mkdir(parents=True)
+        for link in spec.links:
+            (work / link.name).symlink_to(link.target)
+        if not shutil.which(spec.argv[0]):
+            raise Failure(Cause.PROGRAM_MISSING, f"{spec.argv[0]} is not on {spec.host}")
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-S",
+                "-E",
+                str(Path(supervisor.__file__)),
+                str(folder / "state.json"),
+                str(folder / "log"),
+                *spec.argv,
+            ],
+            cwd=work,
+            env=_environment(spec, secrets),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return self._appeared(spec)
+
+    def _appeared(self, spec: ContainerSpec) -> dict[str, Any]:
+        give_up = time.monotonic() + APPEAR_SECONDS
+        while (state := self._state(spec.name)) is None:
+            if time.monotonic() > give_up:
+                raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
+            time.sleep(POLL_SECONDS)
+        return state
+
+    def _living(self, name: str) -> dict[str, Any] | None:
+        state = self._state(name)
+        return state if state and is_alive(state["pid"], state["started_at"]) else None
+
+    def _state(self, name: str) -> dict[str, Any] | None:
+        try:
+            content: dict[str, Any] = json.loads((self._folder(name) / "state.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return content
+
+    def _processes(self, name: str) -> list[psutil.Process]:
+        """All processes of a workload, by their mark: also those that a killed flow left behind."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARK) == name:
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def _folder(self, name: str) -> Path:
+        return self._root / name
+
+
+def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, str]:
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    own = {
+        variable.name: secrets[variable.secret] if variable.secret else variable.value
+        for variable in spec.environment
+    }
+    return {**inherited, **own, MARK: spec.name}
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return

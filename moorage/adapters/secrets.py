@@ -1,0 +1,33 @@
+"""Secrets by name: an environment variable of this process, else a Prefect Secret block."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from prefect.blocks.system import Secret
+
+from moorage.failures import Cause, Failure
+
+
+def read_secrets(names: Iterable[str]) -> dict[str, str]:
+    """The values of secrets, by name. Call it outside the event loop.
+
+    Raises:
+        Failure: `SECRET_MISSING`, naming all that are not there.
+    """
+    found = {name: value for name in names if (value := _read(name)) is not None}
+    missing = sorted(set(names) - set(found))
+    if missing:
+        raise Failure(Cause.SECRET_MISSING, ", ".join(missing))
+    return found
+
+
+def _read(name: str) -> str | None:
+    if (value := os.environ.get(name)) is not None:
+        return value
+    block = name.lower().replace("_", "-").replace(".", "-")
+    try:
+        return str(Secret.load(block, _sync=True).get())  # type: ignore[call-arg]
+    except ValueError:
+        return None

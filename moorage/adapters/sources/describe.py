@@ -1,0 +1,97 @@
+"""What the files of a model tell about it, wherever they lie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from moorage.adapters.pretrained import read_config
+from moorage.models.files import Split, follow_indexes, index_files
+from moorage.models.source import ModelFile, SkippedFile, WeightSummary
+from moorage.models.weights import from_size, header_end, read_header
+from moorage.values import Value
+
+FIRST_READ = 65_536
+"""Bytes of a weight file to read at once; most headers are shorter."""
+
+CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
+
+
+class Description(Value):
+    """What the metadata of a model tells; the fields are those of `ResolvedModel`."""
+
+    config: dict[str, Any]
+    config_origin: str
+    is_sentence_encoder: bool
+    has_chat_template: bool
+
+
+def describe(directory: Path, *, trust_remote_code: bool) -> Description:
+    """Read the metadata files of a model.
+
+    Raises:
+        Failure: `CONFIG_UNREADABLE` when config.json cannot be read.
+    """
+    config, origin = read_config(directory, trust_remote_code=trust_remote_code)
+    return Description(
+        config=config,
+        config_origin=origin,
+        is_sentence_encoder=_has_pooling(directory),
+        has_chat_template=_has_chat_template(directory),
+    )
+
+
+def keep_indexed(
+    directory: Path, family: str, chosen: Sequence[ModelFile], skipped: Sequence[SkippedFile]
+) -> Split:
+    """Read the indexes of the weights and keep what they name.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when they name files that are not there.
+    """
+    indexes = {name: (directory / name).read_bytes() for name in index_files(family, chosen)}
+    return follow_indexes(chosen, skipped, indexes)
+
+
+def weigh(file: ModelFile, family: str, read: Callable[[int, int], bytes]) -> WeightSummary:
+    """Summarise one weight file.
+
+    Args:
+        file: The weight file.
+        family: Its format.
+        read: Reads the bytes of the file from one offset up to another.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when its header is malformed.
+    """
+    if not file.name.endswith(".safetensors"):
+        return from_size(family, file)
+    start = read(0, min(FIRST_READ, file.size))
+    end = header_end(start, file)
+    if end > len(start):
+        start += read(len(start), end)
+    return read_header(start[:end], file)
+
+
+def _has_pooling(directory: Path) -> bool:
+    modules = _json(directory / "modules.json")
+    return isinstance(modules, list) and any(
+        isinstance(module, dict) and "Pooling" in str(module.get("type")) for module in modules
+    )
+
+
+def _has_chat_template(directory: Path) -> bool:
+    if any((directory / name).is_file() for name in CHAT_TEMPLATES):
+        return True
+    tokenizer = _json(directory / "tokenizer_config.json")
+    return isinstance(tokenizer, dict) and bool(tokenizer.get("chat_template"))
+
+
+def _json(path: Path) -> Any:
+    """The content of an optional file: one that is missing or damaged tells nothing."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None

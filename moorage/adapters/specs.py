@@ -1,0 +1,87 @@
+"""Reading the YAML files that users write; every mistake in a file is told at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
+from moorage.problems import Problem, problems_of
+from moorage.spec import ModelSpec
+
+Model = TypeVar("Model", bound=BaseModel)
+
+FLEET_FILE = "fleet.yaml"
+"""Beside the specs; without it the fleet is this machine."""
+
+
+class InvalidFile(Failure):
+    """A file with mistakes; `problems` holds each of them."""
+
+    def __init__(self, cause: Cause, problems: list[Problem]) -> None:
+        super().__init__(cause, "\n".join(map(str, problems)))
+        self.problems = problems
+
+
+def load_spec(path: Path) -> ModelSpec:
+    """Read a model spec. A relative `file://` source starts at the file's folder.
+
+    Raises:
+        InvalidFile: `BAD_SPEC` with every mistake.
+    """
+    content = _load(path, Cause.BAD_SPEC)
+    source = content.get("source")
+    if isinstance(source, str) and source.startswith("file://"):
+        directory = Path(source.removeprefix("file://")).expanduser()
+        content["source"] = f"file://{(path.parent / directory).resolve()}"
+    return _validate(content, ModelSpec, path, Cause.BAD_SPEC)
+
+
+def load_fleet(path: Path | None, beside: Path | None = None) -> Fleet:
+    """Read a fleet file.
+
+    Args:
+        path: The file; None = `fleet.yaml` beside the spec if it is there, else this machine.
+        beside: The spec's file.
+
+    Raises:
+        InvalidFile: `BAD_FLEET` with every mistake.
+    """
+    if path is None and beside is not None and (found := beside.parent / FLEET_FILE).exists():
+        path = found
+    if path is None:
+        return Fleet()
+    return _validate(_load(path, Cause.BAD_FLEET), Fleet, path, Cause.BAD_FLEET)
+
+
+def _load(path: Path, cause: Cause) -> dict[str, Any]:
+    try:
+        content = YAML(typ="safe", pure=True).load(path.read_text())
+    except FileNotFoundError as error:
+        raise Failure(
+            cause, f"{path}: there is no such file", suggestion=_beside(path)
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(cause, f"{path}: {error}") from error
+    except YAMLError as error:
+        raise Failure(cause, f"{path}: not valid YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise Failure(cause, f"{path}: must hold keys and values, found {content!r}"[:300])
+    return content
+
+
+def _beside(path: Path) -> str | None:
+    names = sorted(str(other) for other in path.parent.glob("*.yaml"))
+    return f"There are: {', '.join(names[:10])}." if names else None
+
+
+def _validate(content: dict[str, Any], model: type[Model], path: Path, cause: Cause) -> Model:
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise InvalidFile(cause, problems_of(error, model, str(path))) from error

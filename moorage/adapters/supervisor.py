@@ -1,0 +1,61 @@
+"""Runs one engine: remembers its process and its exit status, and leaves no process behind.
+
+A program of its own with nothing but the standard library, started as
+`python supervisor.py STATE LOG PROGRAM [ARG ...]` in a session of its own. It outlives the flow that
+started it, so whoever looks later can tell how the engine ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def main(state_path: str, log_path: str, argv: list[str]) -> int:
+    """Run the engine until it ends."""
+    # Signals go to the whole group; the engine decides when it ends, this process only waits.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGINT, lambda *_: None)
+    state = Path(state_path)
+    with Path(log_path).open("ab", buffering=0) as log:
+        try:
+            engine = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+        except OSError as error:
+            log.write(f"{argv[0]}: {error.strerror}\n".encode())
+            _write(state, {"pid": 0, "started_at": 0.0, "exit_code": 127})
+            return 127
+    known = {"pid": engine.pid, "started_at": time.time(), "session": os.getsid(0)}
+    _write(state, {**known, "exit_code": None})
+    code = engine.wait()
+    _write(state, {**known, "exit_code": code})
+    _end_session()
+    return 0
+
+
+def _write(path: Path, content: dict[str, object]) -> None:
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(content))
+    draft.replace(path)
+
+
+def _end_session() -> None:
+    """End what the engine left behind in this session."""
+    own = os.getpid()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != own:
+            try:
+                if os.getsid(int(entry.name)) == os.getsid(0):
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except OSError:
+                continue
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -1,0 +1,180 @@
+"""The seam between moorage and an engine: an engine is one file that fills this in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from moorage.engines.arguments import has_argument, user_tokens
+from moorage.images.image import Image
+from moorage.launch import (
+    LABEL_MODEL,
+    LABEL_RELEASE,
+    LABEL_REPLICA,
+    LABEL_ROLE,
+    ContainerSpec,
+    Flag,
+    Link,
+    Mount,
+    Variable,
+    container_name,
+)
+from moorage.models.profile import ModelProfile
+from moorage.placement.placement import CPU, Seat
+from moorage.placement.snapshot import HostSnapshot
+from moorage.readiness.diagnosis import LogCause
+from moorage.readiness.protocol import Probe, readiness_probes
+from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
+from moorage.values import Origin, Value
+
+
+class LaunchRequest(Value):
+    """What an engine needs to know to be started for one seat.
+
+    Attributes:
+        spec: What the user wrote.
+        profile: The model.
+        seat: Where it runs.
+        host: That host.
+        release: The release's id.
+        model_path: Directory of the model on the host.
+        image: The image, or None for a process.
+    """
+
+    spec: ModelSpec
+    profile: ModelProfile
+    seat: Seat
+    host: HostSnapshot
+    release: str
+    model_path: str
+    image: Image | None = None
+
+    @property
+    def in_container(self) -> bool:
+        """Whether the engine runs in a container."""
+        return self.seat.runtime == RuntimeName.DOCKER
+
+    @property
+    def listen_address(self) -> str:
+        """Address on which the engine itself listens."""
+        return "0.0.0.0" if self.in_container else self.host.bind
+
+    @property
+    def engine_model_path(self) -> str:
+        """The model's directory as the engine sees it."""
+        return f"/models/{self.spec.name}" if self.in_container else self.model_path
+
+
+class Engine(ABC):
+    """An inference engine: pure decisions on how it is started and how it is asked."""
+
+    name: ClassVar[EngineName]
+    program: ClassVar[str]
+    """Command that starts it when it is installed on the host."""
+
+    default_version: ClassVar[str]
+    """Version whose image is taken when the spec names none."""
+
+    accelerator_types: ClassVar[frozenset[str]]
+    runs_on_cpu: ClassVar[bool]
+    modes: ClassVar[frozenset[Mode]]
+    lists_models: ClassVar[bool]
+    """Whether `/v1/models` lists the served name."""
+
+    log_causes: ClassVar[tuple[LogCause, ...]] = ()
+
+    @abstractmethod
+    def ram_on_cpu(self, profile: ModelProfile) -> int:
+        """Bytes of RAM that serving on CPU takes."""
+
+    @abstractmethod
+    def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """The program, its model, and the arguments that stand before the user's."""
+
+    @abstractmethod
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """Host, port and served name; each is left out where the user gives it."""
+
+    @abstractmethod
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
+        """Derived and default variables; the user's win over them."""
+
+    def links(self, request: LaunchRequest) -> tuple[Link, ...]:  # noqa: ARG002
+        """Links that the process needs in its working directory."""
+        return ()
+
+    def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
+        """How readiness is proven, in order."""
+        return readiness_probes(spec, profile, lists_models=self.lists_models)
+
+    def container(self, request: LaunchRequest) -> ContainerSpec:
+        """Everything about the container (or process) of one seat."""
+        spec, seat, host = request.spec, request.seat, request.host
+        return ContainerSpec(
+            name=container_name(request.release, seat.replica, seat.role),
+            host=host.name,
+            address=host.address,
+            runtime=seat.runtime,
+            image=request.image.pinned if request.image else "",
+            command=self._command(request),
+            environment=self._environment(request),
+            mounts=_mounts(request),
+            accelerator_type=seat.accelerator_type,
+            devices=_devices(request),
+            bind=host.bind,
+            port=seat.port,
+            shm_bytes=int(spec.engine.shm) if request.in_container else 0,
+            memory_bytes=seat.ram_bytes if seat.accelerator_type == CPU else 0,
+            labels={
+                LABEL_MODEL: spec.name,
+                LABEL_RELEASE: request.release,
+                LABEL_ROLE: seat.role,
+                LABEL_REPLICA: str(seat.replica),
+            },
+            links=() if request.in_container else self.links(request),
+        )
+
+    def _command(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        if request.spec.engine.command is not None:
+            return (_own_command(request),)
+        tokens = user_tokens(request.spec.engine.args)
+        derived = (*self.base_command(request), *self.serving_flags(request))
+        kept = tuple(flag for flag in derived if not has_argument(tokens, flag.tokens[0]))
+        own = (Flag(tokens=tokens, origin=Origin.USER, reason="engine.args"),) if tokens else ()
+        return (*kept, *own)
+
+    def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
+        variables = {variable.name: variable for variable in self.environment(request)}
+        for name, value in request.spec.engine.env.items():
+            variables[name] = Variable(
+                name=name, value=value, origin=Origin.USER, reason="engine.env"
+            )
+        for name, secret in request.spec.secrets.items():
+            variables[name] = Variable(
+                name=name, secret=secret, origin=Origin.USER, reason="secrets"
+            )
+        return tuple(variables.values())
+
+
+def _own_command(request: LaunchRequest) -> Flag:
+    values = {
+        "model_path": request.engine_model_path,
+        "model_name": request.spec.name,
+        "host": request.listen_address,
+        "port": str(request.seat.port),
+    }
+    tokens = list(request.spec.engine.command or ())
+    for name, value in values.items():
+        tokens = [token.replace("{{" + name + "}}", value) for token in tokens]
+    return Flag(tokens=tuple(tokens), origin=Origin.USER, reason="engine.command")
+
+
+def _mounts(request: LaunchRequest) -> tuple[Mount, ...]:
+    if not request.in_container:
+        return ()
+    return (Mount(source=request.model_path, target=request.engine_model_path),)
+
+
+def _devices(request: LaunchRequest) -> tuple[str, ...]:
+    by_index = {item.index: item for item in request.host.accelerators}
+    return tuple(by_index[index].uuid or str(index) for index in request.seat.accelerators)

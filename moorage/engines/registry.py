@@ -1,0 +1,35 @@
+"""The table of engines, and which one `auto` means."""
+
+from __future__ import annotations
+
+from moorage.engines.base import Engine
+from moorage.engines.transformers import Transformers
+from moorage.engines.vllm import Vllm
+from moorage.models.profile import ModelProfile
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.spec import EngineName, ModelSpec
+from moorage.values import Origin
+
+ENGINES: dict[EngineName, Engine] = {engine.name: engine for engine in (Vllm(), Transformers())}
+
+
+def choose_engine(
+    spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot
+) -> tuple[Engine, Origin, str]:
+    """The engine for a model: the one asked for, else the one that suits fleet and mode.
+
+    Returns:
+        The engine, the origin of the choice, and its reason.
+    """
+    if spec.engine.name != EngineName.AUTO:
+        return ENGINES[spec.engine.name], Origin.USER, "engine.name in the spec"
+    vllm, transformers = ENGINES[EngineName.VLLM], ENGINES[EngineName.TRANSFORMERS]
+    if spec.engine.image:
+        return vllm, Origin.DERIVED, "an image is given; vLLM is what images usually hold"
+    if profile.mode not in transformers.modes:
+        return vllm, Origin.DERIVED, f"transformers does not serve {profile.mode}"
+    kinds = {item.type for host in fleet.hosts for item in host.accelerators}
+    usable = sorted(kinds & vllm.accelerator_types)
+    if usable and spec.placement.accelerators != 0:
+        return vllm, Origin.DERIVED, f"there are accelerators that it supports ({usable[0]})"
+    return transformers, Origin.DERIVED, "no accelerator to use; transformers needs none"

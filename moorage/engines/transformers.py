@@ -1,0 +1,95 @@
+"""Hugging Face transformers: `transformers serve`, the engine that every machine can run.
+
+It has no option for a served name and answers only to the path that it was started with. So it is
+started in a directory of its own that holds a link, named like the model, to the model.
+"""
+
+from __future__ import annotations
+
+from moorage.engines.base import Engine, LaunchRequest
+from moorage.launch import Flag, Link, Variable
+from moorage.models.profile import ModelProfile
+from moorage.placement.placement import CPU
+from moorage.spec import EngineName, Mode
+from moorage.units import GIB
+from moorage.values import Origin
+
+PROCESS_BYTES = 2 * GIB
+"""RAM of the server itself; measured 0.5 GiB with a tiny model, the rest is for the requests."""
+
+
+class Transformers(Engine):
+    """The OpenAI-compatible server that comes with transformers."""
+
+    name = EngineName.TRANSFORMERS
+    program = "transformers"
+    default_version = "5.23.0"
+    accelerator_types = frozenset({"cuda", "rocm"})
+    runs_on_cpu = True
+    modes = frozenset({Mode.COMPLETION})
+    # `/v1/models` lists what is in the hub's cache, never a local directory.
+    lists_models = False
+
+    def ram_on_cpu(self, profile: ModelProfile) -> int:
+        """Weights and the server."""
+        return int(profile.weight_bytes * 1.2) + PROCESS_BYTES
+
+    def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """`transformers serve NAME` and the device."""
+        installed = request.host.program(self.name)
+        on_cpu = request.seat.accelerator_type == CPU
+        trust = Flag(tokens=("--trust-remote-code",), origin=Origin.USER, reason="trust_remote_code")
+        return (
+            Flag(
+                tokens=(
+                    installed.path if installed else self.program,
+                    "serve",
+                    request.engine_model_path if request.in_container else request.spec.name,
+                ),
+                origin=Origin.USER,
+                reason="the spec's name, a link to the model in the working directory",
+            ),
+            Flag(
+                tokens=("--device", "cpu" if on_cpu else "auto"),
+                origin=Origin.DERIVED,
+                reason="placed on CPU" if on_cpu else "placed on accelerators",
+            ),
+            *((trust,) if request.spec.trust_remote_code else ()),
+        )
+
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """Host and port."""
+        return (
+            Flag(
+                tokens=("--host", request.listen_address),
+                origin=Origin.DERIVED,
+                reason="the host's `bind`",
+            ),
+            Flag(
+                tokens=("--port", str(request.seat.port)),
+                origin=Origin.USER if request.spec.port != "auto" else Origin.DERIVED,
+                reason="the port that was claimed",
+            ),
+        )
+
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
+        """Offline: the model is already here."""
+        offline = Variable(
+            name="HF_HUB_OFFLINE",
+            value="1",
+            origin=Origin.DEFAULT,
+            reason="the model is already here",
+        )
+        if request.seat.accelerator_type == CPU:
+            return (offline,)
+        visible = Variable(
+            name="CUDA_VISIBLE_DEVICES",
+            value=",".join(map(str, request.seat.accelerators)),
+            origin=Origin.DERIVED,
+            reason="the accelerators that were claimed",
+        )
+        return (offline, visible)
+
+    def links(self, request: LaunchRequest) -> tuple[Link, ...]:
+        """The model under its served name."""
+        return (Link(name=request.spec.name, target=request.model_path),)

@@ -1,0 +1,202 @@
+"""vLLM: `vllm serve`, in a container or as an installed program.
+
+Flags and environment as of vLLM 0.32.
+"""
+
+from __future__ import annotations
+
+from moorage.engines.base import Engine, LaunchRequest
+from moorage.failures import Cause
+from moorage.launch import Flag, Variable
+from moorage.models.profile import ModelProfile
+from moorage.placement.placement import CPU
+from moorage.readiness.diagnosis import LogCause
+from moorage.spec import EngineName, Mode
+from moorage.units import GIB
+from moorage.values import Origin
+
+CPU_PROCESS_BYTES = 2 * GIB
+"""RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache."""
+
+CPU_LEAST_CACHE = 1 * GIB
+CPU_CONTEXTS = 2
+"""How many full contexts the key/value cache on CPU is made for."""
+
+
+class Vllm(Engine):
+    """The vLLM OpenAI-compatible server."""
+
+    name = EngineName.VLLM
+    program = "vllm"
+    default_version = "0.32.0"
+    accelerator_types = frozenset({"cuda", "rocm"})
+    runs_on_cpu = True
+    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
+    lists_models = True
+    log_causes = (
+        LogCause(
+            pattern=r"estimated maximum model length is (?P<length>\d+)",
+            cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
+            suggestion="Set `context: {length}` or lower, or give the model more memory.",
+        ),
+        LogCause(
+            pattern=r"No available memory for the cache blocks|Cannot auto-fit max_model_len",
+            cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
+            suggestion="The weights leave no room for the cache: use more or larger accelerators.",
+        ),
+        LogCause(
+            pattern=r"Free memory on device .* is less than desired GPU memory utilization",
+            cause=Cause.ENGINE_ACCELERATOR_BUSY,
+        ),
+        LogCause(pattern=r"Error in memory profiling", cause=Cause.ENGINE_ACCELERATOR_BUSY),
+        LogCause(
+            pattern=r"Model architectures \[(?P<names>[^\]]*)\] (are not supported|failed)",
+            cause=Cause.ENGINE_UNSUPPORTED_MODEL,
+            suggestion="vLLM does not know {names}: use a newer `engine.version`, or transformers.",
+        ),
+        LogCause(
+            pattern=r"Insufficient space in /dev/shm.*?(?P<size>\d+ MiB) required",
+            cause=Cause.ENGINE_SHM_TOO_SMALL,
+            suggestion="Raise `engine.shm` above {size}.",
+        ),
+        LogCause(pattern=r"Failed to infer device type", cause=Cause.ENGINE_NO_DEVICE),
+        LogCause(
+            pattern=r"World size \(\d+\) is larger than the number of available GPUs",
+            cause=Cause.ENGINE_NO_DEVICE,
+        ),
+    )
+
+    def ram_on_cpu(self, profile: ModelProfile) -> int:
+        """Weights, the engine's processes and the key/value cache."""
+        return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + _cpu_cache(profile)
+
+    def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """`vllm serve MODEL`, then length, parallelism, memory and mode."""
+        installed = request.host.program(self.name)
+        program = installed.path if installed and not request.in_container else self.program
+        return (
+            Flag(
+                tokens=(program, "serve", request.engine_model_path),
+                origin=Origin.DERIVED,
+                reason="the model's directory as the engine sees it",
+            ),
+            _context_flag(request),
+            *_parallelism(request),
+            *_mode(request),
+            *_trust(request),
+        )
+
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """Host, port and served name."""
+        return (
+            Flag(
+                tokens=("--host", request.listen_address),
+                origin=Origin.DERIVED,
+                reason="inside the container; the host publishes it on its own address"
+                if request.in_container
+                else "the host's `bind`",
+            ),
+            Flag(
+                tokens=("--port", str(request.seat.port)),
+                origin=Origin.USER if request.spec.port != "auto" else Origin.DERIVED,
+                reason="the port that was claimed",
+            ),
+            Flag(
+                tokens=("--served-model-name", request.spec.name),
+                origin=Origin.USER,
+                reason="the spec's name",
+            ),
+        )
+
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
+        """What vLLM should know about its surroundings."""
+        always = (
+            _variable("VLLM_NO_USAGE_STATS", "1", "a server does not report home"),
+            _variable("HF_HUB_OFFLINE", "1", "the model is already here"),
+        )
+        if request.seat.accelerator_type == CPU:
+            space = max(1, _cpu_cache(request.profile) // GIB)
+            return (
+                *always,
+                _variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
+                _variable(
+                    "VLLM_CPU_KVCACHE_SPACE",
+                    str(space),
+                    f"GiB for {CPU_CONTEXTS} full contexts, at least 1",
+                    Origin.DERIVED,
+                ),
+            )
+        return (
+            *always,
+            _variable("OMP_NUM_THREADS", "1", "more threads only contend with the workers"),
+            _variable("SAFETENSORS_FAST_GPU", "1", "loads weights straight to the accelerator"),
+        )
+
+
+def _context_flag(request: LaunchRequest) -> Flag:
+    profile = request.profile
+    length, origin, reason = profile.context, profile.context_origin, profile.context_reason
+    room = _tokens_that_fit(request)
+    if origin != Origin.USER and room is not None and room < length:
+        length, origin = room, Origin.DERIVED
+        reason = f"of {profile.context} tokens, as many as the claimed memory holds"
+    return Flag(tokens=("--max-model-len", str(length)), origin=origin, reason=reason)
+
+
+def _tokens_that_fit(request: LaunchRequest) -> int | None:
+    """Tokens of one context that the claimed accelerator memory holds; None = no limit known."""
+    per_token = request.profile.kv_bytes_per_token
+    if not per_token or not request.seat.accelerators:
+        return None
+    claimed = sum(request.seat.accelerator_bytes)
+    room = claimed - int(request.profile.weight_bytes * 1.2) - GIB
+    return max(16, room // per_token // 16 * 16)
+
+
+def _parallelism(request: LaunchRequest) -> tuple[Flag, ...]:
+    count = len(request.seat.accelerators)
+    flags = []
+    if count > 1:
+        flags.append(
+            Flag(
+                tokens=("--tensor-parallel-size", str(count)),
+                origin=Origin.DERIVED,
+                reason=f"{count} accelerators on one host",
+            )
+        )
+    if count:
+        flags.append(
+            Flag(
+                tokens=("--gpu-memory-utilization", f"{request.seat.utilization:g}"),
+                origin=Origin.DERIVED,
+                reason="the share of each accelerator that was claimed",
+            )
+        )
+    return tuple(flags)
+
+
+def _mode(request: LaunchRequest) -> tuple[Flag, ...]:
+    if request.profile.mode == Mode.COMPLETION:
+        return ()
+    reason = f"mode {request.profile.mode}"
+    return (
+        Flag(tokens=("--runner", "pooling"), origin=request.profile.mode_origin, reason=reason),
+    )
+
+
+def _trust(request: LaunchRequest) -> tuple[Flag, ...]:
+    if not request.spec.trust_remote_code:
+        return ()
+    return (
+        Flag(tokens=("--trust-remote-code",), origin=Origin.USER, reason="trust_remote_code"),
+    )
+
+
+def _cpu_cache(profile: ModelProfile) -> int:
+    """Bytes of the key/value cache on CPU, in whole GiB."""
+    wanted = CPU_CONTEXTS * profile.context * (profile.kv_bytes_per_token or 0)
+    return max(CPU_LEAST_CACHE, -(-wanted // GIB) * GIB)
+
+
+def _variable(name: str, value: str, reason: str, origin: Origin = Origin.DEFAULT) -> Variable:
+    return Variable(name=name, value=value, origin=origin, reason=reason)

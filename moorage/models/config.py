@@ -1,0 +1,188 @@
+"""Reading a model's configuration: architecture, mode, context length, sizes.
+
+Sources of the rules: vLLM 0.32 (`config/model.py`) for the context length, the architecture names of
+transformers for the mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.failures import Cause, Failure
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
+from moorage.spec import Mode, ModelSpec
+from moorage.values import Origin
+
+Config = Mapping[str, Any]
+
+CONTEXT_KEYS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "model_max_length",
+    "max_sequence_length",
+    "max_seq_length",
+    "max_target_positions",
+    "seq_len",
+)
+CONTEXT_WHEN_UNKNOWN = 2048
+SCALING_INCLUDED = ("su", "longrope", "llama3", "default", "mrope", "proportional")
+"""Rope types whose configured length already contains the scaling."""
+
+TEXT_CONFIG_KEYS = ("llm_config", "text_config", "thinker_config", "language_config")
+
+MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
+    ("ForSequenceClassification", Mode.RERANKING),
+    ("ForRewardModel", Mode.RERANKING),
+    ("EmbeddingModel", Mode.EMBEDDING),
+    ("ForMaskedLM", Mode.EMBEDDING),
+    ("EncoderModel", Mode.EMBEDDING),
+    ("ForCausalLM", Mode.COMPLETION),
+    ("ForConditionalGeneration", Mode.COMPLETION),
+    ("LMHeadModel", Mode.COMPLETION),
+    ("Model", Mode.EMBEDDING),
+)
+"""What the end of an architecture's name says; the first match wins."""
+
+
+def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
+    """Read everything that later steps need from a resolved model.
+
+    Raises:
+        Failure: `BAD_SPEC` when the spec asks for a longer context than the model can have.
+    """
+    config = model.config
+    text = text_config(config)
+    warnings: list[str] = []
+    mode, mode_origin = _mode(spec, model, warnings)
+    context, origin, reason = _context(spec, config, warnings)
+    heads = _first_int(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
+    hidden = _first_int(text, "hidden_size", "n_embd", "d_model")
+    head_dim = _first_int(text, "head_dim") or (hidden // heads if hidden and heads else None)
+    return ModelProfile(
+        architectures=architectures(config),
+        model_type=str(config.get("model_type") or ""),
+        mode=mode,
+        mode_origin=mode_origin,
+        context=context,
+        context_origin=origin,
+        context_reason=reason,
+        layers=_first_int(text, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        attention_heads=heads,
+        kv_heads=_first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
+        or heads,
+        head_dim=head_dim,
+        hidden_size=hidden,
+        vocab_size=_first_int(text, "vocab_size", "padded_vocab_size"),
+        dtype=_dtype(config, text),
+        quantization=_quantization(config, text),
+        weight_bytes=model.weights.bytes,
+        has_chat_template=model.has_chat_template,
+        warnings=tuple(warnings),
+    )
+
+
+def architectures(config: Config) -> tuple[str, ...]:
+    """The architectures that a configuration names; empty when it names none."""
+    named = config.get("architectures") or ()
+    return tuple(str(name) for name in named)
+
+
+def text_config(config: Config) -> Config:
+    """The part that describes the language model: nested in multimodal models, else the whole.
+
+    A nested part counts only if it describes attention heads; vLLM decides the same way.
+    """
+    for key in TEXT_CONFIG_KEYS:
+        part = config.get(key)
+        if isinstance(part, Mapping):
+            part = part.get("text_config", part) if key == "thinker_config" else part
+            if part.get("num_attention_heads"):
+                return part
+    return config
+
+
+def context_length(config: Config) -> int | None:
+    """Longest context in tokens that a configuration stands for; None when it does not say."""
+    text = text_config(config)
+    lengths = [length for key in CONTEXT_KEYS if (length := _first_int(text, key))]
+    if not lengths:
+        return None
+    length = min(lengths)
+    if "gemma3" in str(config.get("model_type") or ""):
+        return length  # its configured length is the scaled one
+    for rope in _rope_settings(text):
+        kind = rope.get("rope_type") or rope.get("type") or "default"
+        factor = rope.get("factor")
+        if kind in SCALING_INCLUDED or not isinstance(factor, int | float):
+            continue
+        if kind == "yarn":
+            length = int(rope.get("original_max_position_embeddings") or length)
+        return int(length * factor)
+    return length
+
+
+def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int, Origin, str]:
+    longest = context_length(config)
+    if spec.context != "auto":
+        if longest and spec.context > longest:
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"context: {spec.context} tokens are asked for, the model ends at {longest}",
+                suggestion=f"Lower `context` to {longest}, or extend the model's rope scaling.",
+            )
+        return spec.context, Origin.USER, "context in the spec"
+    if longest:
+        return longest, Origin.DERIVED, "the longest that the model's configuration stands for"
+    warnings.append(
+        f"the configuration names no context length; {CONTEXT_WHEN_UNKNOWN} tokens are assumed"
+    )
+    return CONTEXT_WHEN_UNKNOWN, Origin.DEFAULT, "the configuration names none"
+
+
+def _mode(spec: ModelSpec, model: ResolvedModel, warnings: list[str]) -> tuple[Mode, Origin]:
+    if spec.mode != Mode.AUTO:
+        return spec.mode, Origin.USER
+    if model.is_sentence_encoder:
+        return Mode.EMBEDDING, Origin.DERIVED
+    for name in architectures(model.config):
+        for ending, mode in MODE_BY_ARCHITECTURE:
+            if name.endswith(ending):
+                return mode, Origin.DERIVED
+    warnings.append("the architecture does not tell what the model is for; completion is assumed")
+    return Mode.COMPLETION, Origin.DEFAULT
+
+
+def _rope_settings(text: Config) -> list[Config]:
+    rope = text.get("rope_scaling") or text.get("rope_parameters")
+    if not isinstance(rope, Mapping):
+        return []
+    nested = [part for part in rope.values() if isinstance(part, Mapping)]
+    return nested or [rope]
+
+
+def _first_int(config: Config, *keys: str) -> int | None:
+    for key in keys:
+        value = config.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _dtype(config: Config, text: Config) -> str:
+    for part in (config, text):
+        value = part.get("dtype") or part.get("torch_dtype")
+        if value:
+            return str(value).removeprefix("torch.")
+    return ""
+
+
+def _quantization(config: Config, text: Config) -> str:
+    for part in (config, text):
+        settings = part.get("quantization_config") or part.get("compression_config")
+        if isinstance(settings, Mapping):
+            return str(settings.get("quant_method") or settings.get("format") or "unknown")
+    return ""

@@ -1,0 +1,55 @@
+"""Which runtime starts an engine on a host: a container where an image is known, else a program."""
+
+from __future__ import annotations
+
+from moorage.engines.base import Engine
+from moorage.failures import Failure
+from moorage.images.choice import choose_image
+from moorage.placement.snapshot import HostSnapshot
+from moorage.spec import ModelSpec, RuntimeName
+from moorage.values import Origin, Value
+
+
+class RuntimeChoice(Value):
+    """A runtime and why it was taken."""
+
+    name: RuntimeName
+    origin: Origin
+    reason: str
+
+
+def choose_runtime(
+    spec: ModelSpec, engine: Engine, host: HostSnapshot, accelerator_type: str
+) -> RuntimeChoice | str:
+    """The runtime for an engine on a host, or the reason why none can run it."""
+    wanted = spec.engine.runtime
+    reasons: list[str] = []
+    for name in (RuntimeName.DOCKER, RuntimeName.PROCESS):
+        if wanted not in (RuntimeName.AUTO, name):
+            continue
+        reason = _obstacle(spec, engine, host, accelerator_type, name)
+        if not reason:
+            origin = Origin.DERIVED if wanted == RuntimeName.AUTO else Origin.USER
+            return RuntimeChoice(name=name, origin=origin, reason="; ".join(reasons) or "usable")
+        reasons.append(f"{name}: {reason}")
+    return "; ".join(reasons)
+
+
+def _obstacle(
+    spec: ModelSpec, engine: Engine, host: HostSnapshot, accelerator_type: str, name: RuntimeName
+) -> str:
+    if name not in host.runtimes:
+        return "not available on this host"
+    if name == RuntimeName.PROCESS:
+        if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
+            return "the spec names an image"
+        if spec.engine.command or host.program(engine.name):
+            return ""
+        return f"{engine.program} is not installed"
+    try:
+        choose_image(
+            spec, engine.name, engine.default_version, accelerator_type, host.architecture
+        )
+    except Failure as failure:
+        return failure.detail
+    return ""

@@ -1,0 +1,130 @@
+"""The fleet at one moment: what is there, what is claimed, what is really in use."""
+
+from __future__ import annotations
+
+from moorage.placement.claims import Claim, Resource
+from moorage.spec import EngineName, RuntimeName
+from moorage.values import Value
+
+
+class Accelerator(Value):
+    """One accelerator of a host. Memory in bytes; `memory_free` is what the device reports."""
+
+    type: str
+    index: int
+    name: str = ""
+    uuid: str = ""
+    memory_total: int
+    memory_free: int
+    driver: str = ""
+    runtime_version: str = ""
+
+
+class Program(Value):
+    """An engine that is installed on a host for the process runtime."""
+
+    engine: EngineName
+    path: str
+    version: str
+
+
+class HostSnapshot(Value):
+    """One host at one moment.
+
+    Attributes:
+        name: As in the fleet.
+        address: As in the fleet.
+        bind: Address on which engines listen.
+        unreachable: Why the host could not be surveyed; empty = it could.
+        labels: As in the fleet.
+        runtimes: What can start engines there.
+        programs: Engines installed there for the process runtime.
+        architecture: CPU architecture, such as `amd64`.
+        cpus: Logical processors.
+        ram_total: Bytes of RAM.
+        ram_free: Bytes of RAM that are really available now.
+        ram_reserve: Bytes of RAM that are never claimed.
+        accelerator_reserve: Bytes of each accelerator that are never claimed.
+        accelerators: In index order.
+        port_range: First and last port that may be taken.
+        ports_in_use: Ports on which something listens already.
+        claims: What the ledger has reserved there.
+    """
+
+    name: str
+    address: str = "local"
+    bind: str = "127.0.0.1"
+    unreachable: str = ""
+    labels: dict[str, str] = {}
+    runtimes: tuple[RuntimeName, ...] = ()
+    programs: tuple[Program, ...] = ()
+    architecture: str = "amd64"
+    cpus: int = 1
+    ram_total: int = 0
+    ram_free: int = 0
+    ram_reserve: int = 0
+    accelerator_reserve: int = 0
+    accelerators: tuple[Accelerator, ...] = ()
+    port_range: tuple[int, int] = (40000, 40063)
+    ports_in_use: tuple[int, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+    def program(self, engine: EngineName) -> Program | None:
+        """The installed program of an engine, if there is one."""
+        return next((item for item in self.programs if item.engine == engine), None)
+
+    def claimed(self, resource: Resource, index: int = 0) -> int:
+        """Bytes (or ports) of a resource that are claimed."""
+        return sum(
+            claim.amount
+            for claim in self.claims
+            if claim.resource == resource and claim.index == index
+        )
+
+    def with_claims(self, claims: tuple[Claim, ...]) -> HostSnapshot:
+        """The same host, with these claims instead of the ones it was surveyed with."""
+        own = tuple(claim for claim in claims if claim.host == self.name)
+        return self.model_copy(update={"claims": own})
+
+
+class FleetSnapshot(Value):
+    """All hosts at one moment, in the order of the fleet."""
+
+    hosts: tuple[HostSnapshot, ...]
+
+    def host(self, name: str) -> HostSnapshot:
+        """The host of that name."""
+        return next(host for host in self.hosts if host.name == name)
+
+    def without(self, release: str) -> FleetSnapshot:
+        """The same fleet as if a release held nothing.
+
+        What the release really uses counts as free again: it will be stopped first.
+        """
+        return FleetSnapshot(hosts=tuple(_without(host, release) for host in self.hosts))
+
+
+def _without(host: HostSnapshot, release: str) -> HostSnapshot:
+    freed = [claim for claim in host.claims if claim.release == release]
+    if not freed:
+        return host
+    ram = sum(claim.amount for claim in freed if claim.resource == Resource.RAM)
+    ports = {claim.index for claim in freed if claim.resource == Resource.PORT}
+    memory = {c.index: c.amount for c in freed if c.resource == Resource.ACCELERATOR}
+    return host.model_copy(
+        update={
+            "claims": tuple(claim for claim in host.claims if claim.release != release),
+            "ram_free": min(host.ram_total, host.ram_free + ram),
+            "ports_in_use": tuple(port for port in host.ports_in_use if port not in ports),
+            "accelerators": tuple(
+                item.model_copy(
+                    update={
+                        "memory_free": min(
+                            item.memory_total, item.memory_free + memory.get(item.index, 0)
+                        )
+                    }
+                )
+                for item in host.accelerators
+            ),
+        }
+    )

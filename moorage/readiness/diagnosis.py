@@ -1,0 +1,81 @@
+"""Finding the cause of a failed start in an engine's log.
+
+The last line of a dead engine's log is never the cause; the first error that is recognised is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from moorage.failures import Cause, Failure
+from moorage.values import Value
+
+
+class LogCause(Value):
+    """A text that gives a cause away.
+
+    Attributes:
+        pattern: Regular expression, searched line by line.
+        cause: What it means.
+        suggestion: What to do; may use the pattern's named groups. Empty = the cause's own.
+    """
+
+    pattern: str
+    cause: Cause
+    suggestion: str = ""
+
+
+COMMON_CAUSES: tuple[LogCause, ...] = (
+    LogCause(pattern=r"(?i)address already in use|Errno 98", cause=Cause.PORT_TAKEN),
+    LogCause(pattern=r"(?i)No space left on device", cause=Cause.DISK_FULL),
+    LogCause(
+        pattern=r"(?i)out of memory|OutOfMemoryError|Cannot allocate memory|bad_alloc",
+        cause=Cause.ENGINE_OUT_OF_MEMORY,
+    ),
+    LogCause(
+        pattern=r"error: unrecognized arguments: (?P<flag>.*)|No such option:? (?P<option>\S+)",
+        cause=Cause.ENGINE_BAD_ARGUMENT,
+    ),
+    LogCause(
+        pattern=r"error: argument (?P<flag>\S+): .*|Invalid value for '(?P<option>[^']*)'",
+        cause=Cause.ENGINE_BAD_ARGUMENT,
+    ),
+    LogCause(
+        pattern=r"does not recognize this architecture|is not supported for now",
+        cause=Cause.ENGINE_UNSUPPORTED_MODEL,
+    ),
+    LogCause(pattern=r"(?i)no module named '?(?P<module>[\w.]+)", cause=Cause.PROGRAM_MISSING),
+)
+"""Texts that mean the same in every engine."""
+
+_LOOKS_LIKE_ERROR = re.compile(r"\b(\w*Error|\w*Exception)\b\s*:|\bERROR\b|^error:", re.MULTILINE)
+
+
+def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str) -> Failure:
+    """Turn the log of an engine that failed into a failure with its cause.
+
+    Args:
+        log: The last lines of the log.
+        causes: The engine's own texts; they are looked for before the common ones.
+        fallback: Cause when nothing is recognised.
+        detail: What was observed from outside, such as the exit code.
+    """
+    lines = log.splitlines()
+    for entry in (*causes, *COMMON_CAUSES):
+        pattern = re.compile(entry.pattern)
+        for line in lines:
+            if match := pattern.search(line):
+                named = {k: v for k, v in match.groupdict().items() if v}
+                advice = entry.suggestion.format_map(named) if entry.suggestion else None
+                text = line.strip()
+                return Failure(
+                    entry.cause,
+                    f"{detail}; the log says: {text[:300]}",
+                    suggestion=advice,
+                    log_tail=log,
+                    evidence=text,
+                )
+    first = next((line.strip() for line in lines if _LOOKS_LIKE_ERROR.search(line)), "")
+    told = f"; the first error in the log: {first[:300]}" if first else ""
+    return Failure(fallback, f"{detail}{told}", log_tail=log, evidence=first)

@@ -1,0 +1,202 @@
+"""The readiness protocol: port, health, listed name, one real answer; each in its phase.
+
+An engine that calls itself healthy is not proven to serve; one that generated a token is.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Any
+
+from moorage.models.profile import ModelProfile
+from moorage.spec import Mode, ModelSpec
+from moorage.values import Value
+
+
+class Phase(StrEnum):
+    """Phases of a start, in order."""
+
+    LISTENING = "listening"
+    HEALTHY = "healthy"
+    LISTED = "listed"
+    ANSWERED = "answered"
+
+
+class Probe(Value):
+    """One question to the engine.
+
+    Attributes:
+        phase: What is proven when the answer is good.
+        deadline: Which deadline of the spec applies: `load_seconds` or `warm_up_seconds`.
+        method: HTTP method; empty = only a TCP connection.
+        path: HTTP path.
+        body: JSON to send.
+        expects: Kind of answer: `status`, `listed`, `text`, `vector`, `scores`.
+        name: The served name.
+        patient: Whether a bad answer may still become a good one while the engine starts.
+    """
+
+    phase: Phase
+    deadline: str
+    method: str = ""
+    path: str = ""
+    body: dict[str, Any] | None = None
+    expects: str = "status"
+    name: str = ""
+    patient: bool = True
+
+
+class ProbeResult(Value):
+    """How a phase was passed.
+
+    Attributes:
+        phase: The phase.
+        seconds: From the start of the engine until the phase was passed.
+        attempts: How often it was asked.
+        detail: What was answered.
+    """
+
+    phase: Phase
+    seconds: float
+    attempts: int
+    detail: str = ""
+
+
+class Readiness(Value):
+    """What step `verify` makes: the proof for every replica.
+
+    Attributes:
+        workload: Name of the container or process.
+        endpoint: Base URL.
+        probes: Each phase with its time.
+        first_token_seconds: Duration of the request that was answered; 0 when none was asked.
+    """
+
+    workload: str
+    endpoint: str
+    probes: tuple[ProbeResult, ...]
+    first_token_seconds: float = 0.0
+
+
+def readiness_probes(
+    spec: ModelSpec, profile: ModelProfile, *, lists_models: bool
+) -> tuple[Probe, ...]:
+    """The questions for a model, in the order in which they are asked."""
+    probes = [
+        Probe(phase=Phase.LISTENING, deadline="load_seconds"),
+        Probe(
+            phase=Phase.HEALTHY,
+            deadline="load_seconds",
+            method="GET",
+            path=spec.readiness.probe.path,
+        ),
+    ]
+    if lists_models:
+        probes.append(
+            Probe(
+                phase=Phase.LISTED,
+                deadline="warm_up_seconds",
+                method="GET",
+                path="/v1/models",
+                expects="listed",
+                name=spec.name,
+            )
+        )
+    if spec.readiness.probe.request:
+        probes.append(_request(spec, profile))
+    return tuple(probes)
+
+
+def judge(probe: Probe, status: int, answer: Any) -> tuple[str, str]:
+    """Hold an answer against what the probe expects.
+
+    Returns:
+        What is wrong (empty when the answer is good), and what to keep of it.
+    """
+    if status != 200:
+        return f"HTTP {status}: {_shorten(answer)}", ""
+    return JUDGES[probe.expects](probe, answer)
+
+
+def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
+    prompt, name = spec.readiness.probe.prompt, spec.name
+    path, body, expects = {
+        Mode.EMBEDDING: ("/v1/embeddings", {"input": prompt}, "vector"),
+        Mode.RERANKING: ("/rerank", {"query": prompt, "documents": [prompt, "no"]}, "scores"),
+    }.get(profile.mode) or _generation(prompt, profile.has_chat_template)
+    return Probe(
+        phase=Phase.ANSWERED,
+        deadline="warm_up_seconds",
+        method="POST",
+        path=path,
+        body={"model": name, **body},
+        expects=expects,
+        name=name,
+        patient=False,
+    )
+
+
+def _generation(prompt: str, chat: bool) -> tuple[str, dict[str, Any], str]:
+    limits = {"max_tokens": 1, "temperature": 0, "stream": False}
+    if chat:
+        messages = [{"role": "user", "content": prompt}]
+        return "/v1/chat/completions", {"messages": messages, **limits}, "text"
+    return "/v1/completions", {"prompt": prompt, **limits}, "text"
+
+
+def _judge_status(_probe: Probe, _answer: Any) -> tuple[str, str]:
+    return "", "HTTP 200"
+
+
+def _judge_listed(probe: Probe, answer: Any) -> tuple[str, str]:
+    names = [str(entry.get("id")) for entry in _items(answer, "data")]
+    if probe.name in names:
+        return "", f"listed as {probe.name}"
+    return f"'{probe.name}' is not listed, but {', '.join(names) or 'nothing'}", ""
+
+
+def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
+    choice = next(iter(_items(answer, "choices")), {})
+    message = choice.get("message")
+    text = choice.get("text") if message is None else message.get("content")
+    finish = choice.get("finish_reason")
+    if finish not in ("stop", "length"):
+        return f"nothing was generated (finish reason {finish!r})", ""
+    tokens = (answer.get("usage") or {}).get("completion_tokens")
+    if tokens == 0 or (tokens is None and not text):
+        return "no token was generated", ""
+    return "", f"{text!r} ({finish})"
+
+
+def _judge_vector(_probe: Probe, answer: Any) -> tuple[str, str]:
+    vector = next(iter(_items(answer, "data")), {}).get("embedding") or []
+    if not vector or not all(isinstance(x, int | float) and math.isfinite(x) for x in vector):
+        return "the embedding is empty or not finite", ""
+    return "", f"a vector of {len(vector)}"
+
+
+def _judge_scores(_probe: Probe, answer: Any) -> tuple[str, str]:
+    scores = [entry.get("relevance_score") for entry in _items(answer, "results")]
+    if len(scores) < 2 or not all(isinstance(x, int | float) and math.isfinite(x) for x in scores):
+        return "the scores are missing or not finite", ""
+    return "", f"{len(scores)} scores"
+
+
+JUDGES = {
+    "status": _judge_status,
+    "listed": _judge_listed,
+    "text": _judge_text,
+    "vector": _judge_vector,
+    "scores": _judge_scores,
+}
+
+
+def _items(answer: Any, key: str) -> list[dict[str, Any]]:
+    entries = answer.get(key) if isinstance(answer, dict) else None
+    return [entry for entry in entries or [] if isinstance(entry, dict)]
+
+
+def _shorten(answer: Any) -> str:
+    text = str(answer)
+    return text if len(text) <= 200 else f"{text[:197]}..."

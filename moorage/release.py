@@ -1,0 +1,141 @@
+"""A release: one recorded deployment of a model name, and the states it goes through."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from moorage.failures import Cause
+from moorage.images.image import Image
+from moorage.launch import LaunchPlan, Workload
+from moorage.models.profile import ModelProfile
+from moorage.placement.placement import Placement
+from moorage.readiness.protocol import Readiness
+from moorage.spec import ModelSpec
+from moorage.values import Value
+
+
+class ReleaseState(StrEnum):
+    """States of a release."""
+
+    PENDING = "pending"
+    SCHEDULED = "scheduled"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    SUPERSEDED = "superseded"
+    ERROR = "error"
+
+
+TRANSITIONS: dict[ReleaseState, frozenset[ReleaseState]] = {
+    ReleaseState.PENDING: frozenset({ReleaseState.SCHEDULED, ReleaseState.ERROR}),
+    ReleaseState.SCHEDULED: frozenset({ReleaseState.STARTING, ReleaseState.ERROR}),
+    ReleaseState.STARTING: frozenset({ReleaseState.RUNNING, ReleaseState.ERROR}),
+    ReleaseState.RUNNING: frozenset({ReleaseState.STOPPING, ReleaseState.ERROR}),
+    ReleaseState.STOPPING: frozenset(
+        {
+            ReleaseState.STOPPED,
+            ReleaseState.SUPERSEDED,
+            ReleaseState.RUNNING,  # stop-first: its successor failed and it was started again
+            ReleaseState.ERROR,
+        }
+    ),
+    ReleaseState.STOPPED: frozenset(),
+    ReleaseState.SUPERSEDED: frozenset(),
+    ReleaseState.ERROR: frozenset(),
+}
+"""Where each state may lead; the ledger allows nothing else."""
+
+UNFINISHED = frozenset(
+    {
+        ReleaseState.PENDING,
+        ReleaseState.SCHEDULED,
+        ReleaseState.STARTING,
+        ReleaseState.STOPPING,
+    }
+)
+"""States in which only a living flow may leave a release."""
+
+
+class StepRecord(Value):
+    """How one step went. `seconds` is its duration."""
+
+    name: str
+    seconds: float
+    summary: str = ""
+
+
+class FailureRecord(Value):
+    """Why a release failed."""
+
+    cause: Cause
+    detail: str
+    suggestion: str
+    log_tail: str = ""
+
+
+class Release(Value):
+    """The audit record, written once when the release runs or has failed.
+
+    Attributes:
+        id: `NAME.vN`.
+        model: Name of the model.
+        spec: What was asked for.
+        spec_digest: Its fingerprint.
+        revision: Commit on the hub, or fingerprint of the local directory.
+        profile: What the model is; None when the flow did not get that far, as all below.
+        placement: Where it runs, and why nowhere else.
+        image: The image, with digest where the runtime could tell; None for a process.
+        plan: What was executed, each flag with its origin.
+        workloads: What was started.
+        readiness: The proof for each replica.
+        steps: Each step with its time.
+        replaced: Release that this one took over from; empty = none.
+        replacement: How: new beside old, or stop-first and why.
+        failure: Why it failed; None when it runs.
+        flow_run_id: Prefect flow run that made it.
+        created_at: When it was begun, UTC.
+        finished_at: When it was running, or had failed, UTC.
+    """
+
+    id: str
+    model: str
+    spec: ModelSpec
+    spec_digest: str
+    revision: str
+    profile: ModelProfile | None = None
+    placement: Placement | None = None
+    image: Image | None = None
+    plan: LaunchPlan | None = None
+    workloads: tuple[Workload, ...] = ()
+    readiness: tuple[Readiness, ...] = ()
+    steps: tuple[StepRecord, ...] = ()
+    replaced: str = ""
+    replacement: str = ""
+    failure: FailureRecord | None = None
+    flow_run_id: str = ""
+    created_at: datetime
+    finished_at: datetime
+
+
+class ReleaseRow(Value):
+    """A release as the ledger lists it; `release` is there once the record is written."""
+
+    id: str
+    model: str
+    number: int
+    state: ReleaseState
+    spec_digest: str
+    revision: str
+    flow_run_id: str
+    created_at: datetime
+    updated_at: datetime
+    cause: str = ""
+    release: Release | None = None
+    workloads: tuple[Workload, ...] = ()
+
+
+def release_id(model: str, number: int) -> str:
+    """The id of the n-th release of a model."""
+    return f"{model}.v{number}"
