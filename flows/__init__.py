@@ -1,0 +1,1 @@
+"""Runbooks: each flow chains tasks and reads like prose."""

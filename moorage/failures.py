@@ -125,9 +125,7 @@ class Failure(Exception):
         return CAUSES[self.cause]
 
 
-def _rebuild(
-    cause: Cause, detail: str, suggestion: str, log_tail: str, evidence: str
-) -> Failure:
+def _rebuild(cause: Cause, detail: str, suggestion: str, log_tail: str, evidence: str) -> Failure:
     return Failure(cause, detail, suggestion=suggestion, log_tail=log_tail, evidence=evidence)
 
 

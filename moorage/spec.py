@@ -180,9 +180,7 @@ class ProbeSpec(Value):
         description="Also send one real request (a token, an embedding, a score) and check the"
         " answer. Health alone does not prove that an engine serves.",
     )
-    prompt: str = Field(
-        "Say hello.", min_length=1, description="Text of that request."
-    )
+    prompt: str = Field("Say hello.", min_length=1, description="Text of that request.")
 
 
 class ReadinessSpec(Value):

@@ -31,13 +31,13 @@ make_binary() {
 
 make_image() {
   need docker docker.io
-  docker version >>/dev/null || fail "the Docker daemon does not answer"
+  docker version >/dev/null || fail "the Docker daemon does not answer"
   if [[ $(label_of "$tag") == "$1" ]]; then
     echo "$tag is up to date"
     return
   fi
   docker build --quiet --label "moorage.build=$1" --tag "$tag" --file "$source/Dockerfile" "$context"
-  docker image prune --force --filter label=moorage.build >>/dev/null # the one it replaces
+  docker image prune --force --filter label=moorage.build >/dev/null # the one it replaces
   echo "$tag built in $SECONDS s"
 }
 

@@ -20,7 +20,7 @@ log=$work/build.log
 
 main() {
   need docker docker.io
-  docker version >>/dev/null || fail "the Docker daemon does not answer"
+  docker version >/dev/null || fail "the Docker daemon does not answer"
   local inputs
   inputs=$(cat "$0" <(echo "$version $torch $(uname -m)") | sha256sum | cut -c1-16)
   if [[ $(label_of "$tag") == "$inputs" ]]; then

@@ -1,0 +1,1 @@
+"""One effect each: retries, time-outs, progress, artifacts. The decisions are in `moorage`."""

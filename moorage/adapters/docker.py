@@ -165,7 +165,9 @@ class DockerRuntime:
         except (DockerException, requests.exceptions.RequestException) as error:
             _connect.cache_clear()
             reason = str(error).splitlines()[0][:300]
-            raise Failure(Cause.RUNTIME_UNAVAILABLE, f"Docker at {self.address}: {reason}") from error
+            raise Failure(
+                Cause.RUNTIME_UNAVAILABLE, f"Docker at {self.address}: {reason}"
+            ) from error
 
 
 @lru_cache
@@ -227,5 +229,3 @@ def _pull_failure(text: str, reference: str) -> Failure:
         else Cause.IMAGE_PULL_FAILED
     )
     return Failure(cause, f"{reference}: {text}")
-
-

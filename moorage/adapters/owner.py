@@ -29,9 +29,7 @@ class Owner(Value):
 def this_process(note: str = "") -> Owner:
     """The calling process."""
     process = psutil.Process()
-    return Owner(
-        machine=_machine(), pid=process.pid, started_at=process.create_time(), note=note
-    )
+    return Owner(machine=_machine(), pid=process.pid, started_at=process.create_time(), note=note)
 
 
 def is_gone(owner: Owner) -> bool:

@@ -63,9 +63,7 @@ def _load(path: Path, cause: Cause) -> dict[str, Any]:
     try:
         content = YAML(typ="safe", pure=True).load(path.read_text())
     except FileNotFoundError as error:
-        raise Failure(
-            cause, f"{path}: there is no such file", suggestion=_beside(path)
-        ) from error
+        raise Failure(cause, f"{path}: there is no such file", suggestion=_beside(path)) from error
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(cause, f"{path}: {error}") from error
     except YAMLError as error:

@@ -38,7 +38,9 @@ class Transformers(Engine):
         """`transformers serve NAME` and the device."""
         installed = request.host.program(self.name)
         on_cpu = request.seat.accelerator_type == CPU
-        trust = Flag(tokens=("--trust-remote-code",), origin=Origin.USER, reason="trust_remote_code")
+        trust = Flag(
+            tokens=("--trust-remote-code",), origin=Origin.USER, reason="trust_remote_code"
+        )
         return (
             Flag(
                 tokens=(

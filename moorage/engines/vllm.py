@@ -59,6 +59,15 @@ class Vllm(Engine):
             cause=Cause.ENGINE_SHM_TOO_SMALL,
             suggestion="Raise `engine.shm` above {size}.",
         ),
+        LogCause(
+            pattern=r"No working C\+\+ compiler found",
+            cause=Cause.PROGRAM_MISSING,
+            suggestion="The image cannot compile: add `--enforce-eager` to `engine.args`.",
+        ),
+        LogCause(
+            pattern=r"is less than desired CPU memory utilization",
+            cause=Cause.ENGINE_OUT_OF_MEMORY,
+        ),
         LogCause(pattern=r"Failed to infer device type", cause=Cause.ENGINE_NO_DEVICE),
         LogCause(
             pattern=r"World size \(\d+\) is larger than the number of available GPUs",
@@ -187,9 +196,7 @@ def _mode(request: LaunchRequest) -> tuple[Flag, ...]:
 def _trust(request: LaunchRequest) -> tuple[Flag, ...]:
     if not request.spec.trust_remote_code:
         return ()
-    return (
-        Flag(tokens=("--trust-remote-code",), origin=Origin.USER, reason="trust_remote_code"),
-    )
+    return (Flag(tokens=("--trust-remote-code",), origin=Origin.USER, reason="trust_remote_code"),)
 
 
 def _cpu_cache(profile: ModelProfile) -> int:

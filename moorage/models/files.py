@@ -149,7 +149,7 @@ def _reason_to_skip(name: str) -> str:
     if name.startswith(DUPLICATES):
         return "the same weights in another layout"
     if name.endswith(UNUSED_SUFFIXES):
-        return "no engine here reads this format"
+        return "no engine here loads this format"
     if PurePosixPath(name).name.startswith(BIN_NOT_WEIGHTS):
         return "state of the training, not of the model"
     return ""

@@ -47,9 +47,7 @@ def _obstacle(
             return ""
         return f"{engine.program} is not installed"
     try:
-        choose_image(
-            spec, engine.name, engine.default_version, accelerator_type, host.architecture
-        )
+        choose_image(spec, engine.name, engine.default_version, accelerator_type, host.architecture)
     except Failure as failure:
         return failure.detail
     return ""

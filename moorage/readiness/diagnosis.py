@@ -49,7 +49,17 @@ COMMON_CAUSES: tuple[LogCause, ...] = (
 )
 """Texts that mean the same in every engine."""
 
-_LOOKS_LIKE_ERROR = re.compile(r"\b(\w*Error|\w*Exception)\b\s*:|\bERROR\b|^error:", re.MULTILINE)
+_PREFIX = re.compile(r"^(\([\w-]+ pid=\d+\)\s+)?(ERROR [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
+"""What vLLM puts before each line: process, level, time, place."""
+
+_ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception)\b\s*:|\S*\s?error:)")
+
+_WRAPPERS = (
+    "Engine core initialization failed",
+    "Worker failed with error",
+    "See root cause above",
+)
+"""Errors that only say that another one happened."""
 
 
 def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str) -> Failure:
@@ -76,6 +86,14 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
                     log_tail=log,
                     evidence=text,
                 )
-    first = next((line.strip() for line in lines if _LOOKS_LIKE_ERROR.search(line)), "")
+    first = _first_error(lines)
     told = f"; the first error in the log: {first[:300]}" if first else ""
     return Failure(fallback, f"{detail}{told}", log_tail=log, evidence=first)
+
+
+def _first_error(lines: Iterable[str]) -> str:
+    for line in lines:
+        text = _PREFIX.sub("", line.strip())
+        if _ERROR.search(text) and not any(wrapper in text for wrapper in _WRAPPERS):
+            return text
+    return ""

@@ -65,27 +65,21 @@ class Releases:
         with gate(self._engine) as connection:
             move(connection, release, to, cause)
 
-    def take_over(self, release: str, old: str) -> None:
-        """In one step: `release` runs, and the one that ran until now is stopping."""
+    def take_over(self, release: Release) -> None:
+        """In one step: the record is written, the release runs, its predecessor is stopping."""
         with gate(self._engine) as connection:
-            if old and state_of(connection, old) == ReleaseState.RUNNING:
-                move(connection, old, ReleaseState.STOPPING, f"superseded by {release}")
-            move(connection, release, ReleaseState.RUNNING)
+            _write(connection, release)
+            if release.replaced and state_of(connection, release.replaced) == ReleaseState.RUNNING:
+                cause = f"superseded by {release.id}"
+                move(connection, release.replaced, ReleaseState.STOPPING, cause)
+            move(connection, release.id, ReleaseState.RUNNING)
 
-    def record(self, release: Release) -> None:
-        """Write the audit record of a release, once.
-
-        Raises:
-            Failure: `LEDGER_UNAVAILABLE` when it has a record already; records never change.
-        """
+    def fail(self, release: Release) -> None:
+        """In one step: the record is written and the release has failed."""
         with gate(self._engine) as connection:
-            written = connection.execute(
-                update(RELEASES)
-                .where(RELEASES.c.id == release.id, RELEASES.c.record.is_(None))
-                .values(record=release.model_dump(mode="json"))
-            )
-            if written.rowcount != 1:
-                raise Failure(Cause.LEDGER_UNAVAILABLE, f"{release.id} has a record already")
+            _write(connection, release)
+            cause = release.failure.cause if release.failure else ""
+            move(connection, release.id, ReleaseState.ERROR, cause)
 
     def get(self, identity: str) -> ReleaseRow:
         """One release.
@@ -163,6 +157,17 @@ def move(connection: Connection, release: str, to: ReleaseState, cause: str = ""
             release=release, from_state=before, to_state=to, cause=cause, at=now
         )
     )
+
+
+def _write(connection: Connection, release: Release) -> None:
+    """Write the audit record, once: records never change."""
+    written = connection.execute(
+        update(RELEASES)
+        .where(RELEASES.c.id == release.id, RELEASES.c.record.is_(None))
+        .values(record=release.model_dump(mode="json"))
+    )
+    if written.rowcount != 1:
+        raise Failure(Cause.LOST_LOCK, f"{release.id} has a record already")
 
 
 def _last_number(connection: Connection, model: str) -> int:

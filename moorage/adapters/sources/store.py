@@ -7,16 +7,17 @@ killed at any moment: what it finished stays, and nothing half-done looks finish
 
 from __future__ import annotations
 
-import json
-import os
-import re
+import errno
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
+from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
@@ -25,16 +26,19 @@ from moorage.values import Value
 
 MANIFEST = ".moorage.json"
 INCOMPLETE = ".incomplete"
-REFS = "refs.json"
-COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-DEFAULT_BRANCH = "main"
 MARGIN = 1.05
 """Free space asked for, as a multiple of what is still to be downloaded."""
 
 
 class Manifest(Value):
-    """What a complete directory holds; the fields are those of `ResolvedModel`."""
+    """What a complete directory holds.
 
+    Attributes:
+        rules: Raised when the choice of files changes: what was chosen before is chosen anew then.
+        source: As in `ResolvedModel`, like the rest.
+    """
+
+    rules: Literal[1] = 1
     source: str
     revision: str
     files: tuple[ModelFile, ...]
@@ -48,10 +52,14 @@ class ModelStore:
     Args:
         models: Directory of all models.
         repo: `org/repo`.
+
+    Attributes:
+        refs: Which commit a branch or tag stood for.
     """
 
     def __init__(self, models: Path, repo: str) -> None:
         self._shelf = models / repo.replace("/", "--")
+        self.refs = Refs(self._shelf)
 
     def directory(self, commit: str) -> Path:
         """Where a complete commit is."""
@@ -75,7 +83,7 @@ class ModelStore:
         return None if _absent(self.directory(commit), manifest.files) else manifest
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
-        """Make the lock that processes on this machine share; it is released when one dies."""
+        """Make a lock for all processes on this machine; it falls when its holder dies."""
         locks = self._shelf / ".locks"
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(locks / f"{commit}.{purpose}")
@@ -95,17 +103,29 @@ class ModelStore:
 
     def bytes_present(self, commit: str, files: Iterable[ModelFile]) -> int:
         """Count the bytes that are here, of complete and of growing files."""
-        places = (self.directory(commit), self.workspace(commit))
-        growing = self.workspace(commit) / INCOMPLETE
-        return sum(
-            max(
-                *(file.size for place in places if _size(place / file.name) == file.size),
-                min(file.size, _size(growing / file.name)),
-                0,
-                0,
-            )
-            for file in files
-        )
+        return sum(self._bytes_of(commit, file) for file in files)
+
+    def require_room(self, needed: int) -> None:
+        """Check that the disk has room for a number of bytes, and some more.
+
+        Raises:
+            Failure: `DISK_FULL` when it has not.
+        """
+        free = shutil.disk_usage(self._shelf).free
+        if free < needed * MARGIN:
+            found = f"{human_bytes(free)} are free at {self._shelf}"
+            asked = f"{human_bytes(int(needed * MARGIN))} are needed"
+            raise Failure(Cause.DISK_FULL, f"{found}, {asked}")
+
+    @contextmanager
+    def watching_the_disk(self) -> Iterator[None]:
+        """Call a full disk, or a used-up quota, `DISK_FULL`."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise Failure(Cause.DISK_FULL, f"writing below {self._shelf}: {error}") from None
 
     def accept(self, commit: str, file: ModelFile) -> None:
         """Verify a downloaded file and give it its place.
@@ -139,44 +159,14 @@ class ModelStore:
         shutil.rmtree(directory, ignore_errors=True)
         workspace.rename(directory)
 
-    def remember(self, revision: str, commit: str) -> None:
-        """Keep which commit a branch or tag stood for; empty = the default branch."""
-        with self.lock("all", "refs"):
-            refs = self.remembered() | {revision or DEFAULT_BRANCH: commit}
-            fresh = self._shelf / f"{REFS}.new"
-            fresh.write_text(json.dumps(refs, indent=1, sort_keys=True))
-            os.replace(fresh, self._shelf / REFS)
-
-    def remembered(self) -> dict[str, str]:
-        """Tell which commit each branch or tag stood for when it was last stored."""
-        try:
-            refs = json.loads((self._shelf / REFS).read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return {
-            str(name): commit
-            for name, commit in (refs.items() if isinstance(refs, dict) else ())
-            if isinstance(commit, str) and COMMIT.fullmatch(commit)
-        }
-
-    def commit_of(self, revision: str) -> str | None:
-        """Tell the commit of a revision without asking the hub, if it is known here."""
-        if COMMIT.fullmatch(revision):
-            return revision
-        return self.remembered().get(revision or DEFAULT_BRANCH)
-
-    def require_room(self, needed: int) -> None:
-        """Check that the disk has room for a number of bytes, and some more.
-
-        Raises:
-            Failure: `DISK_FULL` when it has not.
-        """
-        self._shelf.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(self._shelf).free
-        if free < needed * MARGIN:
-            found = f"{human_bytes(free)} are free at {self._shelf}"
-            asked = f"{human_bytes(int(needed * MARGIN))} are needed"
-            raise Failure(Cause.DISK_FULL, f"{found}, {asked}")
+    def _bytes_of(self, commit: str, file: ModelFile) -> int:
+        # In the order in which a file moves, so that one on the move is never missed.
+        places = (
+            self.incomplete(commit, file.name),
+            self.workspace(commit) / file.name,
+            self.directory(commit) / file.name,
+        )
+        return min(file.size, max(0, *(_size(place) for place in places)))
 
 
 def _absent(directory: Path, files: Iterable[ModelFile]) -> tuple[ModelFile, ...]:

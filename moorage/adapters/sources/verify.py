@@ -10,7 +10,7 @@ from moorage.models.source import ModelFile
 
 
 def verify(path: Path, file: ModelFile) -> None:
-    """Compare a file on disk with its announcement: the size always, the checksum where there is one.
+    """Compare a file with its announcement: the size, and the checksum where there is one.
 
     Raises:
         Failure: `DOWNLOAD_CORRUPT` when they differ.

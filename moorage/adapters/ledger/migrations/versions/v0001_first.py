@@ -87,6 +87,4 @@ def downgrade() -> None:
 
 def _unique_where(name: str, table: str, columns: list[str], where: str) -> None:
     clause = sa.text(where)
-    op.create_index(
-        name, table, columns, unique=True, sqlite_where=clause, postgresql_where=clause
-    )
+    op.create_index(name, table, columns, unique=True, sqlite_where=clause, postgresql_where=clause)

@@ -1,0 +1,179 @@
+"""Deploy a model: from a spec to an engine that answers, and a record of why."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from flows.story import Story, told
+from moorage.engines.plan import plan_launch
+from moorage.failures import Failure
+from moorage.fleet import Fleet
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
+from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
+from moorage.saga import Saga
+from moorage.spec import ModelSpec
+from tasks.cleanup import SUPERSEDED, end_release, sole_flow, start_again, stop_workloads
+from tasks.context import in_thread, ledger
+from tasks.derive import derive
+from tasks.image import pull
+from tasks.launch import launch, stop
+from tasks.place import place
+from tasks.release import publish, serving
+from tasks.resolve import resolve
+from tasks.stage import stage
+from tasks.survey import survey
+from tasks.verify import verify
+
+
+@flow(name="deploy-model", flow_run_name="deploy {spec.name}", persist_result=False)
+async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
+    """Deploy a model so that it answers under its name.
+
+    Deploying an identical spec again changes nothing. A changed one is started beside the release that
+    serves, verified, and then takes over; when both do not fit, the old one stops first.
+
+    Args:
+        spec: The model as it is meant to be served.
+        fleet: The hosts it may run on; without it, this machine.
+    """
+    async with told(spec) as story:
+        model = await resolve(spec)
+        profile = await derive(spec, model)
+        async with sole_flow(spec.name, story.flow_run_id, story.journal):
+            old, healthy = await serving(spec)
+            if old and healthy and _is_same(old, spec, model):
+                return _unchanged(old)
+            release = await _deploy(story, spec, fleet, model, profile, old)
+    return Completed(message=_announcement(release), data=release)
+
+
+async def _deploy(
+    story: Story,
+    spec: ModelSpec,
+    fleet: Fleet,
+    model: ResolvedModel,
+    profile: ModelProfile,
+    old: ReleaseRow | None,
+) -> Release:
+    """The chain with effects, as a saga: whatever fails, nothing is left claimed or running."""
+    draft = await _begin(story, spec, model, profile, old)
+    try:
+        with Saga(story.undone) as saga:
+            snapshot = await survey(fleet)
+            saga.arm("free the claims", _free_claims, draft.id, old)
+            placement, snapshot = await place(
+                spec, profile, fleet, snapshot, draft.id, old.id if old else ""
+            )
+            draft = draft.model_copy(update={"placement": placement})
+            image, model = await asyncio.gather(pull(spec, placement, snapshot), stage(spec, model))
+            plan = plan_launch(spec, model, profile, placement, snapshot, image, draft.id)
+            draft = draft.model_copy(update={"image": image, "plan": plan})
+            if old and placement.stop_first:
+                saga.arm(f"start {old.id} again", start_again, old)
+                await in_thread(_stop_for, old, draft.id)
+            saga.arm("stop what was started", stop_workloads, draft.id)
+            workloads = await launch(plan)
+            draft = draft.model_copy(update={"workloads": workloads})
+            readiness = await verify(spec, profile, plan, workloads)
+            release = _finished(draft, story, readiness=readiness, replacement=_how(draft, old))
+            await publish(release)
+    except Failure as failure:
+        await in_thread(ledger().releases.fail, _failed(draft, story, failure))
+        raise
+    except BaseException:
+        # Cancelled or killed by a signal: the saga has undone the effects; close the release too.
+        ledger().releases.move(draft.id, ReleaseState.ERROR, "interrupted")
+        raise
+    if old:
+        await in_thread(_retire_old, old.id, story)
+    return release
+
+
+async def _begin(
+    story: Story,
+    spec: ModelSpec,
+    model: ResolvedModel,
+    profile: ModelProfile,
+    old: ReleaseRow | None,
+) -> Release:
+    begun = datetime.now(UTC)
+    identity = await in_thread(ledger().releases.begin, spec, model.revision, story.flow_run_id)
+    story.release = identity
+    return Release(
+        id=identity,
+        model=spec.name,
+        spec=spec,
+        spec_digest=spec.digest,
+        revision=model.revision,
+        profile=profile,
+        replaced=old.id if old else "",
+        flow_run_id=story.flow_run_id,
+        created_at=begun,
+        finished_at=begun,
+    )
+
+
+def _is_same(old: ReleaseRow, spec: ModelSpec, model: ResolvedModel) -> bool:
+    return (old.spec_digest, old.revision) == (spec.digest, model.revision)
+
+
+def _unchanged(old: ReleaseRow) -> State[Release]:
+    return Completed(
+        name="Unchanged",
+        message=f"unchanged: {old.id} already serves this spec at this revision",
+        data=old.release,
+    )
+
+
+def _announcement(release: Release) -> str:
+    endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.workloads)
+    return f"{release.id} serves {release.model} at {endpoints}"
+
+
+def _how(draft: Release, old: ReleaseRow | None) -> str:
+    if not old or not draft.placement:
+        return ""
+    return draft.placement.stop_first or "started beside the old release, which stopped after"
+
+
+def _free_claims(release: str, old: ReleaseRow | None) -> None:
+    """Free the claims, and give a release that had to make room its own back."""
+    if old and old.release and old.release.placement:
+        ledger().claims.hand_back(release, old.id, old.release.placement.claims)
+    else:
+        ledger().claims.free(release)
+
+
+def _stop_for(old: ReleaseRow, release: str) -> None:
+    ledger().releases.move(old.id, ReleaseState.STOPPING, f"{SUPERSEDED} {release}, stopped first")
+    for workload in old.workloads:
+        stop(workload)
+
+
+def _retire_old(old: str, story: Story) -> None:
+    """The new release serves; that the old one does not stop is no reason to fail."""
+    try:
+        row = ledger().releases.get(old)
+        end_release(row, ReleaseState.SUPERSEDED, row.cause)
+    except Failure as failure:
+        story.journal.tell(f"{old} could not be stopped: {failure}")
+
+
+def _finished(draft: Release, story: Story, **changes: object) -> Release:
+    ended = {"steps": tuple(story.journal.steps), "finished_at": datetime.now(UTC)}
+    return draft.model_copy(update={**ended, **changes})
+
+
+def _failed(draft: Release, story: Story, failure: Failure) -> Release:
+    record = FailureRecord(
+        cause=failure.cause,
+        detail=failure.detail,
+        suggestion=failure.suggestion,
+        log_tail=failure.log_tail,
+    )
+    return _finished(draft, story, failure=record)

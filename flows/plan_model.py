@@ -1,0 +1,58 @@
+"""Plan a deployment: the same chain, stopped before the first effect that changes anything."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from flows.story import told
+from moorage.engines.plan import plan_launch
+from moorage.fleet import Fleet
+from moorage.release import Release
+from moorage.spec import ModelSpec
+from tasks.context import in_thread, ledger
+from tasks.derive import derive
+from tasks.image import choose
+from tasks.place import propose_placement
+from tasks.release import publish_plan, serving
+from tasks.resolve import resolve
+from tasks.survey import survey
+
+
+@flow(name="plan-model", flow_run_name="plan {spec.name}", persist_result=False)
+async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
+    """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.
+
+    Args:
+        spec: The model as it is meant to be served.
+        fleet: The hosts it may run on; without it, this machine.
+    """
+    begun = datetime.now(UTC)
+    async with told(spec) as story:
+        model = await resolve(spec)
+        profile = await derive(spec, model)
+        old, _ = await serving(spec)
+        snapshot = await survey(fleet)
+        placement = await propose_placement(spec, profile, snapshot, old.id if old else "")
+        image = await choose(spec, placement, snapshot)
+        identity = await in_thread(ledger().releases.next_id, spec.name)
+        release = Release(
+            id=identity,
+            model=spec.name,
+            spec=spec,
+            spec_digest=spec.digest,
+            revision=model.revision,
+            profile=profile,
+            placement=placement,
+            image=image,
+            plan=plan_launch(spec, model, profile, placement, snapshot, image, identity),
+            steps=tuple(story.journal.steps),
+            replaced=old.id if old else "",
+            flow_run_id=story.flow_run_id,
+            created_at=begun,
+            finished_at=datetime.now(UTC),
+        )
+        await publish_plan(release)
+    return Completed(message=f"{identity} would run", data=release)

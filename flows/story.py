@@ -1,0 +1,64 @@
+"""What every flow does around its chain: the journal, the run's log, the failure artifact."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from prefect import get_run_logger
+from prefect.runtime import flow_run
+
+from moorage.failures import Failure
+from moorage.release import StepRecord
+from moorage.spec import ModelSpec
+from moorage.units import human_seconds
+from tasks.journal import Journal, journal
+from tasks.release import publish_failure
+
+
+class Story:
+    """The journal of one flow run, and the release that it is about once there is one."""
+
+    def __init__(self, opened: Journal, flow_run_id: str) -> None:
+        self.journal = opened
+        self.flow_run_id = flow_run_id
+        self.release = ""
+
+    def undone(self, label: str, error: BaseException | None) -> None:
+        """Tell about an undo that ran."""
+        self.journal.tell(f"undone: {label}" if error is None else f"could not {label}: {error}")
+
+
+@asynccontextmanager
+async def told(spec: ModelSpec) -> AsyncIterator[Story]:
+    """Keep the journal of a flow run; a failure becomes an artifact before it ends the run."""
+    with journal(RunLog(get_run_logger())) as opened:
+        story = Story(opened, str(flow_run.id or ""))
+        try:
+            yield story
+        except Failure as failure:
+            await publish_failure(spec, failure, story.release)
+            raise
+
+
+class RunLog:
+    """Writes the journal into the run's log."""
+
+    def __init__(self, logger: logging.Logger | logging.LoggerAdapter[logging.Logger]) -> None:
+        self._logger = logger
+
+    def started(self, step: str) -> None:
+        """Nothing: Prefect tells it itself."""
+
+    def progressed(self, step: str, done: int, total: int) -> None:
+        """Nothing: the progress artifact shows it."""
+
+    def ended(self, record: StepRecord, error: BaseException | None) -> None:
+        """One line a step."""
+        text = record.summary if error is None else str(error)
+        self._logger.info("%s (%s): %s", record.name, human_seconds(record.seconds), text)
+
+    def noted(self, text: str) -> None:
+        """One line."""
+        self._logger.info("%s", text)

@@ -1,0 +1,141 @@
+"""What the hub knows and sends: the listing of a commit, ranges of files, and whole files.
+
+`hf_hub_download` is not used for the files: it deletes an unfinished one when the connection stays
+cut, starts it anew in the next process, and asks the hub for what the listing already told.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar
+
+from moorage.adapters.sources.answers import first_byte, size_of_file
+from moorage.adapters.sources.refs import COMMIT
+from moorage.adapters.sources.verify import require_inside
+from moorage.adapters.sources.wire import Wire
+from moorage.failures import Cause, Failure
+from moorage.models.source import ModelFile
+
+WAITS = (0.5, 1.0, 2.0, 4.0)
+
+PIECE = 4 * 1024**3
+"""Bytes asked for at once: the hub's network sends files beyond 50 GB only in pieces."""
+
+T = TypeVar("T")
+
+
+class HubClient:
+    """One repository on the hub, asked again when the hub cannot be reached.
+
+    Args:
+        wire: The way to it.
+        waits: Seconds to wait before each further attempt; empty = only one attempt.
+    """
+
+    def __init__(self, wire: Wire, *, waits: tuple[float, ...] = WAITS) -> None:
+        self.repo = wire.repo
+        self._wire = wire
+        self._waits = waits
+
+    def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
+        """Ask for the files of a revision; empty = the default branch.
+
+        Returns:
+            The commit that the revision stands for now, and its files.
+
+        Raises:
+            Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere.
+        """
+        info = self._patiently(lambda: self._wire.model_info(revision))
+        if not COMMIT.fullmatch(str(info.sha)) or info.siblings is None:
+            raise self._wire.not_a_hub("it names no commit or no files")
+        return info.sha, tuple(self._file(sibling) for sibling in info.siblings)
+
+    def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
+        """Read a file from one offset up to another, and no more even if the server sends all.
+
+        Raises:
+            Failure: As `failure_of` says; `DOWNLOAD_CORRUPT` when the file is too short.
+        """
+        return self._patiently(lambda: self._read(commit, name, start, stop))
+
+    def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
+        """Download a file, or what is missing of it.
+
+        Args:
+            commit: Full commit id.
+            file: The file.
+            target: Where it grows, and stays when the connection breaks for good.
+            stopped: Set when the download is to end early.
+
+        Raises:
+            Failure: As `failure_of` says; `DOWNLOAD_CORRUPT` when the server's file has another
+                size, `INTERRUPTED` when stopped.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+        if target.stat().st_size > file.size:
+            target.write_bytes(b"")
+        waits = iter(self._waits)
+        while (have := target.stat().st_size) < file.size:
+            try:
+                self._append(commit, file, target, stopped)
+            except Failure as failure:
+                if failure.cause is not Cause.HUB_UNAVAILABLE:
+                    raise
+                if target.stat().st_size > have:
+                    waits = iter(self._waits)  # every new byte renews the patience
+                if (wait := next(waits, None)) is None:
+                    raise
+                stopped.wait(wait)
+
+    def _patiently(self, attempt: Callable[[], T]) -> T:
+        for wait in self._waits:
+            try:
+                return attempt()
+            except Failure as failure:
+                if failure.cause is not Cause.HUB_UNAVAILABLE:
+                    raise
+                time.sleep(wait)
+        return attempt()
+
+    def _file(self, sibling: Any) -> ModelFile:
+        name = require_inside(sibling.rfilename)
+        if sibling.lfs:
+            return ModelFile(name=name, size=sibling.lfs.size, sha256=sibling.lfs.sha256)
+        if sibling.size is None:
+            raise self._wire.not_a_hub(f"it does not tell the size of {name}")
+        return ModelFile(name=name, size=sibling.size, git_oid=sibling.blob_id or "")
+
+    def _read(self, commit: str, name: str, start: int, stop: int) -> bytes:
+        found = bytearray()
+        with self._wire.file_range(commit, name, start, stop) as response:
+            begin = first_byte(response, start)
+            for chunk in response.iter_bytes():
+                found += chunk
+                if begin + len(found) >= stop:
+                    return bytes(found[start - begin : stop - begin])
+        raise Failure(Cause.DOWNLOAD_CORRUPT, f"{name} is shorter than the hub announced")
+
+    def _append(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
+        have = target.stat().st_size
+        stop = min(have + PIECE, file.size)
+        with (
+            self._wire.file_range(commit, file.name, have, stop) as response,
+            target.open("r+b") as out,
+        ):
+            if size_of_file(response) not in (None, file.size):
+                found, announced = f"{size_of_file(response):,}", f"{file.size:,}"
+                detail = f"{file.name} has {found} bytes, announced were {announced}"
+                raise Failure(Cause.DOWNLOAD_CORRUPT, detail)
+            out.seek(first_byte(response, have))  # to the start if all of it comes
+            out.truncate()
+            for chunk in response.iter_bytes():
+                if stopped.is_set():
+                    raise Failure(Cause.INTERRUPTED, f"the download of {file.name} was stopped")
+                out.write(chunk[: file.size - out.tell()])
+        if target.stat().st_size <= have:
+            raise Failure(Cause.HUB_UNAVAILABLE, f"the hub sends no more of {file.name}")

@@ -1,0 +1,176 @@
+"""Models on a Hugging Face hub: pinned to a commit, and downloaded into the model store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from threading import Event
+
+from moorage.adapters.sources.client import HubClient
+from moorage.adapters.sources.describe import describe, keep_indexed, weigh
+from moorage.adapters.sources.parallel import Tick, deadline, holding, run_all
+from moorage.adapters.sources.refs import COMMIT
+from moorage.adapters.sources.store import Manifest, ModelStore
+from moorage.failures import Cause, Failure
+from moorage.models.files import choose_files, is_weight
+from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
+from moorage.models.weights import summarize
+from moorage.spec import ModelSpec
+
+METADATA_SECONDS = 300.0
+"""How long the small files may take, and another process's turn at them."""
+
+
+class HubSource:
+    """One repository of a hub, and its place in the store.
+
+    Args:
+        client: Asks the hub.
+        store: Keeps what the hub sends.
+        workers: How many files are downloaded at the same time.
+        offline: Never ask the hub; serve what is stored.
+    """
+
+    def __init__(
+        self, client: HubClient, store: ModelStore, *, workers: int = 8, offline: bool = False
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._workers = workers
+        self._offline = offline
+
+    def resolve(self, spec: ModelSpec) -> ResolvedModel:
+        """Pin the revision to a commit and read what the model is, without its weights.
+
+        A complete commit is read from the store; if the spec names it in full, the hub is not even
+        asked.
+
+        Raises:
+            Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...`, `CONFIG_UNREADABLE` or `DISK_FULL`.
+        """
+        asked = spec.revision or ""
+        listed: tuple[ModelFile, ...] = ()
+        commit = self._stored_commit(asked)
+        if commit is None:
+            commit, listed = self._list_files(asked)
+        tick = deadline(METADATA_SECONDS, f"reading the metadata of {self._client.repo}")
+        with holding(self._store.lock(commit, "metadata"), tick):
+            stored = self._store.manifest(commit)
+            manifest = stored or self._survey(spec.source, commit, listed, tick)
+            directory = self._store.directory(commit)
+            place = directory if stored else self._store.workspace(commit)
+            description = describe(place, trust_remote_code=spec.trust_remote_code)
+        if stored:
+            self._store.refs.remember(asked, commit)
+        return ResolvedModel(
+            source=spec.source,
+            revision=commit,
+            asked_revision=asked,
+            path=str(directory),
+            staged=stored is not None,
+            files=manifest.files,
+            skipped=manifest.skipped,
+            weights=manifest.weights,
+            **dict(description),
+        )
+
+    def stage(
+        self,
+        model: ResolvedModel,
+        on_progress: Callable[[int, int], None],
+        *,
+        deadline_seconds: float | None = None,
+    ) -> ResolvedModel:
+        """Download what is missing, verify it, and put it in place. Others who stage it wait.
+
+        Args:
+            model: As `resolve` made it.
+            on_progress: Called with the bytes done and the bytes of all chosen files, at least
+                every half second and at the end.
+            deadline_seconds: From now until everything is in place; `None` = no deadline.
+
+        Raises:
+            Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`. What has been
+                downloaded stays, and the next call goes on from there.
+        """
+        in_time = deadline(deadline_seconds, f"downloading {self._client.repo}")
+
+        def tick() -> None:
+            done = self._store.bytes_present(model.revision, model.files)
+            on_progress(done, model.bytes_to_stage)
+            in_time()
+
+        with holding(self._store.lock(model.revision, "weights"), tick):
+            if self._store.manifest(model.revision) is None:
+                self._fill(model, tick)
+        self._store.refs.remember(model.asked_revision, model.revision)
+        on_progress(model.bytes_to_stage, model.bytes_to_stage)
+        path = str(self._store.directory(model.revision))
+        return model.model_copy(update={"staged": True, "path": path})
+
+    def _stored_commit(self, asked: str) -> str | None:
+        commit = self._store.refs.commit_of(asked)
+        stored = commit is not None and self._store.manifest(commit) is not None
+        if self._offline and not stored:
+            raise self._not_stored(asked)
+        return commit if stored and (self._offline or COMMIT.fullmatch(asked)) else None
+
+    def _list_files(self, asked: str) -> tuple[str, tuple[ModelFile, ...]]:
+        try:
+            return self._client.list_files(asked)
+        except Failure as failure:
+            commit = self._store.refs.commit_of(asked)
+            if not failure.facts.retryable or not commit or not self._store.manifest(commit):
+                raise
+            suggestion = f"It is stored here as commit {commit}: with HF_HUB_OFFLINE=1 that serves."
+            raise Failure(failure.cause, failure.detail, suggestion=suggestion) from None
+
+    def _survey(
+        self, source: str, commit: str, listed: tuple[ModelFile, ...], tick: Tick
+    ) -> Manifest:
+        """Download the metadata, and read the headers of the weights where they are."""
+        family, chosen, skipped = choose_files(listed)
+        directory = self._store.open_workspace(commit)
+        self._download(commit, (file for file in chosen if not is_weight(file.name)), tick)
+        chosen, skipped = keep_indexed(directory, family, chosen, skipped)
+        weights = [file for file in chosen if is_weight(file.name)]
+        jobs = [partial(self._weigh, commit, family, file) for file in weights]
+        return Manifest(
+            source=source,
+            revision=commit,
+            files=chosen,
+            skipped=skipped,
+            weights=summarize(family, run_all(jobs, workers=self._workers, tick=tick)),
+        )
+
+    def _weigh(self, commit: str, family: str, file: ModelFile, _: Event) -> WeightSummary:
+        return weigh(file, family, partial(self._client.read, commit, file.name))
+
+    def _fill(self, model: ResolvedModel, tick: Tick) -> None:
+        if self._offline:
+            raise self._not_stored(model.asked_revision or model.revision)
+        commit, metadata_lock = model.revision, self._store.lock(model.revision, "metadata")
+        with holding(metadata_lock, tick):
+            self._store.open_workspace(commit)
+            self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
+        self._download(commit, model.files, tick)
+        with holding(metadata_lock, tick):
+            self._store.publish(Manifest.model_validate(model, from_attributes=True))
+
+    def _download(self, commit: str, files: Iterable[ModelFile], tick: Tick) -> None:
+        missing = self._store.missing(commit, files)
+        left = sum(file.size for file in missing) - self._store.bytes_present(commit, missing)
+        self._store.require_room(left)
+        largest_first = sorted(missing, key=lambda file: -file.size)
+        jobs = [partial(self._download_file, commit, file) for file in largest_first]
+        with self._store.watching_the_disk():
+            run_all(jobs, workers=self._workers, tick=tick)
+
+    def _download_file(self, commit: str, file: ModelFile, stopped: Event) -> None:
+        self._client.fetch(commit, file, self._store.incomplete(commit, file.name), stopped)
+        self._store.accept(commit, file)
+
+    def _not_stored(self, asked: str) -> Failure:
+        stored = ", ".join(sorted(self._store.refs.all())) or "nothing"
+        wanted = f"{self._client.repo} at revision {asked or 'of the default branch'!r}"
+        return Failure(Cause.SOURCE_OFFLINE, f"{wanted}; stored here: {stored}")

@@ -1,0 +1,148 @@
+"""Models in a directory of this machine: read where they lie, never copied."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+from moorage.adapters.sources.describe import describe, keep_indexed, weigh
+from moorage.failures import Cause, Failure
+from moorage.models.files import choose_files, is_weight
+from moorage.models.source import ModelFile, ResolvedModel
+from moorage.models.weights import summarize
+from moorage.spec import ModelSpec
+
+SCHEME = "file://"
+
+
+class LocalSource:
+    """Directories named by `file://`."""
+
+    def resolve(self, spec: ModelSpec) -> ResolvedModel:
+        """Read what the model is. Its revision is a fingerprint of names, sizes and times.
+
+        Raises:
+            Failure: `SOURCE_MISSING` when there is no such directory, `SOURCE_INCOMPLETE` when a
+                file is missing, damaged or unreadable, `CONFIG_UNREADABLE`.
+        """
+        root = Path(spec.source.removeprefix(SCHEME)).expanduser().absolute()
+        _require_model(root)
+        family, chosen, skipped = choose_files(_list_files(root))
+        try:
+            chosen, skipped = keep_indexed(root, family, chosen, skipped)
+            weights = summarize(
+                family,
+                (
+                    weigh(file, family, partial(_read, root / file.name))
+                    for file in chosen
+                    if is_weight(file.name)
+                ),
+            )
+            revision = _fingerprint(root, chosen)
+        except OSError as error:
+            raise _unreadable(error) from None
+        return ResolvedModel(
+            source=spec.source,
+            revision=revision,
+            path=str(root),
+            staged=True,
+            files=chosen,
+            skipped=skipped,
+            weights=weights,
+            **dict(describe(root, trust_remote_code=spec.trust_remote_code)),
+        )
+
+    def stage(
+        self,
+        model: ResolvedModel,
+        on_progress: Callable[[int, int], None],
+        *,
+        deadline_seconds: float | None = None,  # noqa: ARG002
+    ) -> ResolvedModel:
+        """Check that the files are still there: nothing has to be downloaded.
+
+        Raises:
+            Failure: `SOURCE_INCOMPLETE` when a file is gone or has another size.
+        """
+        for file in model.files:
+            path = Path(model.path, file.name)
+            try:
+                size = path.stat().st_size
+            except OSError as error:
+                raise _unreadable(error) from None
+            if size != file.size:
+                detail = f"{path} has {size:,} bytes, {file.size:,} when the model was resolved"
+                raise Failure(Cause.SOURCE_INCOMPLETE, detail)
+        on_progress(model.bytes_to_stage, model.bytes_to_stage)
+        return model
+
+
+def _require_model(root: Path) -> None:
+    if not root.is_dir():
+        raise Failure(
+            Cause.SOURCE_MISSING,
+            f"{root} is a file, not a directory" if root.exists() else f"there is no {root}",
+            suggestion=_similar(root),
+        )
+    # Before the listing: a wrong path such as / would be listed for hours.
+    if not (root / "config.json").is_file():
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no config.json in {root}")
+
+
+def _similar(root: Path) -> str | None:
+    """Suggest the directory beside the missing one whose name comes closest."""
+    try:
+        beside = [path.name for path in root.parent.iterdir() if path.is_dir()]
+    except OSError:
+        return f"There is no {root.parent} either." if not root.parent.exists() else None
+    close = get_close_matches(root.name, beside, n=1)
+    return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else None
+
+
+def _list_files(root: Path) -> tuple[ModelFile, ...]:
+    """List regular files and links to them, such as the hub client's own cache has."""
+
+    def refuse(error: OSError) -> None:
+        raise _unreadable(error) from None
+
+    paths: list[Path] = []
+    for folder, below, names in os.walk(root, onerror=refuse):
+        below[:] = [name for name in below if not name.startswith(".")]
+        paths += (Path(folder, name) for name in names if not name.startswith("."))
+    return tuple(_file(root, path) for path in sorted(paths) if _is_regular(path))
+
+
+def _is_regular(path: Path) -> bool:
+    return path.is_file() or path.is_symlink()
+
+
+def _file(root: Path, path: Path) -> ModelFile:
+    try:
+        return ModelFile(name=path.relative_to(root).as_posix(), size=path.stat().st_size)
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
+def _read(path: Path, start: int, stop: int) -> bytes:
+    with path.open("rb") as content:
+        content.seek(start)
+        return content.read(stop - start)
+
+
+def _fingerprint(root: Path, files: Iterable[ModelFile]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        changed = (root / file.name).stat().st_mtime_ns
+        digest.update(f"{file.name}\0{file.size}\0{changed}\0".encode())
+    return f"local-{digest.hexdigest()[:12]}"
+
+
+def _unreadable(error: OSError) -> Failure:
+    path = Path(os.fsdecode(error.filename or ""))
+    if path.is_symlink() and not path.exists():
+        return Failure(Cause.SOURCE_INCOMPLETE, f"{path} is a link to nothing")
+    return Failure(Cause.SOURCE_INCOMPLETE, f"{path} cannot be read: {error.strerror}")

@@ -1,0 +1,224 @@
+"""The commands."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.settings import Settings
+from moorage.adapters.specs import load_fleet, load_spec
+from moorage.cli import doctor as doctor_checks
+from moorage.cli import render
+from moorage.cli.flows import exit_code, existing, guarded, out, run_flow
+from moorage.engines.registry import ENGINES
+from moorage.failures import Cause, ExitCode, Failure
+from moorage.release import Release, ReleaseRow
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Finds every model a berth: deploys LLM inference servers, and keeps a record of why.",
+)
+
+SpecFile = Annotated[
+    Path, typer.Argument(help="Spec of the model: a YAML file, or NAME for deployments/NAME.yaml.")
+]
+FleetFile = Annotated[
+    Path | None,
+    typer.Option("--fleet", help="Fleet file; else fleet.yaml beside the spec, else this machine."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
+
+
+def main() -> None:
+    """Entry point of the command `moorage`."""
+    app()
+
+
+@app.command()
+def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+    """Deploy a model: download, place, launch, and prove that it answers."""
+
+    def action() -> Release:
+        path = existing(spec)
+        wanted, hosts = load_spec(path), load_fleet(fleet, path)
+
+        def start() -> Any:
+            from flows.deploy_model import deploy_model  # noqa: PLC0415  (see run_flow)
+
+            return deploy_model(wanted, hosts)
+
+        return run_flow(start, as_json=as_json)
+
+    release = guarded(action, as_json=as_json)
+    render.deployed(release, as_json=as_json)
+
+
+@app.command()
+def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
+    """Show exactly what `deploy` would run, and why. Nothing is claimed or started."""
+
+    def action() -> Release:
+        path = existing(spec)
+        wanted, hosts = load_spec(path), load_fleet(fleet, path)
+
+        def start() -> Any:
+            from flows.plan_model import plan_model  # noqa: PLC0415  (see run_flow)
+
+            return plan_model(wanted, hosts)
+
+        return run_flow(start, as_json=as_json)
+
+    release = guarded(action, as_json=as_json)
+    render.record(release, as_json=as_json)
+
+
+@app.command()
+def retire(name: ModelName, as_json: AsJson = False) -> None:
+    """Stop what serves a model and free what it holds."""
+
+    def action() -> str:
+        def start() -> Any:
+            from flows.retire_model import retire_model  # noqa: PLC0415  (see run_flow)
+
+            return retire_model(name)
+
+        return run_flow(start, as_json=as_json)
+
+    release = guarded(action, as_json=as_json)
+    render.retired(name, release, as_json=as_json)
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(help="Only this model.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every model, whether it really runs, and where it answers."""
+
+    def action() -> list[tuple[ReleaseRow, str]]:
+        rows = [row for row in _ledger().releases.latest() if name in (None, row.model)]
+        if name and not rows:
+            raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
+        serving = {row.model: _ledger().releases.running(row.model) or row for row in rows}
+        return [(row, render.observed(row, Settings())) for row in serving.values()]
+
+    render.status(guarded(action, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def history(name: ModelName, as_json: AsJson = False) -> None:
+    """Show all releases of a model, newest first."""
+
+    def action() -> list[ReleaseRow]:
+        rows = _ledger().releases.of_model(name)
+        if not rows:
+            raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
+        return rows
+
+    render.history(guarded(action, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def show(
+    release: Annotated[str, typer.Argument(help="A release such as NAME.v3, or NAME.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show the record of a release: every decision, every flag with its origin, every step."""
+    row = guarded(lambda: _release(release), as_json=as_json)
+    if row.release is None:
+        out.print(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")
+        exit_code(ExitCode.OK)
+    render.record(row.release, as_json=as_json)
+
+
+@app.command()
+def logs(
+    name: Annotated[str, typer.Argument(help="Name of a model, or a release.")],
+    tail: Annotated[int, typer.Option("--tail", "-n", min=1, help="How many lines.")] = 200,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing.")] = False,
+) -> None:
+    """Print the engine's log; of a release that failed, the last lines that were kept."""
+    row = guarded(lambda: _release(name))
+    shown = guarded(lambda: render.log_text(row, tail, Settings()))
+    sys.stdout.write(shown + "\n" * bool(shown))
+    while follow and row.workloads:
+        time.sleep(1)
+        text = guarded(lambda: render.log_text(row, 10_000, Settings()))
+        sys.stdout.write(render.new_lines(shown, text))
+        sys.stdout.flush()
+        shown = text
+
+
+@app.command()
+def chat(
+    name: ModelName,
+    prompt: Annotated[str, typer.Argument(help="What to say.")],
+    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer in tokens.")] = 64,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a deployed model something."""
+
+    def action() -> ReleaseRow:
+        row = _ledger().releases.running(name)
+        if row is None:
+            raise Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running")
+        return row
+
+    row = guarded(action, as_json=as_json)
+    guarded(lambda: render.answer(row, prompt, max_tokens, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def fleet(
+    file: Annotated[Path | None, typer.Option("--fleet", help="Fleet file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the hosts: accelerators, RAM, runtimes, and what is claimed."""
+    hosts = guarded(lambda: load_fleet(file, Path("deployments/any.yaml")), as_json=as_json)
+    guarded(lambda: render.fleet(hosts, _ledger(), as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def engines(as_json: AsJson = False) -> None:
+    """Show the engines: where they run, what they serve, which image they come in."""
+    render.engines(list(ENGINES.values()), as_json=as_json)
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Check what this machine can run, and say how to mend what is missing."""
+    checks = doctor_checks.examine(Settings())
+    render.doctor(checks, as_json=as_json)
+    if any(check.broken for check in checks):
+        exit_code(ExitCode.MACHINE)
+
+
+@app.command()
+def serve(
+    limit: Annotated[int, typer.Option(min=1, help="Flow runs at the same time.")] = 8,
+) -> None:
+    """Serve all flows: ready for the Prefect UI, schedules and the API.
+
+    Uses the server of PREFECT_API_URL, or starts one on this machine.
+    """
+    from moorage.cli.serve import serve_flows  # noqa: PLC0415  (imports Prefect, see run_flow)
+
+    guarded(lambda: serve_flows(limit))
+
+
+def _ledger() -> Ledger:
+    return Ledger(Settings().ledger)
+
+
+def _release(identity: str) -> ReleaseRow:
+    releases = _ledger().releases
+    named = releases.running(identity) or next(iter(releases.of_model(identity)), None)
+    return named or releases.get(identity)

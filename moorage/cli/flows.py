@@ -1,0 +1,117 @@
+"""Running flows from the command line: with progress, and failures as exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from rich.console import Console
+from rich.markup import escape
+
+from moorage.adapters.specs import InvalidFile
+from moorage.cli.progress import StepPrinter
+from moorage.failures import CAUSES, Cause, ExitCode, Failure
+
+R = TypeVar("R")
+
+PREFECT_DEFAULTS = {
+    # The command line shows the steps itself; the run's log goes to the server all the same.
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_CLI_PROMPT": "false",
+}
+"""Set before Prefect is imported, where the user has not set them."""
+
+LOG_LINES_SHOWN = 25
+
+out = Console()
+err = Console(stderr=True)
+
+
+def run_flow(start: Callable[[], Coroutine[Any, Any, R]], *, as_json: bool) -> R:
+    """Run a flow in this process, on the server of PREFECT_API_URL or on a temporary one.
+
+    Args:
+        start: Called after Prefect's settings are in place; returns the flow's coroutine.
+        as_json: Whether the output is for a program: then progress goes nowhere.
+    """
+    for name, value in PREFECT_DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    # Importing Prefect takes longer than refusing a bad spec should.
+    from tasks.journal import listening  # noqa: PLC0415
+
+    async def main() -> R:
+        return await start()
+
+    if as_json:
+        return asyncio.run(main())
+    with StepPrinter(err) as printer, listening(printer):
+        return asyncio.run(main())
+
+
+def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:
+    """Do something; a failure is shown and becomes the exit code of its class."""
+    try:
+        return action()
+    except Failure as failure:
+        _exit(failure, as_json=as_json)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _exit(Failure(Cause.INTERRUPTED, "stopped by a signal; what was begun is undone"), as_json)
+
+
+def _exit(failure: Failure, as_json: bool) -> NoReturn:
+    if as_json:
+        json.dump(failure_json(failure), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    else:
+        show_failure(failure)
+    sys.stdout.flush()
+    raise SystemExit(int(failure.facts.exit_code))
+
+
+def failure_json(failure: Failure) -> dict[str, Any]:
+    """A failure as data."""
+    content: dict[str, Any] = {
+        "cause": failure.cause,
+        "summary": failure.facts.summary,
+        "detail": failure.detail,
+        "suggestion": failure.suggestion,
+        "exit_code": int(failure.facts.exit_code),
+        "evidence": failure.evidence,
+        "log_tail": failure.log_tail,
+    }
+    if isinstance(failure, InvalidFile):
+        content["problems"] = [problem.model_dump() for problem in failure.problems]
+    return {"error": content}
+
+
+def show_failure(failure: Failure) -> None:
+    """A failure for a person: log tail, cause, detail, what to do."""
+    if failure.log_tail:
+        tail = failure.log_tail.splitlines()[-LOG_LINES_SHOWN:]
+        err.print("[dim]last lines of the engine's log:[/dim]")
+        err.print("\n".join(f"  {line}" for line in tail), style="dim", markup=False)
+    err.print(f"[bold red]{escape(CAUSES[failure.cause].summary)}[/] ({failure.cause})")
+    err.print(failure.detail, markup=False)
+    err.print(f"[bold]What to do:[/] {escape(failure.suggestion)}")
+
+
+def existing(path: Path) -> Path:
+    """The path as the user gave it; a bare model name means its file under deployments/."""
+    if not path.exists() and path.suffix == "":
+        candidate = Path("deployments") / f"{path}.yaml"
+        if candidate.exists():
+            return candidate
+    return path
+
+
+def exit_code(code: ExitCode) -> NoReturn:
+    """End with an exit code."""
+    raise SystemExit(int(code))

@@ -1,0 +1,46 @@
+"""From everything that was decided to what will run."""
+
+from __future__ import annotations
+
+from moorage.engines.base import LaunchRequest
+from moorage.engines.registry import ENGINES
+from moorage.images.image import Image
+from moorage.launch import LaunchPlan
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
+from moorage.placement.placement import Placement
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.spec import ModelSpec, RuntimeName
+
+
+def plan_launch(
+    spec: ModelSpec,
+    model: ResolvedModel,
+    profile: ModelProfile,
+    placement: Placement,
+    snapshot: FleetSnapshot,
+    image: Image | None,
+    release: str,
+) -> LaunchPlan:
+    """The plan of a release: one container for each seat."""
+    engine = ENGINES[placement.engine]
+    requests = [
+        LaunchRequest(
+            spec=spec,
+            profile=profile,
+            seat=seat,
+            host=snapshot.host(seat.host),
+            release=release,
+            model_path=model.path,
+            image=image if seat.runtime == RuntimeName.DOCKER else None,
+        )
+        for seat in placement.seats
+    ]
+    installed = requests[0].host.program(engine.name) if image is None else None
+    version = installed.version if installed else (image.engine_version if image else "")
+    return LaunchPlan(
+        release=release,
+        engine=engine.name,
+        engine_version=version,
+        containers=tuple(engine.container(request) for request in requests),
+    )

@@ -1,0 +1,58 @@
+"""A saga: every effect has its undo, armed before the effect happens.
+
+When the block fails, or is cancelled, the undos run, the latest first. One that fails does not keep the
+others from running. An undo must be safe to run when its effect never happened.
+
+Prefect's transactions are not used for this: a rollback hook that raises makes them skip the rest, and
+a task with retries inside rolls its siblings back on the first failed attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ParamSpec
+
+P = ParamSpec("P")
+
+
+class Saga:
+    """Undoes what was done when its block does not end well.
+
+    Args:
+        report: Told each undo that runs, with the error of one that fails.
+
+    Example:
+        ```python
+        with Saga(report) as saga:
+            saga.arm("free the claims", ledger.claims.free, release)
+            ledger.claims.commit(release, claims, fleet)
+        ```
+    """
+
+    def __init__(self, report: Callable[[str, BaseException | None], None]) -> None:
+        self._report = report
+        self._undos: list[tuple[str, Callable[[], Any]]] = []
+
+    def arm(self, label: str, undo: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Register the undo of an effect that is about to happen."""
+        self._undos.append((label, lambda: undo(*args, **kwargs)))
+
+    def __enter__(self) -> Saga:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            return
+        for label, undo in reversed(self._undos):
+            try:
+                undo()
+            except Exception as trouble:
+                self._report(label, trouble)
+            else:
+                self._report(label, None)

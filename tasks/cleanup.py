@@ -1,0 +1,99 @@
+"""Ending releases: on purpose, after a failure, and what a killed flow left behind."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from moorage.adapters.owner import this_process
+from moorage.failures import Cause, Failure
+from moorage.launch import ContainerSpec
+from moorage.release import ReleaseRow, ReleaseState
+from tasks.context import in_thread, ledger, settings
+from tasks.journal import Journal
+from tasks.launch import ABORT_SECONDS, GRACE_SECONDS, start, stop
+
+SUPERSEDED = "superseded by"
+"""How the cause of a release begins that stops for its successor."""
+
+
+@asynccontextmanager
+async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIterator[None]:
+    """Be the only flow that works on a model name, and start from a clean state.
+
+    What killed flows left behind is cleaned up first: of this model, and of any other model that
+    nobody works on, for it may hold the memory that this one needs.
+    """
+    holding = ledger().locks.holding(
+        model, wait_seconds=settings().lock_wait_seconds, note=f"flow run {flow_run_id}"
+    )
+    await in_thread(holding.__enter__)
+    try:
+        await in_thread(_recover_all, model, journal)
+        yield
+    finally:
+        holding.__exit__(None, None, None)
+
+
+def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
+    """Stop what a release runs, free what it holds, and close it. Safe to repeat."""
+    served = row.state in (ReleaseState.RUNNING, ReleaseState.STOPPING)
+    for workload in row.workloads:
+        stop(workload, GRACE_SECONDS if served else ABORT_SECONDS)
+    ledger().claims.free(row.id)
+    ledger().releases.move(row.id, to, cause)
+
+
+def stop_workloads(release: str) -> None:
+    """Stop whatever a release that never was ready has started."""
+    for workload in ledger().releases.get(release).workloads:
+        stop(workload, ABORT_SECONDS)
+
+
+def start_again(row: ReleaseRow) -> None:
+    """Undo of a stop-first: the old release serves again, exactly as it was planned."""
+    for spec in _containers(row):
+        start(row.id, spec)
+    if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
+        ledger().releases.move(row.id, ReleaseState.RUNNING, "its successor failed")
+
+
+def _recover_all(model: str, journal: Journal) -> None:
+    for row in ledger().releases.unfinished():
+        if row.model == model:
+            _recover(row, journal)
+            continue
+        token = uuid.uuid4().hex
+        if ledger().locks.take(row.model, token, this_process("cleaning up")) is None:
+            try:
+                _recover(ledger().releases.get(row.id), journal)
+            finally:
+                ledger().locks.drop(row.model, token)
+
+
+def _recover(row: ReleaseRow, journal: Journal) -> None:
+    """Finish or undo what a flow that is gone has left."""
+    if row.state == ReleaseState.STOPPING:
+        superseded = row.cause.startswith(SUPERSEDED)
+        end_release(row, ReleaseState.SUPERSEDED if superseded else ReleaseState.STOPPED, row.cause)
+    elif row.state in (ReleaseState.PENDING, ReleaseState.SCHEDULED, ReleaseState.STARTING):
+        end_release(row, ReleaseState.ERROR, Cause.INTERRUPTED)
+        _return_claims(row.model)
+    journal.tell(f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}")
+
+
+def _return_claims(model: str) -> None:
+    """A stop-first successor may have taken the claims of a release that still runs."""
+    running = ledger().releases.running(model)
+    if running is None or running.release is None or running.release.placement is None:
+        return
+    if not any(claim.release == running.id for claim in ledger().claims.all()):
+        placement = running.release.placement
+        ledger().claims.hand_back(running.id, running.id, placement.claims)
+
+
+def _containers(row: ReleaseRow) -> tuple[ContainerSpec, ...]:
+    if row.release is None or row.release.plan is None:
+        raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to start again from")
+    return row.release.plan.containers

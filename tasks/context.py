@@ -1,0 +1,62 @@
+"""What tasks share: settings, the ledger, and threads for calls that block."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from typing import ParamSpec, TypeVar
+
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.settings import Settings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def settings() -> Settings:
+    """Settings from the environment as it is now."""
+    return Settings()
+
+
+def ledger() -> Ledger:
+    """The ledger of the settings."""
+    return _open(settings().ledger)
+
+
+async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a blocking call in a thread that does not keep the process alive.
+
+    Unlike `asyncio.to_thread`, a call that outlives its deadline does not hold up the end of the flow.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[R] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: R | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def work() -> None:
+        result: R | None = None
+        failed: BaseException | None = None
+        try:
+            result = context.run(function, *args, **kwargs)
+        except BaseException as error:
+            failed = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, failed)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await future
+
+
+@lru_cache
+def _open(url: str) -> Ledger:
+    return Ledger(url)

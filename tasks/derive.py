@@ -1,0 +1,25 @@
+"""Step derive: what the model is."""
+
+from __future__ import annotations
+
+from prefect import task
+
+from moorage.models.config import derive_profile
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
+from moorage.spec import ModelSpec
+from moorage.units import human_bytes
+from tasks.journal import step
+from tasks.retries import PLAIN
+
+
+@task(name="derive", task_run_name="derive {spec.name}", **PLAIN)
+async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
+    """Read architecture, mode, context length and sizes from the configuration."""
+    with step("derive") as note:
+        profile = derive_profile(spec, model)
+        note.say(
+            f"{', '.join(profile.architectures) or profile.model_type}, {profile.mode},"
+            f" {profile.context} tokens, {human_bytes(profile.weight_bytes)} of weights"
+        )
+        return profile

@@ -1,0 +1,112 @@
+"""The journal of a flow run: each step with its time and a line of what it found.
+
+The flow opens it, tasks write into it, and whoever listens (the command line, the run's log) is told
+at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+from moorage.release import StepRecord
+
+
+class Listener(Protocol):
+    """Is told what happens in a flow."""
+
+    def started(self, step: str) -> None:
+        """A step has begun."""
+
+    def progressed(self, step: str, done: int, total: int) -> None:
+        """So many bytes of a step are done."""
+
+    def ended(self, record: StepRecord, error: BaseException | None) -> None:
+        """A step has ended."""
+
+    def noted(self, text: str) -> None:
+        """Something a person should know."""
+
+
+class Note:
+    """What a step says about itself."""
+
+    def __init__(self, step: str, listeners: list[Listener]) -> None:
+        self.summary = ""
+        self._step, self._listeners = step, listeners
+
+    def say(self, summary: str) -> None:
+        """Set the line that stands for the step."""
+        self.summary = summary
+
+    def progress(self, done: int, total: int) -> None:
+        """Tell how many bytes are done."""
+        for listener in self._listeners:
+            listener.progressed(self._step, done, total)
+
+
+class Journal:
+    """The steps of one flow run."""
+
+    def __init__(self, listeners: list[Listener]) -> None:
+        self.steps: list[StepRecord] = []
+        self.listeners = listeners
+
+    def tell(self, text: str) -> None:
+        """Tell the listeners something outside any step."""
+        for listener in self.listeners:
+            listener.noted(text)
+
+
+_LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
+_JOURNAL: ContextVar[Journal | None] = ContextVar("journal", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Let a listener hear every flow that runs inside the block."""
+    token = _LISTENERS.set((*_LISTENERS.get(), listener))
+    try:
+        yield
+    finally:
+        _LISTENERS.reset(token)
+
+
+@contextmanager
+def journal(own: Listener) -> Iterator[Journal]:
+    """Open the journal of a flow run.
+
+    Args:
+        own: The listener of the run itself: it writes the run's log.
+    """
+    opened = Journal([own, *_LISTENERS.get()])
+    token = _JOURNAL.set(opened)
+    try:
+        yield opened
+    finally:
+        _JOURNAL.reset(token)
+
+
+@contextmanager
+def step(name: str) -> Iterator[Note]:
+    """Time a step and write it into the journal, however it ends."""
+    current = _JOURNAL.get() or Journal([])
+    note = Note(name, current.listeners)
+    for listener in current.listeners:
+        listener.started(name)
+    begin, failed = time.monotonic(), None
+    try:
+        yield note
+    except BaseException as error:
+        failed = error
+        raise
+    finally:
+        record = StepRecord(
+            name=name, seconds=round(time.monotonic() - begin, 3), summary=note.summary
+        )
+        current.steps.append(record)
+        for listener in current.listeners:
+            listener.ended(record, failed)

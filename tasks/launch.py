@@ -1,0 +1,57 @@
+"""Step launch: start what the plan says. No retries here: the saga around it undoes a half launch."""
+
+from __future__ import annotations
+
+from prefect import task
+
+from moorage.adapters.runtime import runtime_for
+from moorage.adapters.secrets import read_secrets
+from moorage.launch import ContainerSpec, LaunchPlan, Workload
+from moorage.release import ReleaseState
+from tasks.context import in_thread, ledger, settings
+from tasks.journal import step
+from tasks.retries import PLAIN
+
+GRACE_SECONDS = 30.0
+"""How long an engine that serves may take to end by itself, requests in flight included."""
+
+ABORT_SECONDS = 2.0
+"""The same for one that never was ready: vLLM ignores SIGTERM while it starts."""
+
+
+@task(name="launch", task_run_name="launch {plan.release}", timeout_seconds=600, **PLAIN)
+async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
+    """Start every container of a plan, each written down before it is started."""
+    with step("launch") as note:
+        await in_thread(ledger().releases.move, plan.release, ReleaseState.STARTING)
+        workloads = [await in_thread(start, plan.release, spec) for spec in plan.containers]
+        note.say(", ".join(f"{workload.name} on {workload.host}" for workload in workloads))
+        return tuple(workloads)
+
+
+def start(release: str, spec: ContainerSpec) -> Workload:
+    """Start one container. Its secrets are looked up now and live nowhere else."""
+    ledger().workloads.put(release, planned(spec))
+    names = {variable.secret for variable in spec.environment if variable.secret}
+    secrets = read_secrets(names)
+    workload = runtime_for(spec.runtime, spec.address, settings()).start(spec, secrets)
+    ledger().workloads.put(release, workload)
+    return workload
+
+
+def stop(workload: Workload, grace_seconds: float = GRACE_SECONDS) -> None:
+    """Stop one workload and strike it out. Nothing happens when it is gone."""
+    runtime = runtime_for(workload.runtime, workload.address, settings())
+    runtime.stop(workload, grace_seconds)
+    ledger().workloads.drop(workload.name)
+
+
+def planned(spec: ContainerSpec) -> Workload:
+    """A workload as it is known before it is started."""
+    return Workload(
+        name=spec.name,
+        host=spec.host,
+        address=spec.address,
+        runtime=spec.runtime,
+        endpoint=spec.endpoint,
+    )

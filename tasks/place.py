@@ -1,0 +1,79 @@
+"""Step place: choose hosts, accelerators and ports, and claim them in the ledger."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.artifacts import acreate_table_artifact
+
+from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
+from moorage.models.profile import ModelProfile
+from moorage.placement.explain import table
+from moorage.placement.placement import Placement
+from moorage.placement.propose import propose
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.spec import ModelSpec
+from tasks.context import in_thread, ledger
+from tasks.journal import step
+from tasks.retries import PLAIN
+from tasks.survey import take_snapshot
+
+CLAIM_ATTEMPTS = 5
+
+
+@task(name="place", task_run_name="place {spec.name}", **PLAIN)
+async def propose_placement(
+    spec: ModelSpec, profile: ModelProfile, snapshot: FleetSnapshot, running: str
+) -> Placement:
+    """Choose where the model would run. Nothing is claimed."""
+    with step("place") as note:
+        placement = propose(spec, profile, snapshot, running)
+        note.say(_summary(placement))
+        return placement
+
+
+@task(name="place", task_run_name="place {spec.name}", timeout_seconds=120, **PLAIN)
+async def place(
+    spec: ModelSpec,
+    profile: ModelProfile,
+    fleet: Fleet,
+    snapshot: FleetSnapshot,
+    release: str,
+    running: str,
+) -> tuple[Placement, FleetSnapshot]:
+    """Choose where the model runs and claim it, together or not at all.
+
+    Others may claim between the look and the claim; then it looks again, a few times.
+
+    Returns:
+        The placement, and the snapshot it was made on.
+    """
+    with step("place") as note:
+        for attempt in range(1, CLAIM_ATTEMPTS + 1):
+            placement = propose(spec, profile, snapshot, running)
+            instead_of = running if placement.stop_first else ""
+            base = snapshot.without(instead_of) if instead_of else snapshot
+            try:
+                await in_thread(
+                    ledger().claims.commit, release, placement.claims, base, instead_of=instead_of
+                )
+                break
+            except Failure as failure:
+                if failure.cause != Cause.CLAIM_CONFLICT or attempt == CLAIM_ATTEMPTS:
+                    raise
+                snapshot = await take_snapshot(fleet)
+        note.say(_summary(placement))
+        await acreate_table_artifact(
+            table=table(placement.verdicts),
+            key=f"placement-{spec.slug}",
+            description=f"Placement of {release}: {_summary(placement)}",
+        )
+        return placement, snapshot
+
+
+def _summary(placement: Placement) -> str:
+    seats = "; ".join(
+        f"{seat.host}:{seat.port} ({seat.runtime}), {seat.reason}" for seat in placement.seats
+    )
+    stop = " after the running release has stopped" if placement.stop_first else ""
+    return f"{placement.engine} on {seats}{stop}"

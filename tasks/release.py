@@ -1,0 +1,80 @@
+"""Step release: the audit record, in the ledger and as an artifact."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.artifacts import acreate_markdown_artifact
+
+from moorage.adapters.probe import ask
+from moorage.adapters.runtime import runtime_for
+from moorage.failures import Failure
+from moorage.readiness.protocol import Phase, Probe
+from moorage.release import Release, ReleaseRow
+from moorage.rendering import failure_markdown, plan_markdown, release_markdown
+from moorage.spec import ModelSpec
+from tasks.context import in_thread, ledger, settings
+from tasks.journal import step
+from tasks.retries import PLAIN
+
+HEALTH_SECONDS = 5.0
+
+
+@task(name="compare", task_run_name="compare with what serves {spec.name}", **PLAIN)
+async def serving(spec: ModelSpec) -> tuple[ReleaseRow | None, bool]:
+    """The release that serves the model name now, and whether it still does."""
+    with step("compare") as note:
+        row = await in_thread(ledger().releases.running, spec.name)
+        if row is None:
+            note.say("nothing serves this name yet")
+            return None, False
+        healthy = await _is_healthy(row, spec)
+        note.say(f"{row.id} {'serves' if healthy else 'is recorded as running, but is not there'}")
+        return row, healthy
+
+
+@task(name="release", task_run_name="release {release.id}", **PLAIN)
+async def publish(release: Release) -> None:
+    """Write the record and make the release the one that runs, in one transaction."""
+    with step("release") as note:
+        await in_thread(ledger().releases.take_over, release)
+        await acreate_markdown_artifact(
+            markdown=release_markdown(release),
+            key=f"release-{release.spec.slug}",
+            description=f"{release.id} serves {release.model}",
+        )
+        note.say(f"{release.id} serves {release.model}")
+
+
+async def publish_failure(spec: ModelSpec, failure: Failure, release: str) -> None:
+    """Show a failure with its cause, suggestion and log tail as an artifact of the run."""
+    await acreate_markdown_artifact(
+        markdown=failure_markdown(spec.name, failure, release),
+        key=f"failure-{spec.slug}",
+        description=str(failure)[:500],
+    )
+
+
+async def publish_plan(release: Release) -> None:
+    """Show what a deploy would run as an artifact."""
+    await acreate_markdown_artifact(
+        markdown=plan_markdown(release),
+        key=f"plan-{release.spec.slug}",
+        description=f"What deploying {release.model} would run",
+    )
+
+
+async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
+    probe = Probe(
+        phase=Phase.HEALTHY,
+        deadline="load_seconds",
+        method="GET",
+        path=(row.release.spec if row.release else spec).readiness.probe.path,
+    )
+    for workload in row.workloads:
+        runtime = runtime_for(workload.runtime, workload.address, settings())
+        if not (await in_thread(runtime.observe, workload)).running:
+            return False
+        status, _ = await ask(workload.endpoint, probe, HEALTH_SECONDS)
+        if status != 200:
+            return False
+    return bool(row.workloads)

@@ -1,0 +1,31 @@
+"""How tasks are tried again: only for causes that the taxonomy calls retryable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import Task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.tasks import exponential_backoff
+
+from moorage.failures import Failure
+
+
+def is_retryable(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    """Whether a failed attempt may succeed a little later."""
+    error = getattr(state.data, "result", state.data)
+    return isinstance(error, Failure) and error.facts.retryable
+
+
+PLAIN: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False}
+"""Options of a task whose result is only good for this run."""
+
+RETRIED: dict[str, Any] = {
+    **PLAIN,
+    "retries": 3,
+    "retry_delay_seconds": exponential_backoff(1),
+    "retry_jitter_factor": 0.5,
+    "retry_condition_fn": is_retryable,
+}
+"""Options of a task that talks to something that may be away for a moment: 1, 2, 4 s, with jitter."""

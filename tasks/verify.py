@@ -1,0 +1,129 @@
+"""Step verify: the readiness protocol. It fails at once when the engine dies, and shows why."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from prefect import task
+
+from moorage.adapters.observation import Observation
+from moorage.adapters.probe import ask
+from moorage.adapters.runtime import runtime_for
+from moorage.engines.base import Engine
+from moorage.engines.registry import ENGINES
+from moorage.failures import Cause, Failure
+from moorage.launch import LaunchPlan, Workload
+from moorage.models.profile import ModelProfile
+from moorage.readiness.diagnosis import diagnose
+from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, judge
+from moorage.spec import ModelSpec
+from moorage.units import human_seconds
+from tasks.context import in_thread, settings
+from tasks.journal import step
+from tasks.retries import PLAIN
+
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 1.0
+ASK_SECONDS = 5.0
+"""How long a question about health may take; a real request may take its whole deadline."""
+
+LOG_LINES = 200
+TIMEOUT_CAUSES = {"load_seconds": Cause.LOAD_TIMEOUT, "warm_up_seconds": Cause.WARM_UP_TIMEOUT}
+
+
+@task(name="verify", task_run_name="verify {plan.release}", **PLAIN)
+async def verify(
+    spec: ModelSpec, profile: ModelProfile, plan: LaunchPlan, workloads: tuple[Workload, ...]
+) -> tuple[Readiness, ...]:
+    """Prove that every replica answers.
+
+    Raises:
+        Failure: With the cause that the engine's log gives away, and its last lines.
+    """
+    with step("verify") as note:
+        engine = ENGINES[plan.engine]
+        results = await asyncio.gather(
+            *(Watch(spec, profile, engine, workload).until_ready() for workload in workloads)
+        )
+        note.say(
+            "; ".join(
+                f"{result.probes[-1].detail} after {human_seconds(result.probes[-1].seconds)}"
+                for result in results
+            )
+        )
+        return tuple(results)
+
+
+class Watch:
+    """Watches one workload until it is ready or has failed."""
+
+    def __init__(
+        self, spec: ModelSpec, profile: ModelProfile, engine: Engine, workload: Workload
+    ) -> None:
+        self._spec, self._engine, self._workload = spec, engine, workload
+        self._probes = engine.probes(spec, profile)
+        self._runtime = runtime_for(workload.runtime, workload.address, settings())
+        self._begin = time.monotonic()
+
+    async def until_ready(self) -> Readiness:
+        """Go through the phases in order."""
+        results: list[ProbeResult] = []
+        phase_began, first_token, deadline = self._begin, 0.0, ""
+        for probe in self._probes:
+            if probe.deadline != deadline:
+                deadline, phase_began = probe.deadline, time.monotonic()
+            asked = time.monotonic()
+            results.append(await self._pass(probe, phase_began))
+            if probe.phase == Phase.ANSWERED:
+                first_token = time.monotonic() - asked
+        return Readiness(
+            workload=self._workload.name,
+            endpoint=self._workload.endpoint,
+            probes=tuple(results),
+            first_token_seconds=round(first_token, 3),
+        )
+
+    async def _pass(self, probe: Probe, began: float) -> ProbeResult:
+        """Ask until the answer is good, the deadline has passed, or the engine is dead."""
+        allowed = float(getattr(self._spec.readiness.deadlines, probe.deadline))
+        attempts, pause, wrong = 0, FIRST_PAUSE_SECONDS, "nothing was asked"
+        while (left := began + allowed - time.monotonic()) > 0:
+            attempts += 1
+            timeout = left if probe.phase == Phase.ANSWERED else min(left, ASK_SECONDS)
+            status, answer = await ask(self._workload.endpoint, probe, timeout)
+            wrong, kept = judge(probe, status, answer)
+            await self._must_live()
+            if not wrong:
+                seconds = round(time.monotonic() - self._begin, 3)
+                return ProbeResult(
+                    phase=probe.phase, seconds=seconds, attempts=attempts, detail=kept
+                )
+            if status == 200 and not probe.patient:
+                raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")
+            await asyncio.sleep(min(pause, max(0.0, left)))
+            pause = min(LONGEST_PAUSE_SECONDS, pause * 1.5)
+        cause = TIMEOUT_CAUSES[probe.deadline]
+        raise await self._failure(
+            cause, f"not {probe.phase} within {allowed:g} s: {probe.path or 'connection'}: {wrong}"
+        )
+
+    async def _must_live(self) -> None:
+        seen = await in_thread(self._runtime.observe, self._workload)
+        if not seen.running:
+            raise await self._death(seen)
+
+    async def _death(self, seen: Observation) -> Failure:
+        code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
+        if seen.out_of_memory:
+            log = await self._log()
+            detail = f"{self._workload.name} was killed for memory{code}"
+            return Failure(Cause.ENGINE_OUT_OF_MEMORY, detail, log_tail=log)
+        return await self._failure(Cause.ENGINE_EXITED, f"{seen.detail}{code}")
+
+    async def _failure(self, cause: Cause, detail: str) -> Failure:
+        named = f"{self._workload.name}: {detail}"
+        return diagnose(await self._log(), self._engine.log_causes, cause, named)
+
+    async def _log(self) -> str:
+        return await in_thread(self._runtime.logs, self._workload, LOG_LINES)

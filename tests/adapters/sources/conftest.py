@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.sources.client import HubClient
+from moorage.adapters.sources.hub import HubSource
+from moorage.adapters.sources.store import ModelStore
+from moorage.adapters.sources.wire import Wire
+from moorage.spec import ModelSpec
+from tests.hub.server import Hub
+from tests.hub.tiny import model
+
+REPO = "org/tiny"
+
+
+@pytest.fixture(autouse=True)
+def _no_transformers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing transformers takes seconds, and tests/adapters/test_pretrained.py covers it."""
+    monkeypatch.setattr("moorage.adapters.pretrained._known", lambda *_: "not asked in this test")
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with Hub({REPO: model()}) as hub:
+        yield hub
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore(tmp_path / "models", REPO)
+
+
+@pytest.fixture
+def spec() -> ModelSpec:
+    return ModelSpec(name="tiny", source=f"hf://{REPO}")
+
+
+@pytest.fixture
+def source(hub: Hub, store: ModelStore) -> Callable[..., HubSource]:
+    """Makes the source under test; by default it tries everything once and waits for nothing."""
+
+    def make(
+        *,
+        token: str | None = None,
+        waits: tuple[float, ...] = (),
+        timeout: float = 5,
+        offline: bool = False,
+    ) -> HubSource:
+        wire = Wire(REPO, hub.url, token, timeout=timeout)
+        return HubSource(HubClient(wire, waits=waits), store, workers=4, offline=offline)
+
+    return make

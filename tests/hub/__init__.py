@@ -1,0 +1,1 @@
+"""A small model hub on loopback: the protocol of the Hugging Face hub, with faults on demand."""

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from moorage.failures import Cause, Failure
+from moorage.models.files import choose_files, follow_indexes, index_files, is_weight
+from moorage.models.source import ModelFile
+
+
+def listing(names: str) -> list[ModelFile]:
+    return [ModelFile(name=name, size=1) for name in names.split()]
+
+
+def names_of(files: Iterable[ModelFile]) -> str:
+    return " ".join(file.name for file in files)
+
+
+@pytest.mark.parametrize(
+    ("there", "family", "chosen"),
+    [
+        ("model.safetensors pytorch_model.bin", "safetensors", "model.safetensors"),
+        ("pytorch_model.bin training_args.bin", "bin", "pytorch_model.bin"),
+        ("model.pt optimizer.bin", "pt", "model.pt"),
+        ("model.safetensors tf_model.h5 model.onnx logo.png", "safetensors", "model.safetensors"),
+        ("model.safetensors consolidated.safetensors", "safetensors", "model.safetensors"),
+        ("model.safetensors original/a.pth onnx/m.bin", "safetensors", "model.safetensors"),
+        ("model.safetensors .cache/x.safetensors", "safetensors", "model.safetensors"),
+        ("model.safetensors checkpoint-5/model.safetensors", "safetensors", "model.safetensors"),
+        (
+            "model.safetensors 2_Dense/pytorch_model.bin",
+            "safetensors",
+            "model.safetensors 2_Dense/pytorch_model.bin",
+        ),
+        (
+            "model.safetensors 2_Dense/model.safetensors 2_Dense/pytorch_model.bin",
+            "safetensors",
+            "model.safetensors 2_Dense/model.safetensors",
+        ),
+        ("weights/a.safetensors weights/a.bin", "safetensors", "weights/a.safetensors"),
+    ],
+)
+def test_one_family_is_chosen_and_no_copy_of_it(there: str, family: str, chosen: str) -> None:
+    found, files, skipped = choose_files(listing(f"config.json {there}"))
+    assert (found, names_of(files)) == (family, f"config.json {chosen}")
+    left = set(there.split()) - set(chosen.split())
+    assert {file.name for file in skipped} == left
+    assert all(file.reason for file in skipped)
+
+
+def test_metadata_and_code_come_along() -> None:
+    there = "config.json modeling_x.py chat_template.jinja 1_Pooling/config.json m.safetensors"
+    _, files, _ = choose_files(listing(there))
+    assert names_of(files) == there
+    assert [file.name for file in files if is_weight(file.name)] == ["m.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        ("model.safetensors", "there is no config.json"),
+        ("sub/config.json model.safetensors", "there is no config.json"),
+        ("config.json README.md", "no weight files; found README.md, config.json"),
+        ("config.json model.gguf", "no weight files"),
+        ("", "there is no config.json"),
+    ],
+)
+def test_a_model_without_config_or_weights_is_incomplete(there: str, why: str) -> None:
+    with pytest.raises(Failure, match=why) as caught:
+        choose_files(listing(there))
+    assert caught.value.cause is Cause.SOURCE_INCOMPLETE
+
+
+INDEX = "model.safetensors.index.json"
+
+
+def index(*shards: str) -> dict[str, bytes]:
+    weight_map = {f"tensor {place}": shard for place, shard in enumerate(shards)}
+    return {INDEX: json.dumps({"weight_map": weight_map}).encode()}
+
+
+def test_beside_an_index_only_the_files_that_it_names_are_kept() -> None:
+    there = listing(f"config.json {INDEX} a.safetensors b.safetensors whole.safetensors")
+    kept, skipped = follow_indexes(there, (), index("a.safetensors", "b.safetensors"))
+    assert names_of(kept) == f"config.json {INDEX} a.safetensors b.safetensors"
+    assert [(file.name, file.reason) for file in skipped] == [
+        ("whole.safetensors", f"not named by {INDEX}")
+    ]
+
+
+def test_an_index_says_nothing_about_other_folders() -> None:
+    there = listing(f"{INDEX} a.safetensors 2_Dense/model.safetensors")
+    kept, skipped = follow_indexes(there, (), index("a.safetensors"))
+    assert (kept, skipped) == (tuple(there), ())
+
+
+def test_only_indexes_of_the_chosen_family_count() -> None:
+    there = listing(f"config.json {INDEX} pytorch_model.bin.index.json pytorch_model.bin")
+    assert index_files("bin", there) == ("pytorch_model.bin.index.json",)
+
+
+def test_missing_shards_are_named() -> None:
+    shards = [f"{number}.safetensors" for number in range(12)]
+    with pytest.raises(Failure) as caught:
+        follow_indexes(listing(f"{INDEX} 3.safetensors"), (), index(*shards))
+    assert caught.value.cause is Cause.SOURCE_INCOMPLETE
+    assert "0.safetensors, 1.safetensors, 10.safetensors" in caught.value.detail
+    assert "and 3 more" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"[]", b"{}", b'{"weight_map": []}', b'{"weight_map": {"t": 1}}']
+)
+def test_a_malformed_index_is_named(content: bytes) -> None:
+    with pytest.raises(Failure, match=f"{INDEX} is not an index of weights"):
+        follow_indexes(listing(INDEX), (), {INDEX: content})
