@@ -6,7 +6,8 @@ import asyncio
 from datetime import UTC, datetime
 
 from prefect import flow
-from prefect.states import Completed, State
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
 
 from flows.story import Story, told
 from moorage.engines.plan import plan_launch
@@ -34,8 +35,8 @@ from tasks.verify import verify
 async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
     """Deploy a model so that it answers under its name.
 
-    Deploying an identical spec again changes nothing. A changed one is started beside the release that
-    serves, verified, and then takes over; when both do not fit, the old one stops first.
+    Deploying an identical spec again changes nothing. A changed one is started beside the release
+    that serves, verified, and then takes over; when both do not fit, the old one stops first.
 
     Args:
         spec: The model as it is meant to be served.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from prefect import flow, get_run_logger
+from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
-from prefect.states import Completed, State
+from prefect.states import Completed
 
 from flows.story import RunLog
 from moorage.failures import Cause, Failure

@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
 
 
 class Cause(StrEnum):
-    """Why something failed. The names are stable: they stand in artifacts, the ledger and `--json`."""
+    """Why something failed. The names are stable: artifacts, the ledger and `--json` hold them."""
 
     BAD_SPEC = "bad-spec"
     BAD_FLEET = "bad-fleet"

@@ -24,7 +24,7 @@ class Flag(Value):
 
 
 class Variable(Value):
-    """An environment variable. A secret is named, never written: its value is looked up at launch."""
+    """An environment variable. A secret is named, not written: it is looked up at launch."""
 
     name: str
     value: str = ""

@@ -88,7 +88,8 @@ def _walk(
 ) -> tuple[list[str], type[BaseModel]]:
     """The field's path without pydantic's names of union branches, and the model that owns it."""
     steps: list[str] = []
-    owner, current = model, model
+    owner = model
+    current: Any = model
     for position, step in enumerate(location):
         last = position == len(location) - 1
         if isinstance(step, int):

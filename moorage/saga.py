@@ -1,10 +1,10 @@
 """A saga: every effect has its undo, armed before the effect happens.
 
-When the block fails, or is cancelled, the undos run, the latest first. One that fails does not keep the
-others from running. An undo must be safe to run when its effect never happened.
+When the block fails, or is cancelled, the undos run, the latest first. One that fails does not keep
+the others from running. An undo must be safe to run when its effect never happened.
 
-Prefect's transactions are not used for this: a rollback hook that raises makes them skip the rest, and
-a task with retries inside rolls its siblings back on the first failed attempt.
+Prefect's transactions are not used for this: a rollback hook that raises makes them skip the rest,
+and a task with retries inside rolls its siblings back on the first failed attempt.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def ledger() -> Ledger:
 async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a blocking call in a thread that does not keep the process alive.
 
-    Unlike `asyncio.to_thread`, a call that outlives its deadline does not hold up the end of the flow.
+    Unlike with `asyncio.to_thread`, a call that outlives its deadline does not delay the end.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[R] = loop.create_future()

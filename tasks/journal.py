@@ -1,7 +1,7 @@
 """The journal of a flow run: each step with its time and a line of what it found.
 
-The flow opens it, tasks write into it, and whoever listens (the command line, the run's log) is told
-at once.
+The flow opens it, tasks write into it, and whoever listens (the command line, the run's log) is
+told at once.
 """
 
 from __future__ import annotations

@@ -28,4 +28,4 @@ RETRIED: dict[str, Any] = {
     "retry_jitter_factor": 0.5,
     "retry_condition_fn": is_retryable,
 }
-"""Options of a task that talks to something that may be away for a moment: 1, 2, 4 s, with jitter."""
+"""Options of a task whose other side may be away: tried again after 1, 2, 4 s, with jitter."""

@@ -105,4 +105,5 @@ def _program(engine: Engine) -> Program | None:
 
 def _listening_ports() -> tuple[int, ...]:
     connections = psutil.net_connections(kind="tcp")
-    return tuple(sorted({c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}))
+    listening = (c.laddr for c in connections if c.status == psutil.CONN_LISTEN)
+    return tuple(sorted({address.port for address in listening if address}))

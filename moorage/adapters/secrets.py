@@ -28,6 +28,7 @@ def _read(name: str) -> str | None:
         return value
     block = name.lower().replace("_", "-").replace(".", "-")
     try:
-        return str(Secret.load(block, _sync=True).get())  # type: ignore[call-arg]
+        found = Secret.load(block, _sync=True)  # type: ignore[call-arg]
     except ValueError:
         return None
+    return str(found.get())  # type: ignore[union-attr]

@@ -1,8 +1,8 @@
 """Runs one engine: remembers its process and its exit status, and leaves no process behind.
 
 A program of its own with nothing but the standard library, started as
-`python supervisor.py STATE LOG PROGRAM [ARG ...]` in a session of its own. It outlives the flow that
-started it, so whoever looks later can tell how the engine ended.
+`python supervisor.py STATE LOG PROGRAM [ARG ...]` in a session of its own. It outlives the flow
+that started it, so whoever looks later can tell how the engine ended.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
 from moorage.cli import render
-from moorage.cli.flows import exit_code, existing, guarded, out, run_flow
+from moorage.cli.flows import existing, exit_code, guarded, out, run_flow
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, ExitCode, Failure
 from moorage.release import Release, ReleaseRow
@@ -46,54 +47,51 @@ def main() -> None:
 def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Deploy a model: download, place, launch, and prove that it answers."""
 
-    def action() -> Release:
+    def action() -> Outcome[Release]:
         path = existing(spec)
         wanted, hosts = load_spec(path), load_fleet(fleet, path)
 
-        def start() -> Any:
+        def start() -> Awaitable[Any]:
             from flows.deploy_model import deploy_model  # noqa: PLC0415  (see run_flow)
 
-            return deploy_model(wanted, hosts)
+            return deploy_model(wanted, hosts, return_state=True)
 
         return run_flow(start, as_json=as_json)
 
-    release = guarded(action, as_json=as_json)
-    render.deployed(release, as_json=as_json)
+    render.deployed(guarded(action, as_json=as_json), as_json=as_json)
 
 
 @app.command()
 def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Show exactly what `deploy` would run, and why. Nothing is claimed or started."""
 
-    def action() -> Release:
+    def action() -> Outcome[Release]:
         path = existing(spec)
         wanted, hosts = load_spec(path), load_fleet(fleet, path)
 
-        def start() -> Any:
+        def start() -> Awaitable[Any]:
             from flows.plan_model import plan_model  # noqa: PLC0415  (see run_flow)
 
-            return plan_model(wanted, hosts)
+            return plan_model(wanted, hosts, return_state=True)
 
         return run_flow(start, as_json=as_json)
 
-    release = guarded(action, as_json=as_json)
-    render.record(release, as_json=as_json)
+    render.record(guarded(action, as_json=as_json).result, as_json=as_json)
 
 
 @app.command()
 def retire(name: ModelName, as_json: AsJson = False) -> None:
     """Stop what serves a model and free what it holds."""
 
-    def action() -> str:
-        def start() -> Any:
+    def action() -> Outcome[str]:
+        def start() -> Awaitable[Any]:
             from flows.retire_model import retire_model  # noqa: PLC0415  (see run_flow)
 
-            return retire_model(name)
+            return retire_model(name, return_state=True)
 
         return run_flow(start, as_json=as_json)
 
-    release = guarded(action, as_json=as_json)
-    render.retired(name, release, as_json=as_json)
+    render.retired(name, guarded(action, as_json=as_json), as_json=as_json)
 
 
 @app.command()

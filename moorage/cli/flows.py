@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -16,6 +17,9 @@ from rich.markup import escape
 from moorage.adapters.specs import InvalidFile
 from moorage.cli.progress import StepPrinter
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import State
 
 R = TypeVar("R")
 
@@ -35,11 +39,20 @@ out = Console()
 err = Console(stderr=True)
 
 
-def run_flow(start: Callable[[], Coroutine[Any, Any, R]], *, as_json: bool) -> R:
+@dataclass(frozen=True)
+class Outcome(Generic[R]):
+    """How a flow run ended: the name and message of its final state, and its result."""
+
+    name: str
+    message: str
+    result: R
+
+
+def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outcome[R]:
     """Run a flow in this process, on the server of PREFECT_API_URL or on a temporary one.
 
     Args:
-        start: Called after Prefect's settings are in place; returns the flow's coroutine.
+        start: Called after Prefect's settings are in place; returns the flow's final state.
         as_json: Whether the output is for a program: then progress goes nowhere.
     """
     for name, value in PREFECT_DEFAULTS.items():
@@ -47,8 +60,10 @@ def run_flow(start: Callable[[], Coroutine[Any, Any, R]], *, as_json: bool) -> R
     # Importing Prefect takes longer than refusing a bad spec should.
     from tasks.journal import listening  # noqa: PLC0415
 
-    async def main() -> R:
-        return await start()
+    async def main() -> Outcome[R]:
+        state = await start()
+        result = await state.aresult()
+        return Outcome(name=state.name or "", message=state.message or "", result=result)
 
     if as_json:
         return asyncio.run(main())

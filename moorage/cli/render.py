@@ -17,7 +17,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.settings import Settings
 from moorage.cli.doctor import Check
-from moorage.cli.flows import out
+from moorage.cli.flows import Outcome, out
 from moorage.engines.base import Engine
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
@@ -31,16 +31,20 @@ from moorage.units import human_bytes
 ANSWER_SECONDS = 300
 
 
-def deployed(release: Release, *, as_json: bool) -> None:
-    """Where a release answers."""
+def deployed(outcome: Outcome[Release], *, as_json: bool) -> None:
+    """What a deploy did, and where the release answers."""
+    release = outcome.result
     if as_json:
-        return dump(release.model_dump(mode="json"))
-    out.print(f"[bold green]{release.id}[/] serves [bold]{release.model}[/]")
+        content = {"outcome": outcome.name.lower(), "message": outcome.message}
+        return dump({**content, "release": release.model_dump(mode="json")})
+    if outcome.name == "Unchanged":
+        out.print(outcome.message, highlight=False)
+    else:
+        out.print(f"[bold green]{release.id}[/] serves [bold]{release.model}[/]", highlight=False)
     for workload in release.workloads:
         out.print(f"  {workload.endpoint}/v1", highlight=False)
-    out.print(
-        f"[dim]`moorage show {release.id}` tells why; `moorage retire {release.model}` ends it"
-    )
+    hint = f"`moorage show {release.id}` tells why; `moorage retire {release.model}` ends it"
+    out.print(hint, style="dim", highlight=False)
     return None
 
 
@@ -55,11 +59,11 @@ def record(release: Release, *, as_json: bool) -> None:
     return None
 
 
-def retired(name: str, release: str, *, as_json: bool) -> None:
+def retired(name: str, outcome: Outcome[str], *, as_json: bool) -> None:
     """What was stopped."""
     if as_json:
-        return dump({"model": name, "release": release or None})
-    out.print(f"{release} is retired" if release else f"{name} was not running")
+        return dump({"model": name, "release": outcome.result or None, "message": outcome.message})
+    out.print(outcome.message, highlight=False)
     return None
 
 
@@ -162,7 +166,7 @@ def fleet(hosts: Fleet, ledger: Ledger, *, as_json: bool) -> None:
 
 def engines(known: Sequence[Engine], *, as_json: bool) -> None:
     """One line an engine."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "engine": engine.name,
             "version": engine.default_version,
@@ -217,7 +221,9 @@ def _print(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = ""
     if not rows and empty:
         out.print(empty)
         return
-    table = Table(*header, box=None, header_style="bold")
+    table = Table(box=None, header_style="bold")
+    for name in header:
+        table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     out.print(table)

@@ -1,7 +1,7 @@
 """Reading a model's configuration: architecture, mode, context length, sizes.
 
-Sources of the rules: vLLM 0.32 (`config/model.py`) for the context length, the architecture names of
-transformers for the mode.
+Sources of the rules: vLLM 0.32 (`config/model.py`) for the context length, the architecture names
+of transformers for the mode.
 """
 
 from __future__ import annotations

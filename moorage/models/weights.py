@@ -50,7 +50,7 @@ def header_end(start: bytes, file: ModelFile) -> int:
     if len(start) < LENGTH_BYTES:
         raise _malformed(file, "it is too short to have a header")
     end = LENGTH_BYTES + int.from_bytes(start[:LENGTH_BYTES], "little")
-    if start.startswith(b"version https://git-lfs"):
+    if start.startswith(b"version "):
         raise _malformed(file, "it is a Git LFS pointer; `git lfs pull` fetches the weights")
     if end > min(file.size, LENGTH_BYTES + LONGEST_HEADER):
         raise _malformed(file, f"its header would end at byte {end:,} of {file.size:,}")
@@ -69,7 +69,7 @@ def read_header(data: bytes, file: ModelFile) -> WeightSummary:
     """
     try:
         header = json.loads(data[LENGTH_BYTES:])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _malformed(file, f"its header is not JSON ({error})") from None
     if not isinstance(header, dict):
         raise _malformed(file, "its header is not a JSON object")

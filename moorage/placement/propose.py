@@ -24,8 +24,8 @@ def propose(
         running: Release of the same model that serves now; empty = none.
 
     Raises:
-        Failure: `NO_FIT` (or `PORT_TAKEN`) with the reason for each host, `BAD_SPEC` when the engine
-            cannot serve the model's mode at all.
+        Failure: `NO_FIT` (or `PORT_TAKEN`) with the reason for each host, `BAD_SPEC` when the
+            engine cannot serve the model's mode at all.
     """
     engine, origin, why = choose_engine(spec, profile, fleet)
     if profile.mode not in engine.modes:

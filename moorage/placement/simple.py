@@ -1,7 +1,7 @@
 """The simple policy: one accelerator, several on one host, or CPU and RAM.
 
-The need is estimated from the size of the weights alone: `1.2 x weights + 2 GiB`. Where a model gets
-accelerators, it claims `UTILIZATION` of each one's memory, as vLLM really takes it.
+The need is estimated from the size of the weights alone: `1.2 x weights + 2 GiB`. Where a model
+gets accelerators, it claims `UTILIZATION` of each one's memory, as vLLM really takes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moorage.units import GIB, human_bytes
 from moorage.values import Origin
 
 UTILIZATION = 0.9
-"""Share of an accelerator that an engine takes; below vLLM's own 0.92 to leave room for the context."""
+"""Share of an accelerator that an engine takes; below vLLM's 0.92 to leave room for its context."""
 
 WEIGHT_FACTOR = 1.2
 OVERHEAD_BYTES = 2 * GIB

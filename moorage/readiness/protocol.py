@@ -121,10 +121,13 @@ def judge(probe: Probe, status: int, answer: Any) -> tuple[str, str]:
 
 def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
     prompt, name = spec.readiness.probe.prompt, spec.name
-    path, body, expects = {
+    pooling: dict[Mode, tuple[str, dict[str, Any], str]] = {
         Mode.EMBEDDING: ("/v1/embeddings", {"input": prompt}, "vector"),
         Mode.RERANKING: ("/rerank", {"query": prompt, "documents": [prompt, "no"]}, "scores"),
-    }.get(profile.mode) or _generation(prompt, profile.has_chat_template)
+    }
+    path, body, expects = pooling.get(profile.mode) or _generation(
+        prompt, profile.has_chat_template
+    )
     return Probe(
         phase=Phase.ANSWERED,
         deadline="warm_up_seconds",

@@ -50,6 +50,10 @@ class Hub:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop answering."""
         for server in self._servers.values():
             server.shutdown()
             server.server_close()

@@ -66,6 +66,7 @@ def test_a_model_without_any_tensor_is_never_zero_bytes() -> None:
         ((10**9).to_bytes(8, "little") + b"{}", "would end at byte 1,000,000,008"),
         (with_header(b"not JSON"), "not JSON"),
         (with_header(b"\xff\xfe\x00"), "not JSON"),
+        (with_header(b"[" * 100_000), "not JSON"),
         (with_header(b"[]"), "not a JSON object"),
         (with_header(b'{"t": 1}'), "does not describe tensor 't'"),
         (with_header(b'{"t": {"dtype": "F32"}}'), "does not describe tensor 't'"),

@@ -17,7 +17,7 @@ REPO = "org/tiny"
 
 
 @pytest.fixture(autouse=True)
-def _no_transformers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing transformers takes seconds, and tests/adapters/test_pretrained.py covers it."""
     monkeypatch.setattr("moorage.adapters.pretrained._known", lambda *_: "not asked in this test")
 

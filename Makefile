@@ -1,0 +1,53 @@
+# The two commands of a fresh machine: `make demo` and `make test`. Nothing but Python 3.11, git and
+# make is needed; with Docker there, `make test` also builds its images and runs real containers.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: demo test check unit format docs images bench clean
+
+demo: $(VENV)/.installed-demo ## Deploy a tiny model, chat with it, show its record. KEEP=1 leaves it running.
+	@KEEP=$(KEEP) scripts/demo.sh
+
+test: check ## Everything that this machine can test.
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-dev ## Format, lint, types, layers.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+unit: $(VENV)/.installed-dev ## Only what runs in seconds.
+	$(BIN)/python -m pytest -m "not server and not process and not docker and not vllm"
+
+format: $(VENV)/.installed-dev ## Format, and mend what can be mended.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.installed-dev ## Write the reference of the spec anew.
+	$(BIN)/python scripts/make_spec_reference.py docs/spec.md
+
+images: ## Build the container images that the tests use.
+	scripts/build_lifecycle_image.sh
+	scripts/build_vllm_cpu_image.sh
+
+bench: $(VENV)/.installed-dev ## What the pipeline costs beside the engine's own start.
+	$(BIN)/python benchmarks/overhead.py
+
+clean: ## Remove what `make` has made.
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,postgres,dev]'
+	@touch $@ $(VENV)/.installed-demo

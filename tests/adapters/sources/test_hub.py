@@ -1,0 +1,282 @@
+"""Resolving and staging: what a model is, where it ends up, and what is asked of the hub for it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from moorage.adapters.settings import Settings
+from moorage.adapters.sources import source_for
+from moorage.adapters.sources.client import HubClient
+from moorage.adapters.sources.hub import HubSource
+from moorage.failures import Cause, Failure
+from moorage.models.source import ResolvedModel
+from moorage.spec import ModelSpec
+from tests.adapters.sources.conftest import REPO
+from tests.hub.faults import API, Fault
+from tests.hub.server import Hub
+from tests.hub.tiny import WEIGHT_BYTES, model, pattern, safetensors
+
+Make = Callable[..., HubSource]
+SHARDS = ("model-1-of-2.safetensors", "model-2-of-2.safetensors")
+CHOSEN = {"config.json", "tokenizer_config.json", "model.safetensors.index.json", *SHARDS}
+
+
+def quiet(done: int, total: int) -> None:
+    assert 0 <= done <= total
+
+
+def at(spec: ModelSpec, revision: str) -> ModelSpec:
+    return spec.model_copy(update={"revision": revision})
+
+
+def on_disk(directory: str | Path) -> dict[str, bytes]:
+    paths = (path for path in Path(directory).rglob("*") if not path.name.startswith("."))
+    return {path.name: path.read_bytes() for path in paths if path.is_file()}
+
+
+def test_a_resolved_model_is_pinned_and_described_without_its_weights(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    found = source().resolve(spec)
+    assert found.revision == hub.branches[REPO]["main"]
+    assert (found.source, found.asked_revision, found.staged) == (f"hf://{REPO}", "", False)
+    assert {file.name for file in found.files} == CHOSEN
+    assert {file.name for file in found.skipped} == {"pytorch_model.bin", ".gitattributes"}
+    assert found.config["hidden_size"] == 64
+    assert (found.has_chat_template, found.is_sentence_encoder) == (True, False)
+    assert (found.weights.bytes, found.weights.tensors) == (WEIGHT_BYTES, 3)
+    assert found.weights.bytes_by_dtype == {"BF16": WEIGHT_BYTES - 256, "F32": 256}
+    assert not Path(found.path).exists()
+
+
+def test_only_the_headers_of_large_weights_are_read(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    hub.push(REPO, model(**{SHARDS[0]: safetensors({"embed": ("F32", [1000, 1000])})}))
+    assert source().resolve(spec).weights.bytes > 4_000_000
+    assert hub.sent(SHARDS[0]) == 65_536
+
+
+def test_a_header_longer_than_the_first_look_is_read_to_its_end(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    many = {f"layers.{number}.weight": ("BF16", [2, 2]) for number in range(2000)}
+    hub.push(REPO, model(**{SHARDS[0]: safetensors(many)}))
+    assert source().resolve(spec).weights.tensors == 2002
+    assert [seen.status for seen in hub.asked_for(SHARDS[0])] == [206, 206]
+
+
+def test_weights_without_headers_count_by_their_size(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    hub.push(REPO, {"config.json": b"{}", "pytorch_model.bin": pattern(777)})
+    weights = source().resolve(spec).weights
+    assert (weights.family, weights.bytes, weights.tensors) == ("bin", 777, 0)
+
+
+def test_a_sentence_encoder_is_known_by_its_pooling(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    modules = [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]
+    hub.push(REPO, model(**{"modules.json": json.dumps(modules).encode()}))
+    assert source().resolve(spec).is_sentence_encoder
+
+
+def test_a_shard_that_the_repository_lacks_is_named(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    files = model()
+    del files[SHARDS[1]]
+    hub.push(REPO, files)
+    with pytest.raises(Failure, match=SHARDS[1]) as caught:
+        source().resolve(spec)
+    assert caught.value.cause is Cause.SOURCE_INCOMPLETE
+
+
+def test_staging_puts_real_verified_files_in_place(hub: Hub, source: Make, spec: ModelSpec) -> None:
+    seen: list[tuple[int, int]] = []
+    found = source().resolve(spec)
+    staged = source().stage(found, lambda done, total: seen.append((done, total)))
+    assert staged == found.model_copy(update={"staged": True})
+    assert on_disk(staged.path) == {name: model()[name] for name in CHOSEN}
+    assert not any(path.is_symlink() for path in Path(staged.path).rglob("*"))
+    assert seen[-1] == (found.bytes_to_stage, found.bytes_to_stage)
+    assert not list(Path(staged.path).parent.glob("*.partial"))
+    assert not hub.asked_for("pytorch_model.bin")
+
+
+def test_a_staged_model_is_not_asked_for_again(hub: Hub, source: Make, spec: ModelSpec) -> None:
+    staged = source().stage(source().resolve(spec), quiet)
+    hub.requests.clear()
+    again = source().resolve(spec)
+    assert again == staged
+    assert source().stage(again, quiet) == staged
+    assert [seen.file for seen in hub.requests] == [API]
+
+
+def test_a_stored_commit_that_is_named_in_full_needs_no_hub(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    staged = source().stage(source().resolve(spec), quiet)
+    hub.close()
+    assert source().resolve(at(spec, staged.revision)).staged
+
+
+def test_a_branch_that_moves_does_not_move_what_was_resolved(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    before = source().resolve(spec)
+    hub.push(REPO, model(**{"added.txt": b"new"}))
+    after = source().resolve(spec)
+    assert after.revision == hub.branches[REPO]["main"] != before.revision
+    assert "added.txt" not in on_disk(source().stage(before, quiet).path)
+    assert "added.txt" in on_disk(source().stage(after, quiet).path)
+
+
+@pytest.mark.parametrize("name", [SHARDS[0], "tokenizer_config.json"])
+def test_a_corrupted_file_is_thrown_away_and_only_that_one_is_fetched_again(
+    hub: Hub, source: Make, spec: ModelSpec, name: str
+) -> None:
+    good = model()[name]
+    found = source().resolve(spec)
+    shutil.rmtree(Path(f"{found.path}.partial"))
+    hub.fail(name, Fault(content=good[:-1] + b"\0"))
+    with pytest.raises(Failure, match=f"{name} has checksum") as caught:
+        source().stage(found, quiet)
+    assert (caught.value.cause, caught.value.facts.retryable) == (Cause.DOWNLOAD_CORRUPT, True)
+    hub.fail(name, None)
+    hub.requests.clear()
+    assert on_disk(source().stage(found, quiet).path)[name] == good
+    assert hub.sent(name) == len(good)
+
+
+def test_a_truncated_file_is_corrupt(hub: Hub, source: Make, spec: ModelSpec) -> None:
+    found = source().resolve(spec)
+    hub.fail(SHARDS[1], Fault(content=model()[SHARDS[1]][:-100]))
+    with pytest.raises(Failure, match=f"{SHARDS[1]} has 89,912 bytes") as caught:
+        source().stage(found, quiet)
+    assert caught.value.cause is Cause.DOWNLOAD_CORRUPT
+    assert not Path(found.path).exists()
+
+
+def test_what_a_stored_model_lost_is_fetched_again_and_nothing_else(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    staged = source().stage(source().resolve(spec), quiet)
+    Path(staged.path, SHARDS[0]).unlink()
+    found = source().resolve(spec)
+    assert not found.staged
+    hub.requests.clear()
+    assert set(on_disk(source().stage(found, quiet).path)) == CHOSEN
+    assert [seen.file for seen in hub.requests] == [SHARDS[0]]
+
+
+def test_the_disk_is_looked_at_before_the_download(
+    hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = source().resolve(spec)
+    hub.requests.clear()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=150_000))
+    with pytest.raises(
+        Failure, match=r"146\.5 KiB are free at .*, 158\.0 KiB are needed"
+    ) as caught:
+        source().stage(found, quiet)
+    assert caught.value.cause is Cause.DISK_FULL
+    assert hub.requests == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_that_fills_up_meanwhile(
+    source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, "the disk is full")
+
+    found = source().resolve(spec)
+    monkeypatch.setattr(HubClient, "fetch", full)
+    with pytest.raises(Failure, match="the disk is full") as caught:
+        source().stage(found, quiet)
+    assert caught.value.cause is Cause.DISK_FULL
+
+
+def test_a_download_beyond_its_deadline_ends_and_keeps_what_it_has(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    found = source().resolve(spec)
+    hub.fail(SHARDS[1], Fault(pause=0.05))
+    with pytest.raises(Failure, match=r"downloading org/tiny took over 0\.10 s") as caught:
+        source().stage(found, quiet, deadline_seconds=0.1)
+    assert caught.value.cause is Cause.DOWNLOAD_TIMEOUT
+    hub.fail(SHARDS[1], None)
+    hub.requests.clear()
+    source().stage(found, quiet)
+    assert hub.sent(SHARDS[1]) < len(model()[SHARDS[1]])
+
+
+def staged(source: HubSource, spec: ModelSpec) -> ResolvedModel:
+    return source.stage(source.resolve(spec), quiet)
+
+
+def test_offline_serves_what_is_stored(hub: Hub, source: Make, spec: ModelSpec) -> None:
+    stored = staged(source(), spec)
+    hub.close()
+    offline = source(offline=True)
+    for revision in (None, "main", stored.revision):
+        found = offline.resolve(spec.model_copy(update={"revision": revision}))
+        assert (found.revision, found.staged) == (stored.revision, True)
+        assert offline.stage(found, quiet).path == stored.path
+
+
+@pytest.mark.parametrize("revision", ["v2", "0" * 40])
+def test_offline_says_what_is_stored_instead(
+    hub: Hub, source: Make, spec: ModelSpec, revision: str
+) -> None:
+    staged(source(), spec)
+    hub.requests.clear()
+    with pytest.raises(Failure, match=f"'{revision}'; stored here: main") as caught:
+        source(offline=True).resolve(at(spec, revision))
+    assert caught.value.cause is Cause.SOURCE_OFFLINE
+    assert hub.requests == []
+
+
+def test_offline_nothing_is_downloaded(hub: Hub, source: Make, spec: ModelSpec) -> None:
+    found = source().resolve(spec)
+    hub.requests.clear()
+    for attempt in (
+        lambda: source(offline=True).resolve(spec),
+        lambda: _stage_offline(source, found),
+    ):
+        with pytest.raises(Failure) as caught:
+            attempt()
+        assert caught.value.cause is Cause.SOURCE_OFFLINE
+    assert hub.requests == []
+
+
+def _stage_offline(source: Make, found: ResolvedModel) -> ResolvedModel:
+    return source(offline=True).stage(found, quiet)
+
+
+def test_a_hub_that_is_away_leaves_a_way_on(hub: Hub, source: Make, spec: ModelSpec) -> None:
+    stored = staged(source(), spec)
+    hub.close()
+    with pytest.raises(Failure) as caught:
+        source().resolve(spec)
+    assert caught.value.cause is Cause.HUB_UNAVAILABLE
+    assert f"commit {stored.revision}: with HF_HUB_OFFLINE=1" in caught.value.suggestion
+
+
+def test_the_settings_and_the_token_reach_the_source(
+    hub: Hub, spec: ModelSpec, tmp_path: Path
+) -> None:
+    hub.token = "hf_token"
+    settings = Settings(home=tmp_path, hub_endpoint=f"{hub.url}/", download_workers=2)
+    source = source_for(spec, settings, "hf_token")
+    found = source.stage(source.resolve(spec), quiet)
+    assert found.path == str(tmp_path / "models" / "org--tiny" / found.revision)
