@@ -15,7 +15,7 @@ from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
 from moorage.cli import render
-from moorage.cli.flows import existing, exit_code, guarded, out, run_flow
+from moorage.cli.flows import Outcome, existing, exit_code, guarded, out, run_flow
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, ExitCode, Failure
 from moorage.release import Release, ReleaseRow
