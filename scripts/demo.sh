@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 # Everything stays in this checkout; no Prefect server or profile of the user is touched.
 export MOORAGE_HOME="$PWD/.moorage"
 export PREFECT_HOME="$PWD/.moorage/prefect"
+mkdir -p "$PREFECT_HOME"
 unset PREFECT_API_URL PREFECT_PROFILE
 
 say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }

@@ -220,3 +220,7 @@ def _release(identity: str) -> ReleaseRow:
     releases = _ledger().releases
     named = releases.running(identity) or next(iter(releases.of_model(identity)), None)
     return named or releases.get(identity)
+
+
+if __name__ == "__main__":
+    main()

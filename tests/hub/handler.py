@@ -30,6 +30,9 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
+        if self.hub.closed:
+            self.close_connection = True
+            return
         path = unquote(urlsplit(self.path).path)
         if listing := re.fullmatch(r"/api/models/([^/]+/[^/]+?)(?:/revision/(.+))?", path):
             repo, revision = listing[1], listing[2] or "main"
@@ -97,7 +100,9 @@ class Handler(BaseHTTPRequestHandler):
         end = len(body) if fault.cut_after is None else min(fault.cut_after, len(body))
         try:
             for start in range(0, end, 4096):
-                self.request_seen.sent += self.wfile.write(body[start : min(start + 4096, end)])
+                piece = body[start : min(start + 4096, end)]
+                self.request_seen.sent += len(piece)  # before the client can look at the count
+                self.wfile.write(piece)
                 time.sleep(fault.pause)
         except OSError:
             self.close_connection = True  # the client has read enough

@@ -30,6 +30,7 @@ class Hub:
         cdn: bool = False,
     ) -> None:
         self.token = token
+        self.closed = False
         self.commits: dict[str, dict[str, dict[str, bytes]]] = {}
         self.branches: dict[str, dict[str, str]] = {}
         for repo, files in repos.items():
@@ -53,7 +54,8 @@ class Hub:
         self.close()
 
     def close(self) -> None:
-        """Stop answering."""
+        """Stop answering, on open connections too."""
+        self.closed = True
         for server in self._servers.values():
             server.shutdown()
             server.server_close()

@@ -249,18 +249,14 @@ def test_offline_says_what_is_stored_instead(
 def test_offline_nothing_is_downloaded(hub: Hub, source: Make, spec: ModelSpec) -> None:
     found = source().resolve(spec)
     hub.requests.clear()
-    for attempt in (
-        lambda: source(offline=True).resolve(spec),
-        lambda: _stage_offline(source, found),
-    ):
-        with pytest.raises(Failure) as caught:
-            attempt()
-        assert caught.value.cause is Cause.SOURCE_OFFLINE
+    offline = source(offline=True)
+    with pytest.raises(Failure, match="stored here: nothing") as caught:
+        offline.resolve(spec)
+    assert caught.value.cause is Cause.SOURCE_OFFLINE
+    with pytest.raises(Failure, match="stored here: nothing") as caught:
+        offline.stage(found, quiet)
+    assert caught.value.cause is Cause.SOURCE_OFFLINE
     assert hub.requests == []
-
-
-def _stage_offline(source: Make, found: ResolvedModel) -> ResolvedModel:
-    return source(offline=True).stage(found, quiet)
 
 
 def test_a_hub_that_is_away_leaves_a_way_on(hub: Hub, source: Make, spec: ModelSpec) -> None:

@@ -37,7 +37,8 @@ from moorage.adapters.sources.wire import Wire
 from moorage.models.source import ResolvedModel
 
 task = json.load(sys.stdin)
-source = HubSource(HubClient(Wire(task["repo"], task["hub"])), ModelStore(Path(task["models"]), task["repo"]))
+client = HubClient(Wire(task["repo"], task["hub"]))
+source = HubSource(client, ModelStore(Path(task["models"]), task["repo"]))
 source.stage(ResolvedModel.model_validate(task["model"]), lambda done, total: None)
 """
 
@@ -83,7 +84,7 @@ def test_after_a_kill_only_the_rest_is_downloaded(
     left = growing.stat().st_size
     hub.fail(SHARDS[1], None)
     hub.requests.clear()
-    staged = source().stage(found, lambda done, total: None)
+    staged = source().stage(found, lambda *_: None)
     size = len(model()[SHARDS[1]])
     assert [(seen.file, seen.range) for seen in hub.requests] == [
         (SHARDS[1], f"bytes={left}-{size - 1}")
@@ -101,7 +102,7 @@ def test_two_processes_download_each_file_once(
     seen: list[int] = []
     with elsewhere(hub, tmp_path / "models", found) as process:
         until(lambda: bool(hub.asked_for(SHARDS[1])))
-        staged = source().stage(found, lambda done, total: seen.append(done))
+        staged = source().stage(found, lambda done, _: seen.append(done))
         assert process.wait(20) == 0
     assert [hub.sent(name) for name in SHARDS] == [len(model()[name]) for name in SHARDS]
     assert staged.staged

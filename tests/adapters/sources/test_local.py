@@ -1,0 +1,152 @@
+"""Directories of this machine are read where they lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.settings import Settings
+from moorage.adapters.sources import source_for
+from moorage.failures import Cause, Failure
+from moorage.models.source import ResolvedModel
+from moorage.spec import ModelSpec
+from tests.hub.tiny import WEIGHT_BYTES, model
+
+SHARD = "model-2-of-2.safetensors"
+
+
+def write(root: Path, files: Mapping[str, bytes]) -> Path:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    return root
+
+
+def resolve(root: Path, **more: object) -> ResolvedModel:
+    spec = ModelSpec.model_validate({"name": "tiny", "source": f"file://{root}", **more})
+    return source_for(spec, Settings()).resolve(spec)
+
+
+def failure(root: Path) -> Failure:
+    with pytest.raises(Failure) as caught:
+        resolve(root)
+    return caught.value
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write(tmp_path / "tiny-llama", model())
+
+
+def test_a_directory_is_described_where_it_lies(root: Path) -> None:
+    write(root, {".git/lfs/model.safetensors": b"x", "2_Dense/config.json": b"{}"})
+    found = resolve(root, revision="ignored")
+    assert (found.path, found.staged, found.asked_revision) == (str(root), True, "")
+    assert "2_Dense/config.json" in {file.name for file in found.files}
+    assert {file.name for file in found.skipped} == {"pytorch_model.bin"}
+    assert (found.weights.bytes, found.weights.tensors) == (WEIGHT_BYTES, 3)
+    assert found.config["hidden_size"] == 64
+
+
+def test_staging_has_nothing_to_do(root: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    spec = ModelSpec(name="tiny", source=f"file://{root}")
+    source = source_for(spec, Settings())
+    found = source.resolve(spec)
+    assert source.stage(found, lambda done, total: seen.append((done, total))) == found
+    assert seen == [(found.bytes_to_stage, found.bytes_to_stage)]
+
+
+@pytest.mark.parametrize("change", ["gone", "cut"])
+def test_staging_notices_what_changed_since(root: Path, change: str) -> None:
+    spec = ModelSpec(name="tiny", source=f"file://{root}")
+    source = source_for(spec, Settings())
+    found = source.resolve(spec)
+    (root / SHARD).unlink() if change == "gone" else (root / SHARD).write_bytes(b"short")
+    with pytest.raises(Failure, match=SHARD) as caught:
+        source.stage(found, lambda *_: None)
+    assert caught.value.cause is Cause.SOURCE_INCOMPLETE
+
+
+def test_the_revision_is_a_fingerprint_of_the_chosen_files(root: Path) -> None:
+    before = resolve(root).revision
+    assert before.startswith("local-")
+    assert len(before) == len("local-") + 12
+    write(root, {"pytorch_model.bin": b"not chosen"})
+    assert resolve(root).revision == before
+    os.utime(root / SHARD, ns=(1, 1))
+    touched = resolve(root).revision
+    write(root, {"tokenizer_config.json": b"{}"})
+    assert len({before, touched, resolve(root).revision}) == 3
+
+
+def test_links_to_files_are_followed(root: Path, tmp_path: Path) -> None:
+    blob = tmp_path / "blob"
+    (root / SHARD).rename(blob)
+    (root / SHARD).symlink_to(blob)
+    assert resolve(root).weights.bytes == WEIGHT_BYTES
+
+
+def test_a_missing_directory_suggests_its_neighbour(root: Path) -> None:
+    found = failure(root.parent / "tiny-lama")
+    assert found.cause is Cause.SOURCE_MISSING
+    assert found.detail == f"there is no {root.parent}/tiny-lama"
+    assert found.suggestion == f"Did you mean file://{root}?"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"), [("nothing-like-it", "Check `source`"), ("no/such/parent", "either")]
+)
+def test_without_a_neighbour_the_suggestion_is_general(root: Path, path: str, words: str) -> None:
+    assert words in failure(root.parent / path).suggestion
+
+
+def test_a_file_is_no_directory(root: Path) -> None:
+    found = failure(root / "config.json")
+    assert (found.cause, "is a file" in found.detail) == (Cause.SOURCE_MISSING, True)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("no config", "there is no config.json"),
+        ("no shard", f"names missing files: {SHARD}"),
+        ("cut shard", f"{SHARD} is not a whole safetensors file"),
+        ("dead link", f"{SHARD} is a link to nothing"),
+    ],
+)
+def test_an_incomplete_directory_says_what_it_lacks(root: Path, damage: str, words: str) -> None:
+    match damage:
+        case "no config":
+            (root / "config.json").unlink()
+        case "no shard":
+            (root / SHARD).unlink()
+        case "cut shard":
+            os.truncate(root / SHARD, 5000)
+        case "dead link":
+            (root / SHARD).unlink()
+            (root / SHARD).symlink_to(root / "nowhere")
+    found = failure(root)
+    assert found.cause is Cause.SOURCE_INCOMPLETE
+    assert words in found.detail
+
+
+def test_an_unreadable_file_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("moorage.adapters.sources.local._read", refuse)
+    found = failure(root)
+    assert found.cause is Cause.SOURCE_INCOMPLETE
+    assert found.detail.endswith(".safetensors cannot be read: Permission denied")
+
+
+def test_an_unlistable_directory_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert failure(root).detail == f"{root} cannot be read: Permission denied"

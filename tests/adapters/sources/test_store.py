@@ -1,0 +1,148 @@
+"""The store: nothing half-done looks finished, and nothing finished is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.sources.refs import Refs
+from moorage.adapters.sources.store import Manifest, ModelStore
+from moorage.adapters.sources.verify import verify
+from moorage.failures import Cause, Failure
+from moorage.models.source import ModelFile, SkippedFile, WeightSummary
+
+COMMIT = "c" * 40
+DATA = b"some weights"
+SHA256 = hashlib.sha256(DATA).hexdigest()
+GIT_OID = hashlib.sha1(b"blob 12\0" + DATA).hexdigest()
+FILE = ModelFile(name="folder/model.safetensors", size=len(DATA), sha256=SHA256)
+CONFIG = ModelFile(name="config.json", size=2)
+MANIFEST = Manifest(
+    source="hf://org/tiny",
+    revision=COMMIT,
+    files=(CONFIG, FILE),
+    skipped=(SkippedFile(name="a.bin", size=3, reason="because"),),
+    weights=WeightSummary(family="safetensors", bytes=12),
+)
+
+
+def download(store: ModelStore, file: ModelFile, content: bytes) -> Path:
+    path = store.incomplete(COMMIT, file.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def fill(store: ModelStore) -> None:
+    store.open_workspace(COMMIT)
+    for file, content in ((CONFIG, b"{}"), (FILE, DATA)):
+        download(store, file, content)
+        store.accept(COMMIT, file)
+
+
+def test_a_complete_commit_tells_what_it_holds(store: ModelStore) -> None:
+    fill(store)
+    assert store.manifest(COMMIT) is None
+    store.publish(MANIFEST)
+    assert store.manifest(COMMIT) == MANIFEST
+    assert (store.directory(COMMIT) / FILE.name).read_bytes() == DATA
+    assert not store.workspace(COMMIT).exists()
+
+
+@pytest.mark.parametrize("content", [b"other weight", DATA[:-1], DATA + b"!", b""])
+def test_a_file_that_is_not_what_was_announced_gets_no_place(
+    store: ModelStore, content: bytes
+) -> None:
+    downloaded = download(store, FILE, content)
+    with pytest.raises(Failure, match=FILE.name) as caught:
+        store.accept(COMMIT, FILE)
+    assert caught.value.cause is Cause.DOWNLOAD_CORRUPT
+    assert not downloaded.exists()
+    assert store.missing(COMMIT, [FILE]) == (FILE,)
+
+
+@pytest.mark.parametrize("announced", [{"sha256": SHA256}, {"git_oid": GIT_OID}, {}])
+def test_each_kind_of_checksum_is_known(tmp_path: Path, announced: dict[str, str]) -> None:
+    path = tmp_path / "file"
+    file = ModelFile(name="file", size=len(DATA), **announced)
+    path.write_bytes(DATA)
+    verify(path, file)
+    path.write_bytes(DATA[:-1] + b"!")
+    if announced:
+        with pytest.raises(Failure, match="file has checksum"):
+            verify(path, file)
+
+
+def test_nothing_is_published_while_a_file_is_missing(store: ModelStore) -> None:
+    store.open_workspace(COMMIT)
+    with pytest.raises(Failure, match=r"config.json, folder/model.safetensors vanished"):
+        store.publish(MANIFEST)
+    assert not store.directory(COMMIT).exists()
+
+
+@pytest.mark.parametrize(
+    "damage", ["lost", "shortened", "no manifest", "damaged manifest", "rules"]
+)
+def test_a_damaged_commit_is_worked_on_again_with_what_is_left(
+    store: ModelStore, damage: str
+) -> None:
+    fill(store)
+    store.publish(MANIFEST)
+    directory = store.directory(COMMIT)
+    manifest = directory / ".moorage.json"
+    match damage:
+        case "lost":
+            (directory / FILE.name).unlink()
+        case "shortened":
+            (directory / FILE.name).write_bytes(DATA[:-1])
+        case "no manifest":
+            manifest.unlink()
+        case "damaged manifest":
+            manifest.write_text("{")
+        case "rules":
+            manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "rules": 0}))
+    assert store.manifest(COMMIT) is None
+    assert store.open_workspace(COMMIT) == store.workspace(COMMIT)
+    assert store.missing(COMMIT, [CONFIG]) == ()
+    assert not directory.exists()
+    download(store, FILE, DATA)
+    store.accept(COMMIT, FILE)
+    store.publish(MANIFEST)
+    assert store.manifest(COMMIT) == MANIFEST
+
+
+def test_bytes_are_counted_wherever_they_are(store: ModelStore) -> None:
+    files = (CONFIG, FILE)
+    assert store.bytes_present(COMMIT, files) == 0
+    download(store, FILE, DATA[:5])
+    assert store.bytes_present(COMMIT, files) == 5
+    fill(store)
+    assert store.bytes_present(COMMIT, files) == 14
+    store.publish(MANIFEST)
+    assert store.bytes_present(COMMIT, files) == 14
+
+
+def test_refs_are_kept_by_branch(tmp_path: Path) -> None:
+    refs = Refs(tmp_path)
+    refs.remember("", "a" * 40)
+    refs.remember("v1", "b" * 40)
+    refs.remember("c" * 40, "c" * 40)
+    assert Refs(tmp_path).all() == {"main": "a" * 40, "v1": "b" * 40}
+    assert [refs.commit_of(name) for name in ("", "main", "v1", "v2")] == [
+        *["a" * 40] * 2,
+        "b" * 40,
+        None,
+    ]
+    assert refs.commit_of("d" * 40) == "d" * 40
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"main": "../../etc"}', '{"main": 5}'])
+def test_damaged_refs_tell_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / "refs.json").write_text(content)
+    refs = Refs(tmp_path)
+    assert refs.commit_of("main") is None
+    refs.remember("main", COMMIT)
+    assert refs.commit_of("main") == COMMIT

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.prefect_server import PrefectServer, prefect_server
+
+__all__ = ["prefect_server"]
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real model: random weights, a real tokenizer, a chat template."""
+    folder = tmp_path_factory.mktemp("models") / "tiny-llama"
+    script = REPOSITORY / "scripts" / "make_tiny_model.py"
+    subprocess.run([sys.executable, script, folder], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def workplace(
+    tmp_path: Path, tiny_llama: Path, prefect_server: PrefectServer
+) -> Iterator[Workplace]:
+    """Uses a running Prefect server, for a temporary one costs seconds a command."""
+    place = Workplace(tmp_path, tiny_llama, prefect_server.environment)
+    yield place
+    place.close()
+
+
+@pytest.fixture(scope="session")
+def lifecycle_program() -> Path:
+    """A tiny server that speaks vLLM's HTTP and misbehaves as it is told."""
+    if not shutil.which("gcc"):
+        pytest.skip("gcc is not installed; it builds the tiny server of these tests")
+    script = REPOSITORY / "scripts" / "build_lifecycle_image.sh"
+    subprocess.run([script, "--binary-only"], check=True, capture_output=True)
+    cache = os.environ.get("MOORAGE_BUILD_CACHE", Path.home() / ".cache" / "moorage" / "images")
+    return Path(cache) / "lifecycle" / "vllm"
+
+
+@pytest.fixture(scope="session")
+def lifecycle_image(lifecycle_program: Path, docker: None) -> str:
+    """The same server as a container image."""
+    script = REPOSITORY / "scripts" / "build_lifecycle_image.sh"
+    subprocess.run([script], check=True, capture_output=True)
+    return "moorage/lifecycle:1"
+
+
+@pytest.fixture(scope="session")
+def docker() -> None:
+    """Skips where no Docker daemon answers."""
+    if not shutil.which("docker"):
+        pytest.skip("the docker command is not installed")
+    if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no Docker daemon answers")
+
+
+def process_engine(program: Path, behaviour: str = "ok", **more: Any) -> dict[str, Any]:
+    """`engine` of a spec: the tiny server as a process."""
+    arguments = ["--host", "{{host}}", "--port", "{{port}}", "--served-model-name", "{{model_name}}"]
+    return {
+        "name": "vllm",
+        "runtime": "process",
+        "command": [str(program), "serve", "{{model_path}}", *arguments],
+        "env": {"LIFECYCLE": behaviour, **more},
+    }
+
+
+def container_engine(image: str, behaviour: str = "ok", **more: Any) -> dict[str, Any]:
+    """`engine` of a spec: the tiny server in a container, started as vLLM would be."""
+    return {
+        "name": "vllm",
+        "runtime": "docker",
+        "image": image,
+        "shm": "64MiB",
+        "env": {"LIFECYCLE": behaviour, **more},
+    }

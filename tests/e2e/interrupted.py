@@ -1,0 +1,84 @@
+"""Deploys a spec and kills itself, without any chance to clean up, at a named point.
+
+Run as `python -m tests.e2e.interrupted SPEC POINT`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from moorage.adapters.specs import load_fleet, load_spec
+
+POINTS: dict[str, tuple[str, str, str]] = {
+    "resolve": ("before", "tasks.resolve", "source_for"),
+    "derive": ("before", "tasks.derive", "derive_profile"),
+    "release begun": ("after", "moorage.adapters.ledger.releases", "Releases.begin"),
+    "survey": ("before", "tasks.survey", "survey_host"),
+    "before the claim": ("before", "moorage.adapters.ledger.claims", "Claims.commit"),
+    "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
+    "image": ("before", "tasks.image", "_image"),
+    "stage": ("after", "tasks.stage", "human_bytes"),
+    "plan": ("before", "flows.deploy_model", "plan_launch"),
+    "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.put"),
+    "engine started": ("after", "tasks.launch", "runtime_for.start"),
+    "verify": ("before", "tasks.verify", "ask"),
+    "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
+    "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
+    "old one stopping": ("before", "flows.deploy_model", "end_release"),
+}
+"""Points in the order of the flow: before or after a call."""
+
+
+def main(spec: str, point: str) -> None:
+    when, module, name = POINTS[point]
+    from flows.deploy_model import deploy_model  # noqa: PLC0415  (before the patch it is not there)
+
+    _arm(when, module, name)
+    path = Path(spec)
+    asyncio.run(deploy_model(load_spec(path), load_fleet(None, path)))
+
+
+def _arm(when: str, module: str, name: str) -> None:
+    owner: Any = importlib.import_module(module)
+    if name == "runtime_for.start":
+        choose = owner.runtime_for
+        owner.runtime_for = lambda *args: _DiesAfterStart(choose(*args))
+        return
+    *path, last = name.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    setattr(owner, last, _deadly(getattr(owner, last), when))
+
+
+def _deadly(function: Callable[..., Any], when: str) -> Callable[..., Any]:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if when == "before":
+            _die()
+        function(*args, **kwargs)
+        return _die()
+
+    return wrapped
+
+
+class _DiesAfterStart:
+    def __init__(self, runtime: Any) -> None:
+        self._runtime = runtime
+
+    def start(self, *args: Any) -> None:
+        self._runtime.start(*args)
+        _die()
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,121 @@
+"""A place of its own for end-to-end tests: home, specs, the command line, and a clean end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+from ruamel.yaml import YAML
+
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.process import MARK
+from moorage.launch import LABEL_MODEL
+from moorage.placement.claims import Claim
+from moorage.release import ReleaseRow
+
+REPOSITORY = Path(__file__).parents[2]
+COMMAND_SECONDS = 600
+
+
+class Workplace:
+    """One test's home, with its own ledger and its own names."""
+
+    def __init__(self, folder: Path, model: Path, environment: dict[str, str]) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.model = model
+        self.prefix = f"t{os.getpid()}-{time.monotonic_ns() % 10**9}"
+        self.environment = {**os.environ, **environment, "MOORAGE_HOME": str(self.home)}
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        self._ledger = self._ledger or Ledger(f"sqlite:///{self.home / 'ledger.db'}")
+        return self._ledger
+
+    def spec(self, name: str = "tiny", **fields: Any) -> Path:
+        """Write a spec; names are unique to this test, so that containers are too."""
+        content = {"name": self.named(name), "source": f"file://{self.model}", **fields}
+        path = self.folder / f"{name}.yaml"
+        with path.open("w") as file:
+            YAML().dump(content, file)
+        return path
+
+    def named(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def run(self, *arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end; `code` is the exit status that it must have."""
+        done = subprocess.run(
+            self.argv(*arguments),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        assert code is None or done.returncode == code, f"{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        """Start a command and go on."""
+        return subprocess.Popen(
+            self.argv(*arguments),
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def json(self, *arguments: object, code: int | None = 0) -> Any:
+        """Run a command with `--json` and read its answer."""
+        return json.loads(self.run(*arguments, "--json", code=code).stdout)
+
+    def argv(self, *arguments: object) -> list[str]:
+        return [sys.executable, "-m", "moorage.cli.app", *map(str, arguments)]
+
+    def claims(self) -> tuple[Claim, ...]:
+        return self.ledger.claims.all()
+
+    def releases(self, name: str = "tiny") -> list[ReleaseRow]:
+        return self.ledger.releases.of_model(self.named(name))
+
+    def processes(self) -> list[psutil.Process]:
+        """What runs of this test's process workloads, supervisors included."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if f"moorage-{self.prefix}-" in process.environ().get(MARK, ""):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def containers(self) -> list[str]:
+        """Names of this test's containers, in whatever state."""
+        if not shutil.which("docker"):
+            return []
+        command = ["docker", "ps", "-a", "--filter", f"label={LABEL_MODEL}"]
+        listed = subprocess.run(
+            [*command, "--format", "{{.Names}}"], capture_output=True, text=True, check=False
+        )
+        return [name for name in listed.stdout.split() if f"-{self.prefix}-" in name]
+
+    def is_clean(self) -> bool:
+        """Whether nothing is claimed and nothing runs."""
+        return not self.claims() and not self.processes() and not self.containers()
+
+    def close(self) -> None:
+        for process in self.processes():
+            process.kill()
+        for name in self.containers():
+            subprocess.run(["docker", "rm", "-f", name], capture_output=True, check=False)
+        if self._ledger:
+            self._ledger.close()
