@@ -1,135 +1,150 @@
-"""Records as Markdown: what a person reads in the Prefect UI."""
+"""Records as documents: what a person reads on the terminal and in the Prefect UI."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from moorage.document import Document, Section
 from moorage.failures import Failure
-from moorage.launch import ContainerSpec, LaunchPlan
+from moorage.launch import ContainerSpec
 from moorage.placement.placement import Placement
 from moorage.release import Release
 from moorage.units import human_bytes, human_seconds
 
 LOG_LINES_SHOWN = 60
+FACTS = ("", "")
 
 
-def release_markdown(release: Release) -> str:
-    """The audit record of a release that runs."""
-    parts = [
-        f"# {release.id} serves `{release.model}`",
-        _facts(release),
-        _endpoints(release),
-        _placement(release.placement),
-        _plan(release.plan),
-        _readiness(release),
-        _steps(release),
-    ]
-    return "\n\n".join(part for part in parts if part)
+def release_document(release: Release) -> Document:
+    """The audit record of a release."""
+    outcome = "failed" if release.failure else f"serves {release.model}"
+    sections = [_facts(release), *_failure(release), *_plan_sections(release)]
+    sections += [_endpoints(release), _readiness(release), _steps(release)]
+    return _document(f"{release.id} {outcome}", sections)
 
 
-def plan_markdown(release: Release) -> str:
+def plan_document(release: Release) -> Document:
     """What a deploy would run."""
-    parts = [
-        f"# Plan for `{release.model}` ({release.id})",
-        _facts(release),
-        _placement(release.placement),
-        _plan(release.plan),
-    ]
-    return "\n\n".join(part for part in parts if part)
+    title = f"Plan for {release.model}: {release.id}"
+    return _document(title, [_facts(release), *_plan_sections(release)])
 
 
-def failure_markdown(model: str, failure: Failure, release: str) -> str:
+def failure_document(model: str, failure: Failure, release: str) -> Document:
     """A failure: cause, suggestion, evidence, log tail."""
-    parts = [
-        f"# {failure.facts.summary}",
-        f"| | |\n|---|---|\n| Model | `{model}` |\n| Release | `{release or '-'}` |\n"
-        f"| Cause | `{failure.cause}` |",
-        failure.detail,
-        f"**What to do:** {failure.suggestion}",
-    ]
+    rows = [("Model", model), ("Release", release or "none yet"), ("Cause", failure.cause)]
     if failure.evidence:
-        parts.append(f"**The line that tells:** `{failure.evidence}`")
-    if failure.log_tail:
-        tail = "\n".join(failure.log_tail.splitlines()[-LOG_LINES_SHOWN:])
-        parts.append(f"## Last lines of the engine's log\n\n```text\n{tail}\n```")
-    return "\n\n".join(parts)
+        rows.append(("The line that tells", failure.evidence))
+    return _document(
+        failure.facts.summary,
+        [
+            Section(header=FACTS, rows=tuple(rows)),
+            Section(text=failure.detail),
+            Section(title="What to do", text=failure.suggestion),
+            _log(failure.log_tail),
+        ],
+    )
 
 
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table; pipes and line breaks in cells are made harmless."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+def _document(title: str, sections: list[Section]) -> Document:
+    filled = (part for part in sections if part.text or part.rows or part.code)
+    return Document(title=title, sections=tuple(filled))
 
 
-def _cell(value: object) -> str:
-    return str(value).replace("|", "\\|").replace("\n", "<br>")
-
-
-def _facts(release: Release) -> str:
-    image = release.image.pinned if release.image else "none (installed program)"
-    rows: list[tuple[str, str]] = [
+def _facts(release: Release) -> Section:
+    rows = [
         ("Source", release.spec.source),
         ("Revision", release.revision),
         ("Spec", release.spec_digest),
-        ("Image", image),
     ]
-    if release.placement:
-        rows.append(("Engine", f"{release.placement.engine}: {release.placement.engine_reason}"))
     if profile := release.profile:
-        rows.append(("Architecture", ", ".join(profile.architectures)))
-        rows.append(("Context", f"{profile.context} tokens: {profile.context_reason}"))
-        rows.append(("Weights", human_bytes(profile.weight_bytes)))
+        rows += [
+            ("Architecture", ", ".join(profile.architectures) or profile.model_type),
+            ("Mode", f"{profile.mode} ({profile.mode_origin})"),
+            ("Context", f"{profile.context} tokens ({profile.context_reason})"),
+            ("Weights", human_bytes(profile.weight_bytes)),
+            *(("Warning", warning) for warning in profile.warnings),
+        ]
+    if placement := release.placement:
+        rows.append(("Engine", f"{placement.engine} ({placement.engine_reason})"))
+        rows.append(("Image", _image(release)))
     if release.replacement:
         rows.append(("Replaces", f"{release.replaced}: {release.replacement}"))
     if release.flow_run_id:
         rows.append(("Flow run", release.flow_run_id))
-    return markdown_table(("", ""), [(name, f"`{value}`") for name, value in rows])
+    return Section(header=FACTS, rows=tuple(rows))
 
 
-def _endpoints(release: Release) -> str:
-    lines = [f"- `{workload.endpoint}/v1`" for workload in release.workloads]
-    return "\n".join(["## Endpoints", "", *lines]) if lines else ""
+def _image(release: Release) -> str:
+    if release.image is None:
+        return "none (an installed program)"
+    image = release.image
+    pinned = f" = {image.pinned}" if image.pinned != image.reference else ""
+    return f"{image.reference}{pinned} ({image.reason})"
 
 
-def _placement(placement: Placement | None) -> str:
-    if placement is None:
-        return ""
-    rows = [(v.host, v.refusal or "fits", v.detail) for v in placement.verdicts]
-    text = f"## Placement\n\n{markdown_table(('host', 'outcome', 'why'), rows)}"
-    return f"{text}\n\n{placement.stop_first}" if placement.stop_first else text
-
-
-def _plan(plan: LaunchPlan | None) -> str:
-    if plan is None:
-        return ""
-    return "\n\n".join(_container(spec) for spec in plan.containers)
-
-
-def _container(spec: ContainerSpec) -> str:
-    flags = [(f"`{' '.join(f.tokens)}`", f.origin, f.reason) for f in spec.command]
-    variables = [
-        (f"`{v.name}`", f"secret `{v.secret}`" if v.secret else f"`{v.value}`", v.origin, v.reason)
-        for v in spec.environment
+def _failure(release: Release) -> list[Section]:
+    if release.failure is None:
+        return []
+    failure = release.failure
+    return [
+        Section(title=f"Failed: {failure.cause}", text=failure.detail),
+        Section(title="What to do", text=failure.suggestion),
+        _log(failure.log_tail),
     ]
-    return "\n\n".join(
-        (
-            f"## `{spec.name}` on {spec.host} ({spec.runtime})",
-            markdown_table(("argument", "origin", "why"), flags),
-            markdown_table(("variable", "value", "origin", "why"), variables),
-        )
+
+
+def _log(tail: str) -> Section:
+    lines = tail.splitlines()[-LOG_LINES_SHOWN:]
+    return Section(title="Last lines of the engine's log" * bool(lines), code="\n".join(lines))
+
+
+def _plan_sections(release: Release) -> list[Section]:
+    containers = release.plan.containers if release.plan else ()
+    parts = [part for spec in containers for part in (_command(spec), _environment(spec))]
+    return [*_placement(release.placement), *parts]
+
+
+def _placement(placement: Placement | None) -> list[Section]:
+    if placement is None:
+        return []
+    rows = tuple((v.host, v.refusal or "fits", v.detail) for v in placement.verdicts)
+    header = ("host", "outcome", "why")
+    return [Section(title="Placement", text=placement.stop_first, header=header, rows=rows)]
+
+
+def _command(spec: ContainerSpec) -> Section:
+    return Section(
+        title=f"{spec.name} on {spec.host} ({spec.runtime})",
+        header=("argument", "origin", "why"),
+        rows=tuple((" ".join(f.tokens), f.origin, f.reason) for f in spec.command),
     )
 
 
-def _readiness(release: Release) -> str:
-    rows = [
-        (result.workload, p.phase, human_seconds(p.seconds), p.attempts, p.detail)
-        for result in release.readiness
-        for p in result.probes
-    ]
-    header = ("workload", "phase", "after", "attempts", "answer")
-    return f"## Readiness\n\n{markdown_table(header, rows)}" if rows else ""
+def _environment(spec: ContainerSpec) -> Section:
+    return Section(
+        header=("variable", "value", "origin", "why"),
+        rows=tuple(
+            (v.name, f"secret {v.secret}" if v.secret else v.value, v.origin, v.reason)
+            for v in spec.environment
+        ),
+    )
 
 
-def _steps(release: Release) -> str:
-    rows = [(step.name, human_seconds(step.seconds), step.summary) for step in release.steps]
-    return f"## Steps\n\n{markdown_table(('step', 'took', 'found'), rows)}" if rows else ""
+def _endpoints(release: Release) -> Section:
+    rows = tuple((workload.name, f"{workload.endpoint}/v1") for workload in release.workloads)
+    return Section(title="Endpoints", header=("workload", "endpoint"), rows=rows)
+
+
+def _readiness(release: Release) -> Section:
+    return Section(
+        title="Readiness",
+        header=("workload", "phase", "after", "attempts", "answer"),
+        rows=tuple(
+            (result.workload, p.phase, human_seconds(p.seconds), str(p.attempts), p.detail)
+            for result in release.readiness
+            for p in result.probes
+        ),
+    )
+
+
+def _steps(release: Release) -> Section:
+    rows = tuple((step.name, human_seconds(step.seconds), step.summary) for step in release.steps)
+    return Section(title="Steps", header=("step", "took", "found"), rows=rows)

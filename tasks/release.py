@@ -10,7 +10,7 @@ from moorage.adapters.runtime import runtime_for
 from moorage.failures import Failure
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import Release, ReleaseRow
-from moorage.rendering import failure_markdown, plan_markdown, release_markdown
+from moorage.rendering import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
@@ -38,7 +38,7 @@ async def publish(release: Release) -> None:
     with step("release") as note:
         await in_thread(ledger().releases.take_over, release)
         await acreate_markdown_artifact(
-            markdown=release_markdown(release),
+            markdown=release_document(release).markdown(),
             key=f"release-{release.spec.slug}",
             description=f"{release.id} serves {release.model}",
         )
@@ -48,7 +48,7 @@ async def publish(release: Release) -> None:
 async def publish_failure(spec: ModelSpec, failure: Failure, release: str) -> None:
     """Show a failure with its cause, suggestion and log tail as an artifact of the run."""
     await acreate_markdown_artifact(
-        markdown=failure_markdown(spec.name, failure, release),
+        markdown=failure_document(spec.name, failure, release).markdown(),
         key=f"failure-{spec.slug}",
         description=str(failure)[:500],
     )
@@ -57,7 +57,7 @@ async def publish_failure(spec: ModelSpec, failure: Failure, release: str) -> No
 async def publish_plan(release: Release) -> None:
     """Show what a deploy would run as an artifact."""
     await acreate_markdown_artifact(
-        markdown=plan_markdown(release),
+        markdown=plan_document(release).markdown(),
         key=f"plan-{release.spec.slug}",
         description=f"What deploying {release.model} would run",
     )

@@ -57,6 +57,10 @@ def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outc
     """
     for name, value in PREFECT_DEFAULTS.items():
         os.environ.setdefault(name, value)
+    # Prefect makes only the last folder of its home, and tries for ever when it cannot.
+    Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
+        parents=True, exist_ok=True
+    )
     # Importing Prefect takes longer than refusing a bad spec should.
     from tasks.journal import listening  # noqa: PLC0415
 

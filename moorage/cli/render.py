@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
-from rich.markdown import Markdown
 from rich.markup import escape
 from rich.table import Table
 
@@ -18,6 +17,7 @@ from moorage.adapters.runtime import runtime_for
 from moorage.adapters.settings import Settings
 from moorage.cli.doctor import Check
 from moorage.cli.flows import Outcome, out
+from moorage.document import Document
 from moorage.engines.base import Engine
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
@@ -25,7 +25,7 @@ from moorage.images.catalogue import CATALOGUE
 from moorage.placement.claims import Resource
 from moorage.placement.snapshot import HostSnapshot
 from moorage.release import Release, ReleaseRow, ReleaseState
-from moorage.rendering import plan_markdown, release_markdown
+from moorage.rendering import plan_document, release_document
 from moorage.units import human_bytes
 
 ANSWER_SECONDS = 300
@@ -52,11 +52,22 @@ def record(release: Release, *, as_json: bool) -> None:
     """A whole record or plan."""
     if as_json:
         return dump(release.model_dump(mode="json"))
-    text = release_markdown(release) if release.readiness else plan_markdown(release)
-    out.print(Markdown(text))
-    if release.failure:
-        out.print(f"[red]failed:[/] {escape(release.failure.detail)}")
-    return None
+    planned = not (release.readiness or release.failure)
+    return page(plan_document(release) if planned else release_document(release))
+
+
+def page(document: Document) -> None:
+    """A document on the terminal."""
+    out.rule(f"[bold]{escape(document.title)}", align="left")
+    for section in document.sections:
+        if section.title:
+            out.print(f"\n[bold]{escape(section.title)}")
+        if section.text:
+            out.print(section.text, markup=False)
+        if section.rows:
+            _print(section.header, section.rows)
+        if section.code:
+            out.print(section.code, markup=False, style="dim")
 
 
 def retired(name: str, outcome: Outcome[str], *, as_json: bool) -> None:
@@ -221,7 +232,7 @@ def _print(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = ""
     if not rows and empty:
         out.print(empty)
         return
-    table = Table(box=None, header_style="bold")
+    table = Table(box=None, header_style="bold", show_header=any(header))
     for name in header:
         table.add_column(name, overflow="fold")
     for row in rows:

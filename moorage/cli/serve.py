@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,49 +13,107 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+from prefect.context import refresh_global_settings_context
+from prefect.settings import get_current_settings
 
+import flows
+from flows.serving import deployments_of, serve_all
 from moorage.cli.flows import out
 from moorage.failures import Cause, Failure
 
-START_SECONDS = 120
-LOCAL_SERVER = "http://127.0.0.1:4200/api"
+PROJECT_FILE = "prefect.yaml"
+START_SECONDS = 120.0
+CONNECT_SECONDS = 10.0
+"""How long a server that should be there already may take to answer."""
+
+STOP_SECONDS = 30.0
 
 
 def serve_flows(limit: int) -> None:
     """Serve until interrupted; a server is started where none is configured."""
+    # Whatever ends this process, the blocks below are left in order, and the server ends too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    deployments = deployments_of(project_file())
     with _server() as url:
-        os.environ["PREFECT_API_URL"] = url
-        # Prefect reads its settings when it is imported.
-        from flows.serving import deployments_of, serve_all  # noqa: PLC0415
-
-        deployments = deployments_of(Path.cwd() / "prefect.yaml")
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
         out.print(f"UI  {url.removesuffix('/api')}\nAPI {url}\nserving {names}", highlight=False)
         serve_all(deployments, limit)
 
 
+def project_file() -> Path:
+    """The prefect.yaml of this folder, else the one of the checkout that moorage runs from.
+
+    Raises:
+        Failure: When there is neither.
+    """
+    folders = [Path.cwd(), Path(flows.__file__).parents[1]]
+    for folder in folders:
+        if (folder / PROJECT_FILE).is_file():
+            return folder / PROJECT_FILE
+    raise Failure(
+        Cause.BAD_SPEC,
+        f"there is no {PROJECT_FILE} in {folders[0]}",
+        suggestion="Start `moorage serve` in a folder with a prefect.yaml, such as a checkout.",
+    )
+
+
 @contextmanager
 def _server() -> Iterator[str]:
     """The configured server, or one of our own that ends with us."""
-    if url := os.environ.get("PREFECT_API_URL"):
+    if url := get_current_settings().api.url:
         _wait(url, None)
         yield url
         return
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1"]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with _own_server() as url:
+        os.environ["PREFECT_API_URL"] = url
+        refresh_global_settings_context()
+        yield url
+
+
+@contextmanager
+def _own_server() -> Iterator[str]:
+    address = get_current_settings().server.api
+    _require_free(address.host, address.port)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "prefect", "server", "start"],
+        env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **os.environ},
+        stdout=subprocess.DEVNULL,
+        # Ctrl-C is for us: the server stays until the runs have told it how they ended.
+        start_new_session=True,
+    )
     try:
-        _wait(LOCAL_SERVER, server)
-        yield LOCAL_SERVER
+        url = f"http://{address.host}:{address.port}/api"
+        _wait(url, server)
+        yield url
     finally:
         server.terminate()
-        server.wait(timeout=30)
+        try:
+            server.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _require_free(host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise Failure(
+                Cause.PORT_TAKEN,
+                f"a Prefect server cannot listen on {host}:{port}: {error.strerror}",
+                suggestion=f"If that is a Prefect server, set"
+                f" PREFECT_API_URL=http://{host}:{port}/api to use it; else choose another port"
+                " with PREFECT_SERVER_API_PORT.",
+            ) from error
 
 
 def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
-    give_up = time.monotonic() + (START_SECONDS if server else 10)
+    give_up = time.monotonic() + (START_SECONDS if server else CONNECT_SECONDS)
     while time.monotonic() < give_up:
         if server is not None and server.poll() is not None:
-            break
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, "the Prefect server ended while it started")
         try:
             if httpx.get(f"{url}/health", timeout=2).status_code == 200:
                 return
@@ -62,5 +122,5 @@ def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
     raise Failure(
         Cause.RUNTIME_UNAVAILABLE,
         f"the Prefect server at {url} does not answer",
-        suggestion="Check PREFECT_API_URL, or that port 4200 is free on this machine.",
+        suggestion="Start it, check PREFECT_API_URL, or unset it: then a server is started here.",
     )

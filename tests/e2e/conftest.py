@@ -65,7 +65,14 @@ def docker() -> None:
 
 def process_engine(program: Path, behaviour: str = "ok", **more: Any) -> dict[str, Any]:
     """`engine` of a spec: the tiny server as a process."""
-    arguments = ["--host", "{{host}}", "--port", "{{port}}", "--served-model-name", "{{model_name}}"]
+    arguments = [
+        "--host",
+        "{{host}}",
+        "--port",
+        "{{port}}",
+        "--served-model-name",
+        "{{model_name}}",
+    ]
     return {
         "name": "vllm",
         "runtime": "process",

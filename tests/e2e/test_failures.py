@@ -52,9 +52,7 @@ def test_an_engine_that_fails(
 
 
 def test_a_model_that_fits_nowhere(workplace: Workplace, lifecycle_program: Path) -> None:
-    spec = workplace.spec(
-        engine=process_engine(lifecycle_program), placement={"ram": "900TiB"}
-    )
+    spec = workplace.spec(engine=process_engine(lifecycle_program), placement={"ram": "900TiB"})
     error = workplace.json("deploy", spec, code=3)["error"]
     assert error["cause"] == "no-fit"
     assert "local: ram: RAM: 900.0 TiB needed" in error["detail"]
@@ -86,9 +84,7 @@ def test_a_model_whose_files_are_missing(workplace: Workplace, tmp_path: Path) -
 
 
 def test_three_mistakes_are_told_at_once_and_nothing_is_touched(workplace: Workplace) -> None:
-    spec = workplace.spec(
-        engine={"name": "vlm"}, replicas=0, placement={"acelerators": 1}
-    )
+    spec = workplace.spec(engine={"name": "vlm"}, replicas=0, placement={"acelerators": 1})
     done = workplace.run("deploy", spec, code=2)
     for path in ("engine.name", "replicas", "placement.acelerators"):
         assert f"{spec}: {path}: " in done.stderr.replace("\n", "")

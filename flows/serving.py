@@ -1,0 +1,57 @@
+"""Serving the flows as prefect.yaml describes them: runs start in this machine's subprocesses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prefect import serve
+from prefect.client.schemas.objects import ConcurrencyLimitConfig
+from prefect.deployments.runner import RunnerDeployment
+from prefect.schedules import Schedule
+from prefect.utilities.templating import apply_values
+from ruamel.yaml import YAML
+
+
+def deployments_of(path: Path) -> list[RunnerDeployment]:
+    """Make the deployments of a prefect.yaml, to be served instead of given to a work pool.
+
+    Args:
+        path: The file, the same one that `prefect deploy --all` reads.
+    """
+    # `prefect deploy` runs in the file's folder and takes PWD from the shell there.
+    text = path.read_text().replace("{{ $PWD }}", str(path.absolute().parent))
+    content: dict[str, Any] = YAML(typ="safe", pure=True).load(text)
+    return [_deployment(apply_values(entry, {})) for entry in content["deployments"]]
+
+
+def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
+    """Register the deployments and run what is scheduled or asked for, until interrupted.
+
+    Args:
+        deployments: As `deployments_of` makes them.
+        limit: How many flow runs may run at the same time.
+    """
+    serve(*deployments, limit=limit, print_starting_message=False)
+
+
+def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
+    deployment = RunnerDeployment.from_entrypoint(
+        entry["entrypoint"],
+        name=entry["name"],
+        description=entry.get("description"),
+        tags=entry.get("tags"),
+        parameters=entry.get("parameters"),
+        enforce_parameter_schema=entry.get("enforce_parameter_schema", True),
+        schedules=[Schedule(**schedule) for schedule in entry.get("schedules", ())],
+        concurrency_limit=_limit(entry.get("concurrency_limit")),
+    )
+    # Said explicitly, so that a deployment which had a work pool is taken back from it: its workers
+    # would race this machine for the runs.
+    deployment.work_pool_name = None
+    deployment.work_queue_name = None
+    return deployment
+
+
+def _limit(written: int | dict[str, Any] | None) -> int | ConcurrencyLimitConfig | None:
+    return ConcurrencyLimitConfig(**written) if isinstance(written, dict) else written

@@ -1,0 +1,49 @@
+"""A document of titled sections, each a text or a table; it becomes Markdown or a terminal page."""
+
+from __future__ import annotations
+
+from moorage.values import Value
+
+
+class Section(Value):
+    """One part of a document.
+
+    Attributes:
+        title: Heading; empty = none.
+        text: Prose above the table.
+        code: Preformatted lines below it.
+        header: Names of the columns; all empty for a list of facts.
+        rows: Cells.
+    """
+
+    title: str = ""
+    text: str = ""
+    code: str = ""
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+class Document(Value):
+    """A titled list of sections."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+    def markdown(self) -> str:
+        """The document as Markdown."""
+        parts = [f"# {self.title}"]
+        for section in self.sections:
+            parts += [f"## {section.title}"] if section.title else []
+            parts += [section.text] if section.text else []
+            parts += [_table(section)] if section.rows else []
+            parts += [f"```text\n{section.code}\n```"] if section.code else []
+        return "\n\n".join(parts)
+
+
+def _table(section: Section) -> str:
+    lines = (section.header, ("---",) * len(section.header), *section.rows)
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", "<br>")

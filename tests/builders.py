@@ -1,0 +1,171 @@
+"""Builders of values: whole and plausible by themselves, so that a test names only what it is about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from moorage.engines.registry import ENGINES
+from moorage.images.image import Image
+from moorage.launch import ContainerSpec, Flag, Workload
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
+from moorage.placement.claims import Claim, Resource
+from moorage.placement.placement import Placement
+from moorage.placement.propose import propose
+from moorage.placement.simple import place
+from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
+from moorage.release import Release
+from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
+from moorage.units import GIB
+from moorage.values import Origin
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+REVISION = "a3c1f0e5b7d94c2e8f6a1b0d3e5c7f9a2b4d6e8f"
+ON_CPU = {"accelerators": 0}
+
+
+def a_spec(**changes: Any) -> ModelSpec:
+    return ModelSpec.model_validate({"name": "tiny", "source": "hf://org/tiny", **changes})
+
+
+def a_model(config: dict[str, Any] | None = None, **changes: Any) -> ResolvedModel:
+    values: dict[str, Any] = {
+        "source": "hf://org/tiny",
+        "revision": REVISION,
+        "path": "/store/org/tiny",
+        "staged": True,
+        "files": (ModelFile(name="model.safetensors", size=8 * GIB),),
+        "config": config or {},
+        "config_origin": "config.json",
+        "weights": WeightSummary(family="safetensors", bytes=8 * GIB),
+    }
+    return ResolvedModel.model_validate({**values, **changes})
+
+
+def a_profile(**changes: Any) -> ModelProfile:
+    """A model of 8 GiB, 32 heads and 8192 tokens; 128 KiB of cache for each of them."""
+    values: dict[str, Any] = {
+        "architectures": ("LlamaForCausalLM",),
+        "model_type": "llama",
+        "mode": Mode.COMPLETION,
+        "mode_origin": Origin.DERIVED,
+        "context": 8192,
+        "context_origin": Origin.DERIVED,
+        "context_reason": "the longest that the model's configuration stands for",
+        "layers": 32,
+        "attention_heads": 32,
+        "kv_heads": 8,
+        "head_dim": 128,
+        "hidden_size": 4096,
+        "vocab_size": 128256,
+        "dtype": "bfloat16",
+        "quantization": "",
+        "weight_bytes": 8 * GIB,
+        "has_chat_template": True,
+    }
+    return ModelProfile.model_validate({**values, **changes})
+
+
+def an_accelerator(index: int = 0, gib: int = 80, **changes: Any) -> Accelerator:
+    values: dict[str, Any] = {
+        "type": "cuda",
+        "index": index,
+        "name": "NVIDIA H100 80GB HBM3",
+        "uuid": f"GPU-{index}",
+        "memory_total": gib * GIB,
+        "memory_free": gib * GIB,
+    }
+    return Accelerator.model_validate({**values, **changes})
+
+
+def a_host(name: str = "gpu-1", gpus: int = 2, **changes: Any) -> HostSnapshot:
+    """A host with Docker, so many GPUs of 80 GiB, and 128 GiB of RAM."""
+    values: dict[str, Any] = {
+        "name": name,
+        "runtimes": (RuntimeName.DOCKER, RuntimeName.PROCESS),
+        "ram_total": 128 * GIB,
+        "ram_free": 128 * GIB,
+        "accelerators": tuple(an_accelerator(index) for index in range(gpus)),
+    }
+    return HostSnapshot.model_validate({**values, **changes})
+
+
+def a_cpu_host(name: str = "cpu-1", **changes: Any) -> HostSnapshot:
+    """A host without GPUs and without Docker, on which transformers is installed."""
+    installed = Program(
+        engine=EngineName.TRANSFORMERS, path="/opt/venv/bin/transformers", version="5.23.0"
+    )
+    values = {"runtimes": (RuntimeName.PROCESS,), "programs": (installed,)}
+    return a_host(name, gpus=0, **{**values, **changes})
+
+
+def a_fleet(*hosts: HostSnapshot) -> FleetSnapshot:
+    return FleetSnapshot(hosts=hosts or (a_host(),))
+
+
+def a_claim(
+    resource: Resource = Resource.RAM, amount: int = GIB, index: int = 0, **changes: str
+) -> Claim:
+    values: dict[str, Any] = {"host": "gpu-1", "release": "other.v1", **changes}
+    return Claim(resource=resource, amount=amount, index=index, **values)
+
+
+def placed(
+    spec: ModelSpec,
+    *hosts: HostSnapshot,
+    profile: ModelProfile | None = None,
+    engine: EngineName = EngineName.VLLM,
+) -> Placement:
+    """The placement on these hosts with a given engine."""
+    fleet = a_fleet(*hosts)
+    return place(spec, profile or a_profile(), fleet, ENGINES[engine], Origin.USER, "asked for")
+
+
+def a_placement(spec: ModelSpec, *hosts: HostSnapshot) -> Placement:
+    return propose(spec, a_profile(), a_fleet(*hosts))
+
+
+def an_image(**changes: Any) -> Image:
+    values: dict[str, Any] = {
+        "reference": "vllm/vllm-openai:v0.32.0",
+        "digest": f"sha256:{'ab' * 32}",
+        "engine_version": "0.32.0",
+        "origin": Origin.DEFAULT,
+        "reason": "vllm's official image for cuda",
+    }
+    return Image.model_validate({**values, **changes})
+
+
+def a_container(**changes: Any) -> ContainerSpec:
+    values: dict[str, Any] = {
+        "name": "moorage-tiny.v1-r0-leader",
+        "host": "local",
+        "address": "local",
+        "runtime": RuntimeName.PROCESS,
+        "command": (Flag(tokens=("sleep", "60"), origin=Origin.USER, reason="engine.command"),),
+        "accelerator_type": "cpu",
+        "bind": "127.0.0.1",
+        "port": 40000,
+        "labels": {"moorage.model": "tiny", "moorage.release": "tiny.v1"},
+    }
+    return ContainerSpec.model_validate({**values, **changes})
+
+
+def a_workload(name: str = "moorage-tiny.v1-r0-leader", **changes: Any) -> Workload:
+    values: dict[str, Any] = {"host": "local", "address": "local", "runtime": RuntimeName.PROCESS}
+    return Workload.model_validate({"name": name, **values, **changes})
+
+
+def a_release(identity: str = "tiny.v1", **changes: Any) -> Release:
+    spec = changes.pop("spec", a_spec())
+    values: dict[str, Any] = {
+        "id": identity,
+        "model": spec.name,
+        "spec": spec,
+        "spec_digest": spec.digest,
+        "revision": REVISION,
+        "created_at": NOON,
+        "finished_at": NOON,
+    }
+    return Release.model_validate({**values, **changes})
