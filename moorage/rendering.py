@@ -98,7 +98,7 @@ def _log(tail: str) -> Section:
 
 def _plan_sections(release: Release) -> list[Section]:
     containers = release.plan.containers if release.plan else ()
-    parts = [part for spec in containers for part in (_command(spec), _environment(spec))]
+    parts = [part for spec in containers for part in _container(spec)]
     return [*_placement(release.placement), *parts]
 
 
@@ -108,6 +108,10 @@ def _placement(placement: Placement | None) -> list[Section]:
     rows = tuple((v.host, v.refusal or "fits", v.detail) for v in placement.verdicts)
     header = ("host", "outcome", "why")
     return [Section(title="Placement", text=placement.stop_first, header=header, rows=rows)]
+
+
+def _container(spec: ContainerSpec) -> tuple[Section, ...]:
+    return _command(spec), _environment(spec), _surroundings(spec)
 
 
 def _command(spec: ContainerSpec) -> Section:
@@ -126,6 +130,21 @@ def _environment(spec: ContainerSpec) -> Section:
             for v in spec.environment
         ),
     )
+
+
+def _surroundings(spec: ContainerSpec) -> Section:
+    rows = [("publishes", f"{spec.bind}:{spec.port}")]
+    rows += [
+        ("mounts", f"{m.source} at {m.target}{', read-only' * m.read_only}") for m in spec.mounts
+    ]
+    rows += [("links", f"{link.name} to {link.target}") for link in spec.links]
+    if spec.devices:
+        rows.append(("accelerators", f"{spec.accelerator_type}: {', '.join(spec.devices)}"))
+    if spec.shm_bytes:
+        rows.append(("shared memory", human_bytes(spec.shm_bytes)))
+    if spec.memory_bytes and spec.image:
+        rows.append(("memory limit", human_bytes(spec.memory_bytes)))
+    return Section(header=FACTS, rows=tuple(rows))
 
 
 def _endpoints(release: Release) -> Section:

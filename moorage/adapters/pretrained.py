@@ -53,16 +53,16 @@ def _written(directory: Path) -> Config | str:
 
 def _known(directory: Path, trust_remote_code: bool) -> Config | str:
     """The configuration as transformers completes it, or why it cannot."""
-    # transformers brings torch and takes seconds to import; most commands never come here.
-    from transformers import AutoConfig  # noqa: PLC0415
-
     try:
+        # transformers brings torch and takes seconds to import; most commands never come here.
+        from transformers import AutoConfig  # noqa: PLC0415
+
         config = AutoConfig.from_pretrained(
             directory, local_files_only=True, trust_remote_code=trust_remote_code
         ).to_dict()
         # Through JSON, so that keys are texts and values plain, as in the file.
         plain: Config = json.loads(json.dumps(config, default=str))
-    except Exception as error:  # a model's own code may raise anything
+    except Exception as error:  # the model's own code may raise anything, and so may torch
         return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
     return {key: value for key, value in plain.items() if key not in NOT_THE_MODELS_OWN}
 

@@ -40,7 +40,9 @@ class Handler(BaseHTTPRequestHandler):
         elif file := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
             self._answer(file[3], lambda fault: self._file(file[1], file[2], file[3], fault))
         else:
-            self._empty(404, {})
+            self._answer(path, lambda _: self._empty(404, {}))
+
+    do_HEAD = do_GET
 
     def log_message(self, format: str, *args: Any) -> None:
         """Tests read `Hub.requests` instead."""
@@ -97,6 +99,8 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
+        if self.command == "HEAD":
+            return
         end = len(body) if fault.cut_after is None else min(fault.cut_after, len(body))
         try:
             for start in range(0, end, 4096):

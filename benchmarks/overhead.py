@@ -1,0 +1,151 @@
+"""What the pipeline costs: a deploy's wall time less that of the same engine started by hand.
+
+By hand means: the very command line of the plan, polled every 50 ms until it has generated one token.
+Each round measures all variants one after the other, so that a drifting machine hits them alike.
+
+    python benchmarks/overhead.py [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+REPOSITORY = Path(__file__).parents[1]
+MODEL = "overhead"
+POLL_SECONDS = 0.05
+SERVER = "http://127.0.0.1:4277/api"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
+        server = bench.start_server()
+        try:
+            results = [bench.round() for _ in range(rounds)]
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait()
+    report(results)
+
+
+class Bench:
+    """A model, a home and an engine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        script = REPOSITORY / "scripts" / "make_tiny_model.py"
+        subprocess.run([sys.executable, script, folder / "model"], check=True)
+        self.spec = folder / "spec.yaml"
+        self.spec.write_text(
+            f"name: {MODEL}\nsource: file://model\n"
+            "engine: {name: transformers, runtime: process}\n"
+        )
+        (folder / "prefect").mkdir()
+        base = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+        homes = {"MOORAGE_HOME": str(folder / "home"), "PREFECT_HOME": str(folder / "prefect")}
+        self.ephemeral = {**base, **homes}
+        self.served = {**self.ephemeral, "PREFECT_API_URL": SERVER}
+
+    def start_server(self) -> subprocess.Popen[bytes]:
+        """A Prefect server of its own."""
+        command = [sys.executable, "-m", "prefect", "server", "start", "--port", "4277"]
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        server = subprocess.Popen(command, env=self.ephemeral, **quiet)
+        while not _answers(f"{SERVER}/health"):
+            time.sleep(0.2)
+        return server
+
+    def round(self) -> dict[str, float]:
+        """Each variant once, in seconds."""
+        return {
+            "engine by hand": self.by_hand(),
+            "deploy, running server": self.deploy(self.served),
+            "deploy, no server": self.deploy(self.ephemeral),
+        }
+
+    def deploy(self, environment: dict[str, str]) -> float:
+        """Wall time of `moorage deploy`, from the shell's point of view."""
+        begin = time.monotonic()
+        self._moorage("deploy", str(self.spec), env=environment)
+        took = time.monotonic() - begin
+        self._moorage("retire", MODEL, env=environment)
+        return took
+
+    def by_hand(self) -> float:
+        """The engine's own start, polled to its first token."""
+        plan = json.loads(self._moorage("plan", str(self.spec), "--json", env=self.served))
+        container = plan["plan"]["containers"][0]
+        argv = [token for flag in container["command"] for token in flag["tokens"]]
+        variables = {entry["name"]: entry["value"] for entry in container["environment"]}
+        work = Path(tempfile.mkdtemp(dir=self.folder))
+        (work / MODEL).symlink_to(self.folder / "model")
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        begin = time.monotonic()
+        engine = subprocess.Popen(argv, cwd=work, env={**os.environ, **variables}, **quiet)
+        try:
+            while not _generates(f"http://127.0.0.1:{container['port']}"):
+                time.sleep(POLL_SECONDS)
+            return time.monotonic() - begin
+        finally:
+            engine.terminate()
+            engine.wait()
+
+    def _moorage(self, *arguments: str, env: dict[str, str]) -> str:
+        command = [sys.executable, "-m", "moorage.cli.app", *arguments]
+        return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
+
+
+def report(results: list[dict[str, float]]) -> None:
+    """Medians, and what a deploy adds to the engine's own start, paired by round."""
+    print(f"{len(results)} rounds; seconds: min / median / max")
+    for name in results[0]:
+        print(f"  {name:<24} {_spread([result[name] for result in results])}")
+    print("overhead (deploy minus engine by hand of the same round)")
+    for name in list(results[0])[1:]:
+        difference = [result[name] - result["engine by hand"] for result in results]
+        print(f"  {name:<24} {_spread(difference)}")
+
+
+def _spread(values: list[float]) -> str:
+    return f"{min(values):6.2f} / {statistics.median(values):6.2f} / {max(values):6.2f}"
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=2).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _generates(endpoint: str) -> bool:
+    body = {
+        "model": MODEL,
+        "messages": [{"role": "user", "content": "Say hello."}],
+        "max_tokens": 1,
+        "stream": False,
+    }
+    try:
+        answer = httpx.post(f"{endpoint}/v1/chat/completions", json=body, timeout=60)
+    except httpx.HTTPError:
+        return False
+    return answer.status_code == 200
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Writes the reference of the spec and the fleet file from the models' own descriptions."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ByteSize
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from moorage.failures import CAUSES
+from moorage.fleet import Fleet
+from moorage.spec import ModelSpec
+from moorage.units import human_bytes
+
+HEAD = """# Reference: what users write
+
+Made by `make docs` from the models in `moorage/spec.py` and `moorage/fleet.py`; do not edit by hand.
+Sizes are bytes, or texts such as `16GiB`. Unknown keys are refused.
+"""
+
+
+def reference() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for title, model in (("Model spec", ModelSpec), ("Fleet file", Fleet)):
+        parts.append(f"## {title}\n")
+        for path, part in _models(model, ""):
+            parts.append(_section(path, part))
+    parts.append(_failures())
+    return "\n".join(parts)
+
+
+def _models(model: type[BaseModel], path: str) -> list[tuple[str, type[BaseModel]]]:
+    """A model and all models inside it, each with the path at which it stands."""
+    found = [(path, model)]
+    for name, field in model.model_fields.items():
+        inner = _inner(field.annotation)
+        if inner is not None:
+            found += _models(inner, f"{path}.{name}".lstrip("."))
+    return found
+
+
+def _inner(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    parts = getattr(annotation, "__args__", ())
+    return next((inner for part in parts if (inner := _inner(part))), None)
+
+
+def _section(path: str, model: type[BaseModel]) -> str:
+    schema = model.model_json_schema()
+    lines = [f"### `{path or '(top level)'}`\n", f"{(model.__doc__ or '').strip()}\n"]
+    lines += ["| field | type | default | meaning |", "| --- | --- | --- | --- |"]
+    for name, field in model.model_fields.items():
+        kind = _type(schema["properties"][name], schema.get("$defs", {}))
+        lines.append(_row((f"`{name}`", kind, _default(field), field.description or "")))
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    escaped = [cell.replace("|", "\\|") for cell in cells]
+    return f"| {' | '.join(escaped)} |"
+
+
+def _type(schema: dict[str, Any], defs: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_type(part, defs) for part in schema["anyOf"]))
+    if "$ref" in schema:
+        inner = defs[schema["$ref"].rsplit("/", 1)[-1]]
+        return " or ".join(f"`{value}`" for value in inner["enum"]) if "enum" in inner else "see below"
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_type(schema['items'], defs)}"
+    if schema.get("type") == "object":
+        return "map of texts"
+    return {"null": "nothing", "string": "text", "boolean": "`true` or `false`"}.get(
+        schema["type"], _range(schema)
+    )
+
+
+def _range(schema: dict[str, Any]) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{schema['type']}, {low} to {high}"
+    return f"{schema['type']}, from {low}" if low is not None else str(schema["type"])
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if value is PydanticUndefined:
+        return "required"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, ByteSize):
+        return f"`{human_bytes(value).replace('.0 ', '')}`"
+    if isinstance(value, Enum):
+        return f"`{value.value}`"
+    if isinstance(value, BaseModel) or (isinstance(value, tuple) and value):
+        return "see below"
+    return f"`{value}`" if value not in (None, (), {}, "") else "none"
+
+
+def _failures() -> str:
+    lines = [
+        "## Failures and exit codes\n",
+        "| cause | exit code | tried again | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    for cause, facts in CAUSES.items():
+        again = "yes" if facts.retryable else "no"
+        lines.append(f"| `{cause}` | {int(facts.exit_code)} | {again} | {facts.summary} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(reference())

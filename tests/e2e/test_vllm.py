@@ -1,0 +1,72 @@
+"""(b) A real vLLM on CPU in a container, from the command line to a chat completion."""
+
+from __future__ import annotations
+
+import subprocess
+
+import openai
+import pytest
+
+from tests.e2e.workplace import REPOSITORY, Workplace
+
+pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
+
+VERSION = "0.32.0"
+
+
+@pytest.fixture(scope="module")
+def vllm_image(docker: None) -> str:
+    script = REPOSITORY / "scripts" / "build_vllm_cpu_image.sh"
+    built = subprocess.run([script, VERSION], capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        pytest.skip(f"the vLLM image cannot be built here: {built.stderr[-300:]}")
+    return f"moorage/vllm-cpu:{VERSION}"
+
+
+def test_vllm_serves_a_chat_until_it_is_retired(workplace: Workplace, vllm_image: str) -> None:
+    spec = workplace.spec(
+        engine={
+            "name": "vllm",
+            "runtime": "docker",
+            "version": VERSION,
+            "image": vllm_image,
+            "args": ["--enforce-eager"],
+            "shm": "512MiB",
+        },
+        placement={"accelerators": 0},
+        context=1024,
+    )
+    name = workplace.named("tiny")
+    release = workplace.json("deploy", spec)["release"]
+
+    endpoint = release["workloads"][0]["endpoint"]
+    client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
+    served = {model.id: model for model in client.models.list()}
+    assert served[name].model_extra["max_model_len"] == 1024
+    answer = client.chat.completions.create(
+        model=name, messages=[{"role": "user", "content": "hello"}], max_tokens=4
+    )
+    assert answer.usage.completion_tokens == 4
+    phases = [probe["phase"] for probe in release["readiness"][0]["probes"]]
+    assert phases == ["listening", "healthy", "listed", "answered"]
+
+    assert "Application startup complete" in workplace.run("logs", name).stdout
+    workplace.run("retire", name)
+    assert workplace.is_clean()
+
+
+def test_an_argument_that_vllm_does_not_know(workplace: Workplace, vllm_image: str) -> None:
+    spec = workplace.spec(
+        engine={
+            "name": "vllm",
+            "runtime": "docker",
+            "image": vllm_image,
+            "args": ["--no-such-flag"],
+            "shm": "512MiB",
+        },
+        placement={"accelerators": 0},
+    )
+    error = workplace.json("deploy", spec, code=6)["error"]
+    assert error["cause"] == "engine-bad-argument"
+    assert "--no-such-flag" in error["evidence"]
+    assert workplace.is_clean()

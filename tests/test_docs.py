@@ -1,0 +1,36 @@
+"""The documents say what the code does."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from moorage.failures import CAUSES
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def test_the_reference_of_the_spec_is_what_the_models_say() -> None:
+    path = REPOSITORY / "scripts" / "make_spec_reference.py"
+    loaded = importlib.util.spec_from_file_location("make_spec_reference", path)
+    assert loaded
+    assert loaded.loader
+    module = importlib.util.module_from_spec(loaded)
+    loaded.loader.exec_module(module)
+    written = (REPOSITORY / "docs" / "spec.md").read_text()
+    assert written == module.reference(), "run `make docs`"
+    assert "|  |\n" not in written, "a field has no description"
+
+
+def test_the_reference_names_every_cause() -> None:
+    written = (REPOSITORY / "docs" / "spec.md").read_text()
+    assert all(f"| `{cause}` |" in written for cause in CAUSES)
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (REPOSITORY / "README.md").read_text()
+    from moorage.cli.app import app  # noqa: PLC0415  (the test is about its commands)
+
+    for command in app.registered_commands:
+        assert command.callback
+        assert f"moorage {command.callback.__name__}" in readme

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from moorage.fleet import Fleet, Host
+
+
+def test_without_a_file_the_fleet_is_this_machine() -> None:
+    (host,) = Fleet().hosts
+    assert (host.name, host.address, host.bind) == ("local", "local", "127.0.0.1")
+    assert host.runtimes == host.accelerators == host.ram == "auto"
+    assert host.port_range == (40000, 40063)
+
+
+@pytest.mark.parametrize("ports", ["1-65535", "8000-8000"])
+def test_both_ends_of_the_ports_are_included(ports: str) -> None:
+    assert "-".join(map(str, Host(name="a", ports=ports).port_range)) == ports
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ({"ports": "9-5"}, "ports 9-5 must ascend within 1-65535"),
+        ({"ports": "0-5"}, "must ascend"),
+        ({"ports": "60000-70000"}, "must ascend"),
+        ({"ports": "8000"}, "pattern"),
+        ({"address": "tcp://gpu-1:2375"}, "pattern"),
+        ({"bind": "gpu-1.example"}, "pattern"),
+        ({"runtimes": ["podman"]}, "docker"),
+        ({"accelerators": [{"index": 0}]}, "memory"),
+        ({"accelerators": [{"index": -1, "memory": "80GiB"}]}, "greater than or equal to 0"),
+        ({"accelerators": [{"index": 0, "memory": "80GiB", "type": "CUDA"}]}, "pattern"),
+        ({"reserve": {"vram": "1GiB"}}, "Extra inputs"),
+    ],
+    ids=str,
+)
+def test_a_host_that_makes_no_sense_is_refused(host: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Fleet.model_validate({"hosts": [{"name": "gpu-1", **host}]})
+
+
+def test_two_hosts_cannot_have_one_name() -> None:
+    with pytest.raises(ValidationError, match="the host name a is used more than once"):
+        Fleet(hosts=(Host(name="a"), Host(name="b"), Host(name="a")))
+
+
+def test_a_fleet_has_hosts() -> None:
+    with pytest.raises(ValidationError, match="at least 1"):
+        Fleet(hosts=())

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from moorage.engines.plan import plan_launch
+from moorage.failures import Cause, Failure
+from moorage.images.image import Image
+from moorage.placement.snapshot import HostSnapshot
+from moorage.readiness.protocol import Phase, ProbeResult, Readiness
+from moorage.release import Release, StepRecord
+from moorage.rendering import (
+    LOG_LINES_SHOWN,
+    failure_markdown,
+    markdown_table,
+    plan_markdown,
+    release_markdown,
+)
+from moorage.spec import ModelSpec
+from tests.builders import (
+    NOON,
+    a_cpu_host,
+    a_fleet,
+    a_host,
+    a_model,
+    a_placement,
+    a_profile,
+    a_release,
+    a_spec,
+    a_workload,
+    an_image,
+)
+
+Golden = Callable[[str, str], None]
+
+ON_GPUS = a_spec(
+    name="llama",
+    engine={"args": ["--max-num-seqs 8"], "env": {"PATTERN": "a|b"}},
+    placement={"accelerators": 2},
+    secrets={"HF_TOKEN": "hub-token"},
+)
+ON_CPU = a_spec(placement={"accelerators": 0, "ram": "16GiB"}, port=8000)
+
+
+def planned(spec: ModelSpec, image: Image | None, *hosts: HostSnapshot) -> Release:
+    """A release up to its plan."""
+    placement, release = a_placement(spec, *hosts), f"{spec.name}.v2"
+    plan = plan_launch(
+        spec, a_model(), a_profile(), placement, a_fleet(*hosts), image, release
+    )
+    return a_release(
+        release, spec=spec, profile=a_profile(), placement=placement, image=image, plan=plan
+    )
+
+
+def served(release: Release) -> Release:
+    """The same release, verified and serving."""
+    assert release.plan
+    phases = zip(Phase, (0.9, 41.25, 41.3, 75.5), (3, 20, 1, 1), strict=True)
+    answers = {Phase.ANSWERED: "'Hello|' (length)", Phase.LISTENING: "accepted"}
+    probes = tuple(
+        ProbeResult(phase=phase, seconds=seconds, attempts=attempts, detail=answers.get(phase, ""))
+        for phase, seconds, attempts in phases
+    )
+    workloads = tuple(
+        a_workload(spec.name, host=spec.host, endpoint=spec.endpoint)
+        for spec in release.plan.containers
+    )
+    return release.model_copy(
+        update={
+            "workloads": workloads,
+            "readiness": tuple(
+                Readiness(workload=w.name, endpoint=w.endpoint, probes=probes) for w in workloads
+            ),
+            "steps": (
+                StepRecord(name="resolve", seconds=0.4, summary="a3c1f0e5b7d94c2e8f, 9 files"),
+                StepRecord(name="verify", seconds=75.5, summary="'Hello' (length)"),
+            ),
+            "replaced": f"{release.model}.v1",
+            "replacement": "started beside the old release, which stopped after",
+            "flow_run_id": "5f0c8e1e",
+            "finished_at": NOON + timedelta(seconds=90),
+        }
+    )
+
+
+def test_the_record_of_a_release_on_gpus(golden: Golden) -> None:
+    release = planned(ON_GPUS, an_image(), a_cpu_host(), a_host())
+    golden("release.md", release_markdown(served(release)) + "\n")
+
+
+def test_the_record_of_a_release_on_cpu(golden: Golden) -> None:
+    golden("release_cpu.md", release_markdown(served(planned(ON_CPU, None, a_cpu_host()))) + "\n")
+
+
+def test_a_plan_shows_what_a_deploy_would_run(golden: Golden) -> None:
+    golden("plan.md", plan_markdown(planned(ON_CPU, None, a_cpu_host())) + "\n")
+
+
+def test_a_failure_shows_cause_suggestion_evidence_and_log(golden: Golden) -> None:
+    failure = Failure(
+        Cause.ENGINE_OUT_OF_MEMORY,
+        "moorage-llama.v2-r0-leader: exit code 1",
+        log_tail="INFO loading\ntorch.OutOfMemoryError: CUDA out of memory",
+        evidence="torch.OutOfMemoryError: CUDA out of memory",
+    )
+    golden("failure.md", failure_markdown("llama", failure, "llama.v2") + "\n")
+
+
+def test_a_failure_before_any_release_has_no_log_and_no_release() -> None:
+    text = failure_markdown("tiny", Failure(Cause.NO_FIT, "gpu-1: too small"), "")
+    assert "| Release | `-` |" in text
+    assert "log" not in text
+
+
+def test_only_the_end_of_a_long_log_is_shown() -> None:
+    log = "\n".join(f"line {number}" for number in range(200))
+    text = failure_markdown("tiny", Failure(Cause.ENGINE_EXITED, "", log_tail=log), "")
+    assert text.count("line ") == LOG_LINES_SHOWN
+    assert "line 199" in text
+
+
+def test_a_log_cannot_end_its_own_block() -> None:
+    log = "before\n```\n# not a headline\n```"
+    text = failure_markdown("tiny", Failure(Cause.ENGINE_EXITED, "", log_tail=log), "")
+    fence = text.splitlines()[-1]
+    assert fence.startswith("```")
+    assert fence not in log.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [("a|b", r"a\|b"), ("a\nb", "a<br>b"), (None, "None"), (0.5, "0.5")],
+)
+def test_a_cell_cannot_break_its_table(cell: object, written: str) -> None:
+    table = markdown_table(("head",), [(cell,)])
+    assert table == f"| head |\n| --- |\n| {written} |"
+
+
+def test_a_secret_is_named_and_never_shown() -> None:
+    text = plan_markdown(planned(ON_GPUS, an_image(), a_host()))
+    assert "| `HF_TOKEN` | secret `hub-token` | user | secrets |" in text

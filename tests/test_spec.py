@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from moorage.fleet import Fleet
+from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName, Strategy
+from moorage.units import GIB
+from tests.builders import a_spec
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models inside an annotation, and those inside of them."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from models_in(field.annotation)
+    for part in getattr(annotation, "__args__", ()):
+        yield from models_in(part)
+
+
+def fields_of(model: type[BaseModel]) -> list[tuple[str, str]]:
+    return [
+        (f"{part.__name__}.{name}", field.description or "")
+        for part in dict.fromkeys(models_in(model))
+        for name, field in part.model_fields.items()
+    ]
+
+
+def test_a_name_and_a_source_are_enough() -> None:
+    spec = ModelSpec(name="tiny", source="hf://org/tiny")
+    assert (spec.engine.name, spec.engine.runtime) == (EngineName.AUTO, RuntimeName.AUTO)
+    assert (spec.context, spec.port, spec.replicas) == ("auto", "auto", 1)
+    assert (spec.mode, spec.placement.strategy) == (Mode.AUTO, Strategy.SPREAD)
+    assert spec.placement.accelerators == spec.placement.ram == "auto"
+    assert spec.readiness.probe.request
+    assert not spec.trust_remote_code
+
+
+@pytest.mark.parametrize(
+    ("path", "description"), [*fields_of(ModelSpec), *fields_of(Fleet)], ids=lambda value: value
+)
+def test_every_field_is_described(path: str, description: str) -> None:
+    assert description.endswith("."), f"{path} lacks a description"
+
+
+@pytest.mark.parametrize("model", [ModelSpec, Fleet])
+def test_the_schema_contains_every_nested_model(model: type[BaseModel]) -> None:
+    nested = {part.__name__ for part in models_in(model)} - {model.__name__}
+    assert len(nested) >= 3
+    assert nested <= set(model.model_json_schema()["$defs"])
+
+
+def test_a_size_may_be_written_as_number_or_text_and_the_schema_says_so() -> None:
+    assert a_spec(engine={"shm": "2GiB"}) == a_spec(engine={"shm": 2 * GIB})
+    shm = ModelSpec.model_json_schema()["$defs"]["EngineSpec"]["properties"]["shm"]
+    assert [kind["type"] for kind in shm["anyOf"]] == ["integer", "string"]
+
+
+def test_a_spec_is_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        a_spec().name = "other"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"contxt": 4096},
+        {"engine": {"nam": "vllm"}},
+        {"readiness": {"deadlines": {"load": 5}}},
+        {"name": "-starts-with-a-dash"},
+        {"name": "x" * 64},
+        {"name": "with space"},
+        {"source": "org/tiny"},
+        {"source": "hf://org/../tiny"},
+        {"source": "hf://../tiny"},
+        {"source": "https://hub/org/tiny"},
+        {"revision": ".."},
+        {"revision": "../main"},
+        {"revision": "refs/../../secret"},
+        {"revision": "/etc/passwd"},
+        {"revision": ""},
+        {"context": 0},
+        {"context": "lots"},
+        {"port": 0},
+        {"port": 65536},
+        {"replicas": 0},
+        {"engine": {"name": "vlm"}},
+        {"engine": {"version": "latest"}},
+        {"engine": {"image": "--privileged"}},
+        {"engine": {"env": {"NO SPACE": "1"}}},
+        {"engine": {"shm": -1}},
+        {"placement": {"accelerators": -1}},
+        {"placement": {"accelerators": ["gpu-1/0"]}},
+        {"placement": {"accelerators": []}},
+        {"placement": {"ram": "-1GiB"}},
+        {"readiness": {"probe": {"path": "health"}}},
+        {"secrets": {"HF_TOKEN": "a value, not a name"}},
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        a_spec(**change)
+
+
+@pytest.mark.parametrize("revision", ["main", "v1.0", "refs/pr/1", "a" * 40, "a..b"])
+def test_branches_tags_and_commits_are_revisions(revision: str) -> None:
+    assert a_spec(revision=revision).revision == revision
+
+
+def test_defaults_that_are_written_out_do_not_change_the_digest() -> None:
+    written = a_spec(
+        engine={"name": "auto", "shm": "10GiB", "args": []},
+        readiness={"deadlines": {"load_seconds": 900}},
+        replicas=1,
+        mode="auto",
+    )
+    assert written.digest == a_spec().digest
+
+
+@pytest.mark.parametrize(
+    "change", [{"context": 4096}, {"engine": {"args": ["-O3"]}}, {"name": "other"}], ids=str
+)
+def test_another_wish_has_another_digest(change: dict[str, Any]) -> None:
+    assert a_spec(**change).digest != a_spec().digest
+
+
+@given(st.dictionaries(st.from_regex("[A-Z]{1,6}", fullmatch=True), st.text(max_size=3)))
+def test_equal_specs_have_equal_digests(env: dict[str, str]) -> None:
+    backwards = dict(reversed(env.items()))
+    spec, same = a_spec(engine={"env": env}), a_spec(engine={"env": backwards})
+    assert spec == same
+    assert spec.digest == same.digest
+
+
+def test_a_spec_survives_its_json() -> None:
+    spec = a_spec(context=4096, placement={"accelerators": ["gpu-1:cuda:0"], "ram": "16GiB"})
+    again = ModelSpec.model_validate_json(spec.model_dump_json())
+    assert (again, again.digest) == (spec, spec.digest)
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"), [("tiny", "tiny"), ("Llama-3.1_8B", "llama-3-1-8b"), ("a..b", "a-b")]
+)
+def test_the_slug_is_fit_for_an_artifact_key(name: str, slug: str) -> None:
+    assert a_spec(name=name).slug == slug
