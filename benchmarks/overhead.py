@@ -1,6 +1,6 @@
 """What the pipeline costs: a deploy's wall time less that of the same engine started by hand.
 
-By hand means: the very command line of the plan, polled every 50 ms until it has generated one token.
+By hand means: the very command line of the plan, polled every 50 ms until it has generated a token.
 Each round measures all variants one after the other, so that a drifting machine hits them alike.
 
     python benchmarks/overhead.py [--rounds 5]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from pathlib import Path
 from typing import Any
 
-from prefect import serve
 from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.deployments.runner import RunnerDeployment
+from prefect.runner import Runner
 from prefect.schedules import Schedule
 from prefect.utilities.templating import apply_values
 from ruamel.yaml import YAML
+
+POLL_SECONDS = 2.0
+"""How often the server is asked for runs; Prefect's own 10 s is long for a person who waits."""
 
 
 def deployments_of(path: Path) -> list[RunnerDeployment]:
@@ -26,13 +31,33 @@ def deployments_of(path: Path) -> list[RunnerDeployment]:
 
 
 def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
-    """Register the deployments and run what is scheduled or asked for, until interrupted.
+    """Register the deployments and run what is scheduled or asked for, until SIGINT or SIGTERM.
+
+    Then the runs that are under way are cancelled, so that each undoes what it has begun.
+    `prefect.serve` is not used because it kills them instead.
 
     Args:
         deployments: As `deployments_of` makes them.
         limit: How many flow runs may run at the same time.
     """
-    serve(*deployments, limit=limit, print_starting_message=False)
+    asyncio.run(_serve(deployments, limit))
+
+
+async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
+    runner = Runner(limit=limit, query_seconds=POLL_SECONDS)
+    for deployment in deployments:
+        await runner.aadd_deployment(deployment)
+    serving = asyncio.create_task(runner.start())
+    await asyncio.sleep(0)  # the runner sets its own handler as it starts; ours replace it
+    interrupted = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
+    waiting = asyncio.create_task(interrupted.wait())
+    await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    if interrupted.is_set():
+        await runner.astop()
+    waiting.cancel()
+    await serving
 
 
 def _deployment(entry: dict[str, Any]) -> RunnerDeployment:

@@ -113,6 +113,7 @@ class Workload(Value):
 
     Attributes:
         name: As in its `ContainerSpec`.
+        release: Release that it belongs to.
         host: Name of the host.
         address: How the host is reached.
         runtime: What started it.
@@ -121,11 +122,24 @@ class Workload(Value):
     """
 
     name: str
+    release: str
     host: str
     address: str
     runtime: RuntimeName
     identity: str = ""
     endpoint: str = ""
+
+
+def planned_workload(spec: ContainerSpec) -> Workload:
+    """A workload as it is known before it is started."""
+    return Workload(
+        name=spec.name,
+        release=spec.labels[LABEL_RELEASE],
+        host=spec.host,
+        address=spec.address,
+        runtime=spec.runtime,
+        endpoint=spec.endpoint,
+    )
 
 
 def container_name(release: str, replica: int, role: Role) -> str:

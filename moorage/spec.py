@@ -143,7 +143,9 @@ class PlacementSpec(Value):
         {}, description="Only hosts that carry all these labels are considered."
     )
     across_hosts: bool = Field(
-        False, description="Allow one replica to span several hosts when no single host fits."
+        False,
+        description="Allow one replica to span several hosts when no single host fits."
+        " The simple policy keeps each replica on one host.",
     )
     ram: Literal["auto"] | Bytes = Field(
         "auto",

@@ -18,7 +18,7 @@ from moorage.units import human_bytes
 
 HEAD = """# Reference: what users write
 
-Made by `make docs` from the models in `moorage/spec.py` and `moorage/fleet.py`; do not edit by hand.
+Made by `make docs` from `moorage/spec.py` and `moorage/fleet.py`; do not edit by hand.
 Sizes are bytes, or texts such as `16GiB`. Unknown keys are refused.
 """
 
@@ -71,7 +71,9 @@ def _type(schema: dict[str, Any], defs: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(_type(part, defs) for part in schema["anyOf"]))
     if "$ref" in schema:
         inner = defs[schema["$ref"].rsplit("/", 1)[-1]]
-        return " or ".join(f"`{value}`" for value in inner["enum"]) if "enum" in inner else "see below"
+        return (
+            " or ".join(f"`{value}`" for value in inner["enum"]) if "enum" in inner else "see below"
+        )
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:

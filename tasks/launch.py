@@ -6,7 +6,7 @@ from prefect import task
 
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets
-from moorage.launch import ContainerSpec, LaunchPlan, Workload
+from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseState
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
@@ -31,7 +31,7 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
 
 def start(release: str, spec: ContainerSpec) -> Workload:
     """Start one container. Its secrets are looked up now and live nowhere else."""
-    ledger().workloads.put(release, planned(spec))
+    ledger().workloads.put(release, planned_workload(spec))
     names = {variable.secret for variable in spec.environment if variable.secret}
     secrets = read_secrets(names)
     workload = runtime_for(spec.runtime, spec.address, settings()).start(spec, secrets)
@@ -44,14 +44,3 @@ def stop(workload: Workload, grace_seconds: float = GRACE_SECONDS) -> None:
     runtime = runtime_for(workload.runtime, workload.address, settings())
     runtime.stop(workload, grace_seconds)
     ledger().workloads.drop(workload.name)
-
-
-def planned(spec: ContainerSpec) -> Workload:
-    """A workload as it is known before it is started."""
-    return Workload(
-        name=spec.name,
-        host=spec.host,
-        address=spec.address,
-        runtime=spec.runtime,
-        endpoint=spec.endpoint,
-    )

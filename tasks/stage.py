@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from prefect import task
 
 from moorage.adapters.sources import source_for
-from moorage.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 from moorage.units import human_bytes
@@ -28,14 +25,10 @@ async def stage(spec: ModelSpec, model: ResolvedModel) -> ResolvedModel:
         source = source_for(spec, settings(), await in_thread(hub_token, spec))
 
         async def download(progress: Progress) -> ResolvedModel:
-            return await in_thread(source.stage, model, progress)
+            deadline = spec.readiness.deadlines.download_seconds
+            return await in_thread(source.stage, model, progress, deadline_seconds=deadline)
 
-        deadline = spec.readiness.deadlines.download_seconds
-        try:
-            async with asyncio.timeout(deadline):
-                title = f"Downloading {spec.source}"
-                staged = await shown(download, note, f"download-{spec.slug}", title)
-        except TimeoutError as error:
-            raise Failure(Cause.DOWNLOAD_TIMEOUT, f"{spec.source}: {deadline} s") from error
+        title = f"Downloading {spec.source}"
+        staged = await shown(download, note, f"download-{spec.slug}", title)
         note.say(f"{human_bytes(staged.bytes_to_stage)}, verified, in {staged.path}")
         return staged

@@ -1,4 +1,4 @@
-"""Builders of values: whole and plausible by themselves, so that a test names only what it is about."""
+"""Builders of values, whole and plausible: a test names only what it is about."""
 
 from __future__ import annotations
 

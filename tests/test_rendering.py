@@ -5,19 +5,14 @@ from datetime import timedelta
 
 import pytest
 
+from moorage.document import Document, Section
 from moorage.engines.plan import plan_launch
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
-from moorage.release import Release, StepRecord
-from moorage.rendering import (
-    LOG_LINES_SHOWN,
-    failure_markdown,
-    markdown_table,
-    plan_markdown,
-    release_markdown,
-)
+from moorage.release import FailureRecord, Release, StepRecord
+from moorage.rendering import LOG_LINES_SHOWN, failure_document, plan_document, release_document
 from moorage.spec import ModelSpec
 from tests.builders import (
     NOON,
@@ -47,11 +42,15 @@ ON_CPU = a_spec(placement={"accelerators": 0, "ram": "16GiB"}, port=8000)
 def planned(spec: ModelSpec, image: Image | None, *hosts: HostSnapshot) -> Release:
     """A release up to its plan."""
     placement, release = a_placement(spec, *hosts), f"{spec.name}.v2"
-    plan = plan_launch(
-        spec, a_model(), a_profile(), placement, a_fleet(*hosts), image, release
-    )
+    plan = plan_launch(spec, a_model(), a_profile(), placement, a_fleet(*hosts), image, release)
     return a_release(
-        release, spec=spec, profile=a_profile(), placement=placement, image=image, plan=plan
+        release,
+        spec=spec,
+        spec_digest="0123456789ab",
+        profile=a_profile(),
+        placement=placement,
+        image=image,
+        plan=plan,
     )
 
 
@@ -86,17 +85,31 @@ def served(release: Release) -> Release:
     )
 
 
+def failed(cause: Cause, detail: str = "", log: str = "") -> str:
+    failure = Failure(cause, detail, log_tail=log)
+    return failure_document("tiny", failure, "").markdown()
+
+
+def a_table(cell: str) -> str:
+    section = Section(header=("head",), rows=((cell,),))
+    return Document(title="title", sections=(section,)).markdown()
+
+
 def test_the_record_of_a_release_on_gpus(golden: Golden) -> None:
-    release = planned(ON_GPUS, an_image(), a_cpu_host(), a_host())
-    golden("release.md", release_markdown(served(release)) + "\n")
+    release = served(planned(ON_GPUS, an_image(), a_cpu_host(), a_host()))
+    golden("release.md", release_document(release).markdown() + "\n")
 
 
-def test_the_record_of_a_release_on_cpu(golden: Golden) -> None:
-    golden("release_cpu.md", release_markdown(served(planned(ON_CPU, None, a_cpu_host()))) + "\n")
+def test_the_record_of_a_release_that_failed(golden: Golden) -> None:
+    failure = FailureRecord(
+        cause=Cause.LOAD_TIMEOUT, detail="900 s", suggestion="Wait.", log_tail="INFO loading"
+    )
+    release = planned(ON_CPU, None, a_cpu_host()).model_copy(update={"failure": failure})
+    golden("release_failed.md", release_document(release).markdown() + "\n")
 
 
 def test_a_plan_shows_what_a_deploy_would_run(golden: Golden) -> None:
-    golden("plan.md", plan_markdown(planned(ON_CPU, None, a_cpu_host())) + "\n")
+    golden("plan.md", plan_document(planned(ON_CPU, None, a_cpu_host())).markdown() + "\n")
 
 
 def test_a_failure_shows_cause_suggestion_evidence_and_log(golden: Golden) -> None:
@@ -106,39 +119,45 @@ def test_a_failure_shows_cause_suggestion_evidence_and_log(golden: Golden) -> No
         log_tail="INFO loading\ntorch.OutOfMemoryError: CUDA out of memory",
         evidence="torch.OutOfMemoryError: CUDA out of memory",
     )
-    golden("failure.md", failure_markdown("llama", failure, "llama.v2") + "\n")
+    golden("failure.md", failure_document("llama", failure, "llama.v2").markdown() + "\n")
 
 
 def test_a_failure_before_any_release_has_no_log_and_no_release() -> None:
-    text = failure_markdown("tiny", Failure(Cause.NO_FIT, "gpu-1: too small"), "")
-    assert "| Release | `-` |" in text
+    text = failed(Cause.NO_FIT, "gpu-1: too small")
+    assert "| Release | none yet |" in text
     assert "log" not in text
 
 
+def test_the_reason_of_each_host_stays_on_a_line_of_its_own() -> None:
+    assert "gpu-1: ram\ngpu-2" not in failed(Cause.NO_FIT, "gpu-1: ram\ngpu-2: ram")
+
+
 def test_only_the_end_of_a_long_log_is_shown() -> None:
-    log = "\n".join(f"line {number}" for number in range(200))
-    text = failure_markdown("tiny", Failure(Cause.ENGINE_EXITED, "", log_tail=log), "")
-    assert text.count("line ") == LOG_LINES_SHOWN
+    text = failed(Cause.ENGINE_EXITED, log="\n".join(f"line {n}" for n in range(200)))
+    assert text.count("\nline ") == LOG_LINES_SHOWN
     assert "line 199" in text
 
 
 def test_a_log_cannot_end_its_own_block() -> None:
     log = "before\n```\n# not a headline\n```"
-    text = failure_markdown("tiny", Failure(Cause.ENGINE_EXITED, "", log_tail=log), "")
-    fence = text.splitlines()[-1]
+    fence = failed(Cause.ENGINE_EXITED, log=log).splitlines()[-1]
     assert fence.startswith("```")
     assert fence not in log.splitlines()
 
 
 @pytest.mark.parametrize(
     ("cell", "written"),
-    [("a|b", r"a\|b"), ("a\nb", "a<br>b"), (None, "None"), (0.5, "0.5")],
+    [("a|b", r"a\|b"), ("a\nb", "a<br>b"), ("<s>", "&lt;s>"), ("", "")],
 )
-def test_a_cell_cannot_break_its_table(cell: object, written: str) -> None:
-    table = markdown_table(("head",), [(cell,)])
-    assert table == f"| head |\n| --- |\n| {written} |"
+def test_a_cell_cannot_break_its_table(cell: str, written: str) -> None:
+    assert a_table(cell) == f"# title\n\n| head |\n| --- |\n| {written} |"
+
+
+def test_a_section_without_content_is_left_out() -> None:
+    document = release_document(a_release())
+    assert [section.title for section in document.sections] == [""]
 
 
 def test_a_secret_is_named_and_never_shown() -> None:
-    text = plan_markdown(planned(ON_GPUS, an_image(), a_host()))
-    assert "| `HF_TOKEN` | secret `hub-token` | user | secrets |" in text
+    text = plan_document(planned(ON_GPUS, an_image(), a_host())).markdown()
+    assert "| HF_TOKEN | secret hub-token | user | secrets |" in text

@@ -60,9 +60,10 @@ def test_an_undo_is_armed_before_its_effect_so_a_half_effect_is_undone() -> None
     diary = Diary()
 
     def effect() -> None:
-        raise RuntimeError("half done")
+        with Saga(diary.report) as saga:
+            saga.arm("stop", diary.undo, name="container")
+            raise RuntimeError("half done")
 
-    with pytest.raises(RuntimeError), Saga(diary.report) as saga:
-        saga.arm("stop", diary.undo, name="container")
+    with pytest.raises(RuntimeError):
         effect()
     assert diary.done == ["container"]

@@ -15,7 +15,7 @@ from docker.types import Mount as DockerMount
 
 from moorage.adapters.observation import Observation
 from moorage.failures import Cause, Failure
-from moorage.launch import LABEL_RELEASE, ContainerSpec, Workload
+from moorage.launch import LABEL_RELEASE, ContainerSpec, Workload, planned_workload
 
 TIMEOUT_SECONDS = 60
 PULL_TIMEOUT_SECONDS = 3600
@@ -70,14 +70,7 @@ class DockerRuntime:
                 raise Failure(Cause.IMAGE_MISSING, f"{spec.image} is not on {spec.host}") from error
             except APIError as error:
                 raise _start_failure(error, spec) from error
-            return Workload(
-                name=spec.name,
-                host=spec.host,
-                address=spec.address,
-                runtime=spec.runtime,
-                identity=container.id,
-                endpoint=spec.endpoint,
-            )
+            return planned_workload(spec).model_copy(update={"identity": container.id})
 
     def observe(self, workload: Workload) -> Observation:
         """The container's state."""
@@ -104,10 +97,12 @@ class DockerRuntime:
         return bytes(raw).decode(errors="replace")
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
-        """SIGTERM, SIGKILL after the grace period, and removal."""
+        """SIGTERM, SIGKILL after the grace period, and removal; a foreign container stays."""
         with self._client() as client:
             try:
                 container = client.containers.get(workload.name)
+                if container.labels.get(LABEL_RELEASE) != workload.release:
+                    return
                 container.stop(timeout=int(grace_seconds))
                 container.remove(force=True)
             except NotFound:

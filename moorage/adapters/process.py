@@ -19,7 +19,7 @@ from moorage.adapters import supervisor
 from moorage.adapters.observation import Observation
 from moorage.adapters.owner import is_alive
 from moorage.failures import Cause, Failure
-from moorage.launch import ContainerSpec, Workload
+from moorage.launch import ContainerSpec, Workload, planned_workload
 
 MARK = "MOORAGE_WORKLOAD"
 """Variable in the environment of every process of a workload: it is found by it, come what may."""
@@ -49,14 +49,8 @@ class ProcessRuntime:
         """
         if not (state := self._living(spec.name)):
             state = self._spawn(spec, secrets)
-        return Workload(
-            name=spec.name,
-            host=spec.host,
-            address=spec.address,
-            runtime=spec.runtime,
-            identity=f"{state['pid']}@{state['started_at']:.2f}",
-            endpoint=spec.endpoint,
-        )
+        identity = f"{state['pid']}@{state['started_at']:.2f}"
+        return planned_workload(spec).model_copy(update={"identity": identity})
 
     def observe(self, workload: Workload) -> Observation:
         """The process's state."""

@@ -116,10 +116,12 @@ def show_failure(failure: Failure) -> None:
     if failure.log_tail:
         tail = failure.log_tail.splitlines()[-LOG_LINES_SHOWN:]
         err.print("[dim]last lines of the engine's log:[/dim]")
-        err.print("\n".join(f"  {line}" for line in tail), style="dim", markup=False)
-    err.print(f"[bold red]{escape(CAUSES[failure.cause].summary)}[/] ({failure.cause})")
-    err.print(failure.detail, markup=False)
-    err.print(f"[bold]What to do:[/] {escape(failure.suggestion)}")
+        shown = "\n".join(f"  {line}" for line in tail)
+        err.print(shown, style="dim", markup=False, soft_wrap=True, highlight=False)
+    summary = escape(CAUSES[failure.cause].summary)
+    err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=True, highlight=False)
+    err.print(failure.detail, markup=False, soft_wrap=True, highlight=False)
+    err.print(f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=True, highlight=False)
 
 
 def existing(path: Path) -> Path:

@@ -68,9 +68,11 @@ class StepPrinter:
         mark = "[green]✓[/]" if error is None else "[red]✗[/]"
         took = human_seconds(record.seconds)
         self._console.print(
-            f"{mark} {record.name:<8} [dim]{took:>9}[/]  {escape(record.summary)}", highlight=False
+            f"{mark} {record.name:<8} [dim]{took:>9}[/]  {escape(record.summary)}",
+            highlight=False,
+            soft_wrap=True,
         )
 
     def noted(self, text: str) -> None:
         """Print a line between the steps."""
-        self._console.print(f"[yellow]•[/] {escape(text)}", highlight=False)
+        self._console.print(f"[yellow]•[/] {escape(text)}", highlight=False, soft_wrap=True)

@@ -38,13 +38,17 @@ def deployed(outcome: Outcome[Release], *, as_json: bool) -> None:
         content = {"outcome": outcome.name.lower(), "message": outcome.message}
         return dump({**content, "release": release.model_dump(mode="json")})
     if outcome.name == "Unchanged":
-        out.print(outcome.message, highlight=False)
+        out.print(outcome.message, highlight=False, soft_wrap=True)
     else:
-        out.print(f"[bold green]{release.id}[/] serves [bold]{release.model}[/]", highlight=False)
+        out.print(
+            f"[bold green]{release.id}[/] serves [bold]{release.model}[/]",
+            highlight=False,
+            soft_wrap=True,
+        )
     for workload in release.workloads:
-        out.print(f"  {workload.endpoint}/v1", highlight=False)
+        out.print(f"  {workload.endpoint}/v1", highlight=False, soft_wrap=True)
     hint = f"`moorage show {release.id}` tells why; `moorage retire {release.model}` ends it"
-    out.print(hint, style="dim", highlight=False)
+    out.print(hint, style="dim", highlight=False, soft_wrap=True)
     return None
 
 
@@ -63,18 +67,18 @@ def page(document: Document) -> None:
         if section.title:
             out.print(f"\n[bold]{escape(section.title)}")
         if section.text:
-            out.print(section.text, markup=False)
+            out.print(section.text, markup=False, highlight=False, soft_wrap=True)
         if section.rows:
             _print(section.header, section.rows)
         if section.code:
-            out.print(section.code, markup=False, style="dim")
+            out.print(section.code, markup=False, style="dim", highlight=False, soft_wrap=True)
 
 
 def retired(name: str, outcome: Outcome[str], *, as_json: bool) -> None:
     """What was stopped."""
     if as_json:
         return dump({"model": name, "release": outcome.result or None, "message": outcome.message})
-    out.print(outcome.message, highlight=False)
+    out.print(outcome.message, highlight=False, soft_wrap=True)
     return None
 
 
@@ -216,9 +220,13 @@ def doctor(checks: Sequence[Check], *, as_json: bool) -> None:
         return dump([check.model_dump(mode="json") for check in checks])
     marks = {"ok": "[green]✓[/]", "absent": "[yellow]-[/]", "broken": "[red]✗[/]"}
     for check in checks:
-        out.print(f"{marks[check.state]} {check.name}: {escape(check.found)}", highlight=False)
+        out.print(
+            f"{marks[check.state]} {check.name}: {escape(check.found)}",
+            highlight=False,
+            soft_wrap=True,
+        )
         if check.fix:
-            out.print(f"    [dim]{escape(check.fix)}[/]", highlight=False)
+            out.print(f"    [dim]{escape(check.fix)}[/]", highlight=False, soft_wrap=True)
     return None
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,17 @@ from moorage.failures import Cause, Failure
 
 
 @pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    used: list[object] = []
+
     def refuse(*args: object) -> None:
-        raise AssertionError(f"the network was used: {args}")
+        used.append(args)
+        raise OSError("there is no network in this test")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    yield
+    assert used == []
 
 
 def read(directory: Path, config: Any, *, trust: bool = False) -> tuple[dict[str, Any], str]:

@@ -47,7 +47,7 @@ def lifecycle_program() -> Path:
 
 
 @pytest.fixture(scope="session")
-def lifecycle_image(lifecycle_program: Path, docker: None) -> str:
+def lifecycle_image(lifecycle_program: Path, docker: None) -> str:  # noqa: ARG001
     """The same server as a container image."""
     script = REPOSITORY / "scripts" / "build_lifecycle_image.sh"
     subprocess.run([script], check=True, capture_output=True)

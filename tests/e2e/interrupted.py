@@ -24,7 +24,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "before the claim": ("before", "moorage.adapters.ledger.claims", "Claims.commit"),
     "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "image": ("before", "tasks.image", "_image"),
-    "stage": ("after", "tasks.stage", "human_bytes"),
+    "stage": ("before", "tasks.stage", "step"),
     "plan": ("before", "flows.deploy_model", "plan_launch"),
     "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.put"),
     "engine started": ("after", "tasks.launch", "runtime_for.start"),

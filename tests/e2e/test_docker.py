@@ -40,7 +40,9 @@ def test_a_container_has_what_was_claimed_and_no_more(
         f"{claim['port']}/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(claim["port"])}]
     }
     assert details["Config"]["Labels"]["moorage.release"] == release["id"]
-    planned = [token for flag in release["plan"]["containers"][0]["command"] for token in flag["tokens"]]
+    planned = [
+        token for flag in release["plan"]["containers"][0]["command"] for token in flag["tokens"]
+    ]
     assert [details["Path"], *details["Args"]] == planned
     assert "do-not-tell" not in json.dumps(release)
     assert release["image"]["identity"].startswith("sha256:")
@@ -142,6 +144,4 @@ def _inspect(name: str) -> Any:
 
 
 def _docker(*arguments: str) -> str:
-    return subprocess.run(
-        ["docker", *arguments], capture_output=True, text=True, check=True
-    ).stdout
+    return subprocess.run(["docker", *arguments], capture_output=True, text=True, check=True).stdout

@@ -15,7 +15,7 @@ VERSION = "0.32.0"
 
 
 @pytest.fixture(scope="module")
-def vllm_image(docker: None) -> str:
+def vllm_image(docker: None) -> str:  # noqa: ARG001
     script = REPOSITORY / "scripts" / "build_vllm_cpu_image.sh"
     built = subprocess.run([script, VERSION], capture_output=True, text=True, check=False)
     if built.returncode != 0:

@@ -34,6 +34,11 @@ class Workplace:
         self.prefix = f"t{os.getpid()}-{time.monotonic_ns() % 10**9}"
         self.environment = {**os.environ, **environment, "MOORAGE_HOME": str(self.home)}
         self._ledger: Ledger | None = None
+        # Ledgers of other tests do not know of each other, so each gets its own range of ports.
+        first = 20_000 + time.monotonic_ns() // 1000 % 400 * 40
+        (folder / "fleet.yaml").write_text(
+            f"hosts: [{{name: local, ports: {first}-{first + 39}}}]\n"
+        )
 
     @property
     def ledger(self) -> Ledger:

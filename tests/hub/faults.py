@@ -12,6 +12,7 @@ REFUSALS = {
     "unauthorized": (401, {"X-Error-Message": "Invalid credentials in Authorization header"}),
     "private": (401, {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"}),
     "gated": (403, {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted"}),
+    "gated for guests": (401, {"X-Error-Code": "GatedRepo"}),
     "no repository": (404, {"X-Error-Code": "RepoNotFound"}),
     "no revision": (404, {"X-Error-Code": "RevisionNotFound"}),
     "no file": (404, {"X-Error-Code": "EntryNotFound"}),

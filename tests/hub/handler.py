@@ -72,14 +72,17 @@ class Handler(BaseHTTPRequestHandler):
         body = body if fault.content is None else fault.content
         return self._body(200, {"Content-Type": "application/json"}, body, fault)
 
-    def _file(self, repo: str, commit: str, name: str, fault: Fault) -> None:
+    def _file(self, repo: str, revision: str, name: str, fault: Fault) -> None:
+        commit = self.hub.branches.get(repo, {}).get(revision, revision)
         data = self.hub.commits.get(repo, {}).get(commit, {}).get(name)
         if data is None:
             return self._empty(*REFUSALS["no file"])
         headers = {"X-Repo-Commit": commit, "ETag": f'"{_etag(name, data)}"'}
         if self.host == "hub" and self.hub.has_cdn and name.endswith(LARGE):
             linked = {"X-Linked-Size": str(len(data)), "X-Linked-ETag": headers["ETag"]}
-            return self._empty(302, linked | {"Location": self.hub.address("cdn") + self.path})
+            return self._empty(
+                302, headers | linked | {"Location": self.hub.address("cdn") + self.path}
+            )
         data = data if fault.content is None else fault.content
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         if not wanted or fault.ignore_range:

@@ -132,7 +132,6 @@ class HubClient:
                 detail = f"{file.name} has {found} bytes, announced were {announced}"
                 raise Failure(Cause.DOWNLOAD_CORRUPT, detail)
             out.seek(first_byte(response, have))  # to the start if all of it comes
-            out.truncate()
             for chunk in response.iter_bytes():
                 if stopped.is_set():
                     raise Failure(Cause.INTERRUPTED, f"the download of {file.name} was stopped")

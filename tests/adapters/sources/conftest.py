@@ -22,6 +22,12 @@ def _no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moorage.adapters.pretrained._known", lambda *_: "not asked in this test")
 
 
+@pytest.fixture(autouse=True)
+def _online(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever HF_HUB_OFFLINE says where the tests run: the hub is on loopback."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+
+
 @pytest.fixture
 def hub() -> Iterator[Hub]:
     with Hub({REPO: model()}) as hub:

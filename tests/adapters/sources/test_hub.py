@@ -272,7 +272,9 @@ def test_the_settings_and_the_token_reach_the_source(
     hub: Hub, spec: ModelSpec, tmp_path: Path
 ) -> None:
     hub.token = "hf_token"
-    settings = Settings(home=tmp_path, hub_endpoint=f"{hub.url}/", download_workers=2)
+    settings = Settings(
+        home=tmp_path, hub_endpoint=f"{hub.url}/", hub_offline=False, download_workers=2
+    )
     source = source_for(spec, settings, "hf_token")
     found = source.stage(source.resolve(spec), quiet)
     assert found.path == str(tmp_path / "models" / "org--tiny" / found.revision)

@@ -34,6 +34,7 @@ def failure(source: HubSource, spec: ModelSpec) -> Failure:
         (Fault("unauthorized"), Cause.SOURCE_UNAUTHORIZED, "Invalid credentials"),
         (Fault("private"), Cause.SOURCE_UNAUTHORIZED, "401 for org/tiny"),
         (Fault("gated"), Cause.SOURCE_GATED, "Access is restricted"),
+        (Fault("gated for guests"), Cause.SOURCE_GATED, "401 for org/tiny"),
         (Fault(status=403), Cause.SOURCE_GATED, "403 for org/tiny"),
         (Fault("no repository"), Cause.SOURCE_MISSING, "no repository org/tiny"),
         (Fault("no revision"), Cause.SOURCE_MISSING, "org/tiny has no revision 'v1'"),
@@ -122,6 +123,14 @@ def test_a_hub_that_is_not_there(spec: ModelSpec, source: Make, hub: Hub) -> Non
     found = failure(source(), spec)
     assert found.cause is Cause.HUB_UNAVAILABLE
     assert found.detail.startswith("org/tiny: ConnectError")
+
+
+def test_the_hub_clients_own_offline_switch_is_respected(
+    hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert failure(source(), spec).cause is Cause.SOURCE_OFFLINE
+    assert hub.requests == []
 
 
 def test_a_name_that_no_repository_can_have(hub: Hub) -> None:

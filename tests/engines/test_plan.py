@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from moorage.engines.plan import plan_launch
+from moorage.images.image import Image
+from moorage.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.placement.propose import propose
+from moorage.placement.snapshot import HostSnapshot, Program
+from moorage.spec import EngineName, Mode
+from moorage.units import GIB
+from moorage.values import Origin
+from tests.builders import (
+    ON_CPU,
+    a_container,
+    a_cpu_host,
+    a_fleet,
+    a_host,
+    a_model,
+    a_profile,
+    a_spec,
+    an_image,
+)
+
+Wish = dict[str, Any]
+
+VLLM_INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.31.0")
+GPU, CPU = a_host(gpus=4), a_cpu_host()
+OWN = ["/serve", "{{model_path}}", "--name={{model_name}}", "--at={{host}}:{{port}}"]
+
+
+def planned(
+    wish: Wish, host: HostSnapshot, image: Image | None = None, **profile: Any
+) -> LaunchPlan:
+    spec, model, snapshot = a_spec(**wish), a_model(), a_fleet(host)
+    placement = propose(spec, a_profile(**profile), snapshot)
+    return plan_launch(
+        spec, model, a_profile(**profile), placement, snapshot, image, f"{spec.name}.v1"
+    )
+
+
+def only(plan: LaunchPlan) -> ContainerSpec:
+    (container,) = plan.containers
+    return container
+
+
+def flag(plan: LaunchPlan, name: str) -> Flag:
+    (found,) = (flag for flag in only(plan).command if flag.tokens[0] == name)
+    return found
+
+
+CASES: dict[str, Callable[[], LaunchPlan]] = {
+    "vllm_single": lambda: planned({}, GPU, an_image()),
+    "vllm_tp2": lambda: planned({"placement": {"accelerators": 2}}, GPU, an_image()),
+    "vllm_two_replicas": lambda: planned({"replicas": 2}, GPU, an_image()),
+    "vllm_cpu_docker": lambda: planned(
+        {"engine": {"name": "vllm", "shm": "512MiB"}, "placement": {**ON_CPU, "ram": "24GiB"}},
+        GPU,
+        an_image(reference="vllm/vllm-openai-cpu:v0.32.0", digest="", identity="sha256:abcd"),
+    ),
+    "vllm_process": lambda: planned(
+        {"engine": {"name": "vllm", "runtime": "process"}, "placement": ON_CPU, "port": 8000},
+        a_host(programs=(VLLM_INSTALLED,), bind="0.0.0.0"),
+    ),
+    "vllm_process_gpu": lambda: planned(
+        {"engine": {"runtime": "process"}, "placement": {"accelerators": ["gpu-1:cuda:2"]}},
+        a_host(gpus=4, programs=(VLLM_INSTALLED,)),
+    ),
+    "vllm_user_arguments": lambda: planned(
+        {"engine": {"args": ["--max_model_len=2048", "--port 9000", "--seed", "7"]}},
+        GPU,
+        an_image(),
+    ),
+    "vllm_secrets": lambda: planned(
+        {
+            "secrets": {"HF_TOKEN": "hub-token", "VLLM_API_KEY": "key"},
+            "engine": {"env": {"OMP_NUM_THREADS": "4", "EXTRA": "1"}},
+        },
+        GPU,
+        an_image(),
+    ),
+    "vllm_embedding": lambda: planned({}, GPU, an_image(), mode=Mode.EMBEDDING),
+    "vllm_trusted_code": lambda: planned({"trust_remote_code": True}, GPU, an_image()),
+    "vllm_length_fitted": lambda: planned({}, GPU, an_image(), context=10_000_000),
+    "transformers_process_cpu": lambda: planned({"trust_remote_code": True}, CPU),
+    "transformers_process_gpu": lambda: planned(
+        {"engine": {"name": "transformers"}},
+        a_host(programs=CPU.programs, runtimes=("process",)),
+    ),
+    "transformers_docker": lambda: planned(
+        {"engine": {"name": "transformers", "image": "own/transformers:1"}, "placement": ON_CPU},
+        a_cpu_host(runtimes=("docker", "process")),
+        an_image(reference="own/transformers:1", digest="", engine_version=""),
+    ),
+    "own_command_process": lambda: planned({"engine": {"command": OWN}}, CPU),
+    "own_command_docker": lambda: planned(
+        {"engine": {"command": OWN, "image": "own:1"}}, GPU, an_image(reference="own:1", digest="")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_plan_says_exactly_what_will_run(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"plans/{name}.json", CASES[name]().model_dump_json(indent=2) + "\n")
+
+
+def test_every_flag_and_variable_has_an_origin_and_a_reason() -> None:
+    for case in CASES.values():
+        for container in case().containers:
+            assert all(part.reason for part in (*container.command, *container.environment))
+
+
+def test_an_argument_of_the_user_replaces_the_derived_one_and_stands_last() -> None:
+    container = only(CASES["vllm_user_arguments"]())
+    assert "--max-model-len" not in container.argv
+    assert container.argv.count("--port") == 1
+    assert container.command[-1].origin == Origin.USER
+    assert container.argv[-5:] == ("--max_model_len=2048", "--port", "9000", "--seed", "7")
+
+
+def test_a_context_of_the_user_is_never_shortened() -> None:
+    plan = planned(
+        {"context": 10_000_000}, GPU, an_image(), context=10_000_000, context_origin="user"
+    )
+    assert flag(plan, "--max-model-len").tokens[1] == "10000000"
+
+
+def test_a_context_that_the_memory_does_not_hold_is_shortened_with_its_reason() -> None:
+    cut = flag(CASES["vllm_length_fitted"](), "--max-model-len")
+    length = int(cut.tokens[1])
+    room = int(80 * GIB * 0.9) - int(8 * GIB * 1.2) - GIB
+    assert length * 128 * 1024 <= room < (length + 16) * 128 * 1024
+    assert cut.origin == Origin.DERIVED
+    assert "of 10000000 tokens" in cut.reason
+
+
+def test_a_plan_never_holds_the_value_of_a_secret() -> None:
+    secrets = [v for v in only(CASES["vllm_secrets"]()).environment if v.secret]
+    assert [(v.name, v.value, v.secret) for v in secrets] == [
+        ("HF_TOKEN", "", "hub-token"),
+        ("VLLM_API_KEY", "", "key"),
+    ]
+
+
+def test_only_the_claimed_devices_and_the_model_are_given() -> None:
+    container = only(CASES["vllm_tp2"]())
+    assert container.devices == ("GPU-0", "GPU-1")
+    assert [(m.source, m.read_only) for m in container.mounts] == [("/store/org/tiny", True)]
+
+
+def environment(plan: LaunchPlan) -> dict[str, str]:
+    return {variable.name: variable.value for variable in only(plan).environment}
+
+
+@pytest.mark.parametrize("engine", ["vllm", "transformers"])
+def test_a_process_sees_only_the_accelerators_that_it_claimed(engine: str) -> None:
+    wish = {
+        "engine": {"name": engine, "runtime": "process"},
+        "placement": {"accelerators": ["gpu-1:cuda:1", "gpu-1:cuda:3"]},
+    }
+    host = a_host(gpus=4, programs=(VLLM_INSTALLED, *CPU.programs))
+    seen = environment(planned(wish, host))
+    # NVML counts in the order of the bus; CUDA does so only when it is told to.
+    assert (seen["CUDA_VISIBLE_DEVICES"], seen["CUDA_DEVICE_ORDER"]) == ("1,3", "PCI_BUS_ID")
+
+
+@pytest.mark.parametrize("engine", ["vllm", "transformers"])
+def test_a_container_sees_all_that_it_is_given_whatever_its_number_on_the_host(engine: str) -> None:
+    wish = {
+        "engine": {"name": engine, "image": "own:1"},
+        "placement": {"accelerators": ["gpu-1:cuda:3"]},
+    }
+    plan = planned(wish, GPU, an_image(reference="own:1"))
+    assert only(plan).devices == ("GPU-3",)
+    assert "CUDA_VISIBLE_DEVICES" not in environment(plan)
+
+
+def test_inside_a_container_the_path_of_the_host_means_nothing() -> None:
+    assert "/opt/venv" not in only(CASES["transformers_docker"]()).argv[0]
+
+
+def test_every_replica_has_a_name_and_a_port_of_its_own() -> None:
+    containers = CASES["vllm_two_replicas"]().containers
+    assert [c.name for c in containers] == [
+        "moorage-tiny.v1-r0-leader",
+        "moorage-tiny.v1-r1-leader",
+    ]
+    assert len({c.endpoint for c in containers}) == 2
+
+
+def test_the_engine_version_is_the_images_or_the_programs() -> None:
+    assert CASES["vllm_single"]().engine_version == "0.32.0"
+    assert CASES["vllm_process"]().engine_version == "0.31.0"
+    assert CASES["transformers_docker"]().engine_version == ""
+
+
+@pytest.mark.parametrize(
+    ("bind", "endpoint"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:40000"),
+        ("0.0.0.0", "http://127.0.0.1:40000"),
+        ("10.0.0.7", "http://10.0.0.7:40000"),
+        ("::", "http://[::1]:40000"),
+        ("::1", "http://[::1]:40000"),
+        ("fd00::7", "http://[fd00::7]:40000"),
+    ],
+)
+def test_the_endpoint_is_where_the_engine_can_be_reached(bind: str, endpoint: str) -> None:
+    assert a_container(bind=bind).endpoint == endpoint

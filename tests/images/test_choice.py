@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+
+from moorage.engines.registry import ENGINES
+from moorage.failures import Cause, Failure
+from moorage.images.catalogue import CATALOGUE, CatalogueRow
+from moorage.images.choice import choose_image
+from moorage.images.image import Image, repository
+from moorage.spec import EngineName
+from moorage.values import Origin
+from tests.builders import a_spec, an_image
+
+DIGEST = f"sha256:{'0' * 64}"
+EVERY_ROW = [(row, architecture) for row in CATALOGUE for architecture in row.architectures]
+
+
+def chosen(
+    kind: str, architecture: str = "amd64", engine: EngineName = EngineName.VLLM, **wish: str
+) -> Image:
+    return choose_image(a_spec(engine=wish), engine, "0.32.0", kind, architecture)
+
+
+@pytest.mark.parametrize(
+    ("kind", "architecture", "reference"),
+    [
+        ("cuda", "amd64", "vllm/vllm-openai:v0.32.0"),
+        ("cuda", "arm64", "vllm/vllm-openai:v0.32.0"),
+        ("rocm", "amd64", "vllm/vllm-openai-rocm:v0.32.0"),
+        ("cpu", "amd64", "vllm/vllm-openai-cpu:v0.32.0"),
+        ("cpu", "arm64", "vllm/vllm-openai-cpu:v0.32.0"),
+    ],
+)
+def test_the_official_image_suits_the_hardware(
+    kind: str, architecture: str, reference: str
+) -> None:
+    image = chosen(kind, architecture)
+    assert (image.reference, image.engine_version) == (reference, "0.32.0")
+    assert image.origin == Origin.DEFAULT
+
+
+def test_that_table_covers_the_catalogue() -> None:
+    assert len(EVERY_ROW) == 5
+
+
+@pytest.mark.parametrize(("row", "architecture"), EVERY_ROW, ids=str)
+def test_every_row_is_reached_with_its_engines_default_version(
+    row: CatalogueRow, architecture: str
+) -> None:
+    engine = ENGINES[row.engine]
+    args = (row.engine, engine.default_version, row.accelerator_type, architecture)
+    image = choose_image(a_spec(), *args)
+    assert image.reference == row.template.format(version=engine.default_version)
+
+
+def test_the_version_of_the_spec_selects_the_tag() -> None:
+    image = chosen("cuda", version="0.30.1")
+    assert (image.reference, image.engine_version) == ("vllm/vllm-openai:v0.30.1", "0.30.1")
+
+
+@pytest.mark.parametrize("kind", ["cuda", "cann", "cpu"])
+def test_an_image_in_the_spec_wins_on_any_hardware(kind: str) -> None:
+    image = chosen(kind, "s390x", image="own/vllm:7", version="0.30.1")
+    assert (image.reference, image.engine_version) == ("own/vllm:7", "0.30.1")
+    assert image.origin == Origin.USER
+
+
+@pytest.mark.parametrize(
+    ("kind", "architecture", "engine", "why"),
+    [
+        ("rocm", "arm64", EngineName.VLLM, "built for amd64, the host is arm64"),
+        ("cann", "amd64", EngineName.VLLM, "no official image of vllm for cann"),
+        ("cpu", "amd64", EngineName.TRANSFORMERS, "no official image of transformers for cpu"),
+    ],
+)
+def test_the_image_of_other_hardware_is_never_taken_instead(
+    kind: str, architecture: str, engine: EngineName, why: str
+) -> None:
+    with pytest.raises(Failure, match=why) as caught:
+        chosen(kind, architecture, engine)
+    assert caught.value.cause is Cause.NO_IMAGE
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [
+        ("ubuntu", "ubuntu"),
+        ("ubuntu:24.04", "ubuntu"),
+        ("vllm/vllm-openai:v0.32.0", "vllm/vllm-openai"),
+        ("localhost:5000/vllm", "localhost:5000/vllm"),
+        ("localhost:5000/team/vllm:v1", "localhost:5000/team/vllm"),
+        (f"vllm/vllm-openai@{DIGEST}", "vllm/vllm-openai"),
+        (f"localhost:5000/vllm:v1@{DIGEST}", "localhost:5000/vllm"),
+    ],
+)
+def test_the_repository_is_the_reference_without_tag_and_digest(reference: str, name: str) -> None:
+    assert repository(reference) == name
+
+
+@pytest.mark.parametrize(
+    ("known", "pinned"),
+    [
+        ({"digest": DIGEST, "identity": "sha256:1"}, f"own.io:5000/vllm@{DIGEST}"),
+        ({"digest": "", "identity": "sha256:1"}, "sha256:1"),
+        ({"digest": ""}, "own.io:5000/vllm:v1"),
+    ],
+    ids=str,
+)
+def test_what_is_executed_is_pinned_as_well_as_is_known(known: dict[str, str], pinned: str) -> None:
+    assert an_image(reference="own.io:5000/vllm:v1", **known).pinned == pinned

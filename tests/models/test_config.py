@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.failures import Cause, Failure
+from moorage.models.config import context_length, derive_profile
+from moorage.models.profile import ModelProfile
+from moorage.spec import Mode
+from moorage.values import Origin
+from tests.builders import a_model, a_spec
+
+CONFORMANCE = json.loads((Path(__file__).parent / "data" / "context.json").read_text())
+"""Answers of vLLM's own rules, as measured."""
+
+Config = dict[str, Any]
+
+LLAMA: Config = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "max_position_embeddings": 8192,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "hidden_size": 4096,
+    "vocab_size": 128256,
+    "torch_dtype": "bfloat16",
+}
+
+
+def derived(config: Config, *, wish: Config | None = None, **model: Any) -> ModelProfile:
+    return derive_profile(a_spec(**(wish or {})), a_model(config, **model))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "mode"),
+    [
+        ("LlamaForCausalLM", Mode.COMPLETION),
+        ("GPT2LMHeadModel", Mode.COMPLETION),
+        ("Gemma3ForConditionalGeneration", Mode.COMPLETION),
+        ("T5ForConditionalGeneration", Mode.COMPLETION),
+        ("InternVLChatModel", Mode.COMPLETION),
+        ("ChatGLMModel", Mode.COMPLETION),
+        ("BertModel", Mode.EMBEDDING),
+        ("XLMRobertaModel", Mode.EMBEDDING),
+        ("Qwen3ForEmbeddingModel", Mode.EMBEDDING),
+        ("BertForMaskedLM", Mode.EMBEDDING),
+        ("T5EncoderModel", Mode.EMBEDDING),
+        ("XLMRobertaForSequenceClassification", Mode.RERANKING),
+        ("Qwen2ForRewardModel", Mode.RERANKING),
+    ],
+)
+def test_the_architecture_tells_the_mode(architecture: str, mode: Mode) -> None:
+    profile = derived({"architectures": [architecture], "max_position_embeddings": 512})
+    assert (profile.mode, profile.mode_origin) == (mode, Origin.DERIVED)
+    assert profile.warnings == ()
+
+
+@pytest.mark.parametrize("config", [{}, {"architectures": None}, {"architectures": ["Phi3V"]}])
+def test_an_unknown_architecture_is_taken_for_completion_with_a_warning(config: Config) -> None:
+    profile = derived({**config, "max_position_embeddings": 512})
+    assert (profile.mode, profile.mode_origin) == (Mode.COMPLETION, Origin.DEFAULT)
+    assert any("completion is assumed" in warning for warning in profile.warnings)
+
+
+def test_a_sentence_encoder_embeds_whatever_its_architecture() -> None:
+    assert derived(LLAMA, is_sentence_encoder=True).mode == Mode.EMBEDDING
+
+
+def test_the_mode_of_the_spec_wins() -> None:
+    profile = derived(LLAMA, wish={"mode": "embedding"}, is_sentence_encoder=False)
+    assert (profile.mode, profile.mode_origin) == (Mode.EMBEDDING, Origin.USER)
+
+
+@pytest.mark.parametrize("case", CONFORMANCE, ids=lambda case: case["id"])
+def test_the_context_is_the_one_that_vllm_derives(case: Config) -> None:
+    profile = derived(case["config"])
+    assert profile.context == case["derived_max_model_len"]
+    assert profile.context_origin == Origin.DERIVED
+
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+NESTED = {
+    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "length"),
+    [
+        ({"max_position_embeddings": 8192}, 8192),
+        ({"n_positions": 1024}, 1024),
+        ({"max_position_embeddings": 8192, "seq_length": 2048}, 2048),
+        ({"max_position_embeddings": None, "max_seq_len": 2048}, 2048),
+        ({"max_position_embeddings": 4096, "rope_scaling": None}, 4096),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 2}}, 8192),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "dynamic", "factor": 2}}, 8192),
+        ({"max_position_embeddings": 32768, "rope_scaling": YARN}, 131072),
+        ({"max_position_embeddings": 131072, "rope_scaling": YARN}, 131072),
+        (
+            {"max_position_embeddings": 131072, "rope_scaling": {"type": "llama3", "factor": 8.0}},
+            131072,
+        ),
+        (
+            {"max_position_embeddings": 131072, "rope_scaling": {"type": "longrope", "factor": 32}},
+            131072,
+        ),
+        ({"max_position_embeddings": 4096, "rope_parameters": {"rope_type": "default"}}, 4096),
+        ({"max_position_embeddings": 32768, "rope_parameters": YARN}, 131072),
+        ({"max_position_embeddings": 4096, "rope_parameters": NESTED}, 32768),
+        (
+            {
+                "max_position_embeddings": 4096,
+                "rope_parameters": dict(reversed(NESTED.items())),
+            },
+            32768,
+        ),
+        (
+            {
+                "model_type": "gemma3_text",
+                "max_position_embeddings": 131072,
+                "rope_parameters": NESTED,
+            },
+            131072,
+        ),
+        ({"model_type": "mystery"}, None),
+    ],
+    ids=str,
+)
+def test_rope_scaling_stretches_the_context_unless_it_is_included(
+    config: Config, length: int | None
+) -> None:
+    assert context_length(config) == length
+
+
+def test_a_model_that_names_no_length_gets_a_default_and_a_warning() -> None:
+    profile = derived({"architectures": ["MambaForCausalLM"]})
+    assert (profile.context, profile.context_origin) == (2048, Origin.DEFAULT)
+    assert any("2048" in warning for warning in profile.warnings)
+
+
+def test_a_shorter_context_is_the_users_choice() -> None:
+    profile = derived(LLAMA, wish={"context": 4096})
+    assert (profile.context, profile.context_origin) == (4096, Origin.USER)
+
+
+def test_a_longer_context_than_the_model_has_is_refused() -> None:
+    with pytest.raises(
+        Failure, match="8193 tokens are asked for, the model ends at 8192"
+    ) as caught:
+        derived(LLAMA, wish={"context": 8193})
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert "Lower `context` to 8192" in caught.value.suggestion
+
+
+def test_any_context_is_believed_where_the_model_names_none() -> None:
+    assert (
+        derived({"architectures": ["MambaForCausalLM"]}, wish={"context": 99999}).context == 99999
+    )
+
+
+GPT2: Config = {
+    "n_layer": 12,
+    "n_head": 12,
+    "n_embd": 768,
+    "n_positions": 1024,
+    "vocab_size": 50257,
+}
+GEMMA: Config = {
+    "text_config": {
+        "num_hidden_layers": 34,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "hidden_size": 2560,
+    },
+    "vision_config": {"num_attention_heads": 16, "hidden_size": 1152},
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "layers", "heads", "kv_heads", "head_dim", "hidden"),
+    [
+        (LLAMA, 32, 32, 8, 128, 4096),
+        (GPT2, 12, 12, 12, 64, 768),
+        (GEMMA, 34, 8, 4, 256, 2560),
+        ({"n_layers": 32, "n_heads": 32, "d_model": 4096}, 32, 32, 32, 128, 4096),
+        ({}, None, None, None, None, None),
+    ],
+    ids=["llama", "gpt2", "multimodal", "mpt", "nothing"],
+)
+def test_sizes_are_read_by_any_of_their_names(
+    config: Config,
+    layers: int | None,
+    heads: int | None,
+    kv_heads: int | None,
+    head_dim: int | None,
+    hidden: int | None,
+) -> None:
+    profile = derived(config)
+    assert (profile.layers, profile.attention_heads, profile.kv_heads) == (layers, heads, kv_heads)
+    assert (profile.head_dim, profile.hidden_size) == (head_dim, hidden)
+
+
+def test_the_cache_of_a_token_counts_keys_and_values_of_every_layer() -> None:
+    assert derived(LLAMA).kv_bytes_per_token == 2 * 32 * 8 * 128 * 2
+    assert derived({}).kv_bytes_per_token is None
+
+
+@pytest.mark.parametrize(
+    ("config", "quantization"),
+    [
+        ({}, ""),
+        ({"quantization_config": {"quant_method": "awq", "bits": 4}}, "awq"),
+        ({"text_config": {**LLAMA, "quantization_config": {"quant_method": "fp8"}}}, "fp8"),
+        ({"compression_config": {"format": "pack-quantized"}}, "pack-quantized"),
+        ({"quantization_config": {"bits": 4}}, "unknown"),
+        ({"quantization_config": None}, ""),
+    ],
+    ids=str,
+)
+def test_the_quantization_is_named(config: Config, quantization: str) -> None:
+    assert derived(config).quantization == quantization
+
+
+@pytest.mark.parametrize(
+    ("config", "dtype"),
+    [
+        ({"torch_dtype": "bfloat16"}, "bfloat16"),
+        ({"dtype": "float16", "torch_dtype": "float32"}, "float16"),
+        ({"dtype": "torch.bfloat16"}, "bfloat16"),
+        ({"text_config": {**LLAMA}}, "bfloat16"),
+        ({}, ""),
+    ],
+    ids=str,
+)
+def test_the_dtype_is_read_in_its_old_and_new_writing(config: Config, dtype: str) -> None:
+    assert derived(config).dtype == dtype

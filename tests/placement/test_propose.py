@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.failures import Cause, Failure
+from moorage.placement.claims import Resource
+from moorage.placement.propose import propose
+from moorage.placement.snapshot import HostSnapshot
+from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.units import GIB
+from moorage.values import Origin
+from tests.builders import (
+    a_claim,
+    a_cpu_host,
+    a_fleet,
+    a_host,
+    a_profile,
+    a_spec,
+    an_accelerator,
+)
+
+
+def held_by(release: str, *indexes: int) -> tuple[Any, ...]:
+    return tuple(
+        a_claim(Resource.ACCELERATOR, 72 * GIB, index, release=release) for index in indexes
+    )
+
+
+def refused(spec: ModelSpec, *hosts: HostSnapshot, **profile: Any) -> Failure:
+    with pytest.raises(Failure) as caught:
+        propose(spec, a_profile(**profile), a_fleet(*hosts))
+    return caught.value
+
+
+def test_a_model_is_placed_beside_its_running_release_where_there_is_room() -> None:
+    fleet = a_fleet(a_host(claims=held_by("tiny.v1", 0)))
+    placement = propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+    assert placement.seats[0].accelerators == (1,)
+    assert placement.stop_first == ""
+
+
+def test_its_running_release_stops_first_only_when_it_fits_no_other_way() -> None:
+    fleet = a_fleet(a_host(claims=held_by("tiny.v1", 0, 1)))
+    placement = propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+    assert placement.seats[0].accelerators == (0,)
+    assert placement.stop_first.startswith("tiny.v1 must stop first: gpu-1: accelerator-memory: ")
+
+
+def test_the_releases_of_others_are_never_stopped() -> None:
+    fleet = a_fleet(a_host(claims=held_by("other.v1", 0, 1)))
+    with pytest.raises(Failure, match=r"held by other\.v1"):
+        propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+
+
+def test_what_fits_nowhere_is_refused_with_the_reason_of_each_host() -> None:
+    spec = a_spec(engine={"name": "vllm"}, placement={"accelerators": 1})
+    failure = refused(spec, a_cpu_host(), a_host(unreachable="no route"))
+    assert failure.cause is Cause.NO_FIT
+    assert failure.detail.splitlines() == [
+        "cpu-1: no-such-accelerator: accelerators asked for: 1; vllm can use here: none",
+        "gpu-1: unreachable: no route",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "cause"),
+    [
+        ([a_host(ports_in_use=(8000,))], Cause.PORT_TAKEN),
+        ([a_host(ports_in_use=(8000,)), a_host("gpu-2", unreachable="away")], Cause.NO_FIT),
+    ],
+)
+def test_a_taken_port_is_the_cause_only_if_it_is_the_reason_everywhere(
+    hosts: list[HostSnapshot], cause: Cause
+) -> None:
+    assert refused(a_spec(port=8000), *hosts).cause is cause
+
+
+def test_an_engine_that_does_not_serve_the_mode_is_refused_before_any_host_is_looked_at() -> None:
+    spec = a_spec(engine={"name": "transformers"})
+    failure = refused(spec, a_cpu_host(), mode=Mode.EMBEDDING)
+    assert failure.cause is Cause.BAD_SPEC
+    assert "transformers does not serve embedding, only completion" in failure.detail
+
+
+def test_the_engine_and_why_it_was_taken_are_kept() -> None:
+    placement = propose(a_spec(), a_profile(), a_fleet(a_cpu_host()))
+    assert (placement.engine, placement.engine_origin) == (EngineName.TRANSFORMERS, Origin.DERIVED)
+    assert placement.engine_reason
+
+
+@pytest.mark.parametrize(
+    "other",
+    [a_host(accelerators=(an_accelerator(gib=4),)), a_host(unreachable="no route")],
+    ids=["too small", "unreachable"],
+)
+def test_a_host_that_cannot_take_the_model_does_not_spoil_one_that_can(other: HostSnapshot) -> None:
+    placement = propose(a_spec(), a_profile(), a_fleet(a_cpu_host(), other))
+    assert (placement.engine, placement.seats[0].host) == (EngineName.TRANSFORMERS, "cpu-1")

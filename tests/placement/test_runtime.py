@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.engines.registry import ENGINES
+from moorage.placement.runtime import RuntimeChoice, choose_runtime
+from moorage.placement.snapshot import HostSnapshot
+from moorage.spec import EngineName, RuntimeName
+from moorage.values import Origin
+from tests.builders import a_cpu_host, a_host, a_spec
+
+VLLM, TRANSFORMERS = ENGINES[EngineName.VLLM], ENGINES[EngineName.TRANSFORMERS]
+BOTH = a_cpu_host(runtimes=("docker", "process"))
+
+
+@pytest.mark.parametrize(
+    ("wish", "engine", "host", "kind", "name"),
+    [
+        ({}, VLLM, a_host(), "cuda", RuntimeName.DOCKER),
+        ({}, VLLM, a_host(), "cpu", RuntimeName.DOCKER),
+        ({}, TRANSFORMERS, BOTH, "cpu", RuntimeName.PROCESS),
+        ({"image": "own:1"}, TRANSFORMERS, BOTH, "cpu", RuntimeName.DOCKER),
+        ({"runtime": "process"}, TRANSFORMERS, BOTH, "cpu", RuntimeName.PROCESS),
+        ({"command": ["serve"]}, VLLM, a_cpu_host(), "cpu", RuntimeName.PROCESS),
+    ],
+)
+def test_a_container_is_preferred_where_an_image_is_known(
+    wish: dict[str, Any], engine: Any, host: HostSnapshot, kind: str, name: RuntimeName
+) -> None:
+    choice = choose_runtime(a_spec(engine=wish), engine, host, kind)
+    assert isinstance(choice, RuntimeChoice)
+    assert choice.name == name
+    assert choice.origin == (Origin.USER if "runtime" in wish else Origin.DERIVED)
+
+
+def test_the_choice_says_why_a_container_was_not_taken() -> None:
+    choice = choose_runtime(a_spec(), TRANSFORMERS, BOTH, "cpu")
+    assert isinstance(choice, RuntimeChoice)
+    assert choice.reason == "docker: no official image of transformers for cpu is known"
+
+
+@pytest.mark.parametrize(
+    ("wish", "engine", "host", "kind", "reasons"),
+    [
+        ({}, VLLM, a_cpu_host(), "cpu", ["docker: not available", "vllm is not installed"]),
+        ({"runtime": "docker"}, VLLM, a_cpu_host(), "cpu", ["docker: not available"]),
+        ({"runtime": "process"}, VLLM, BOTH, "cpu", ["process: vllm is not installed"]),
+        ({"image": "own:1"}, TRANSFORMERS, a_cpu_host(), "cpu", ["the spec names an image"]),
+        (
+            {"runtime": "docker"},
+            VLLM,
+            a_host(architecture="arm64"),
+            "rocm",
+            ["built for amd64, the host is arm64"],
+        ),
+    ],
+)
+def test_without_any_runtime_every_obstacle_is_named(
+    wish: dict[str, Any], engine: Any, host: HostSnapshot, kind: str, reasons: list[str]
+) -> None:
+    refused = choose_runtime(a_spec(engine=wish), engine, host, kind)
+    assert isinstance(refused, str)
+    assert all(reason in refused for reason in reasons)

@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.placement.claims import Resource
+from moorage.placement.explain import explain, table
+from moorage.placement.placement import CPU, Placement, Refusal, Verdict
+from moorage.placement.simple import UTILIZATION, estimate_need
+from moorage.placement.snapshot import HostSnapshot
+from moorage.spec import EngineName
+from moorage.units import GIB
+from tests.builders import (
+    ON_CPU,
+    a_claim,
+    a_cpu_host,
+    a_host,
+    a_profile,
+    a_spec,
+    an_accelerator,
+    placed,
+)
+
+SHARE = int(80 * GIB * UTILIZATION)
+
+
+def busy(index: int = 0, release: str = "other.v1", host: str = "gpu-1") -> Any:
+    return a_claim(Resource.ACCELERATOR, SHARE, index, release=release, host=host)
+
+
+def on(count: int | list[str], **changes: Any) -> Any:
+    return a_spec(placement={"accelerators": count, **changes})
+
+
+def only(placement: Placement) -> Verdict:
+    (verdict,) = placement.verdicts
+    return verdict
+
+
+def test_the_need_is_the_weights_with_a_fifth_on_top_and_two_gib() -> None:
+    assert estimate_need(10 * GIB) == 14 * GIB
+
+
+@pytest.mark.parametrize(
+    ("weights", "there", "taken"),
+    [
+        (8, 1, (0,)),
+        (8, 4, (0,)),
+        (58, 2, (0,)),
+        (59, 2, (0, 1)),
+        (140, 4, (0, 1, 2)),
+        (230, 4, (0, 1, 2, 3)),
+    ],
+)
+def test_as_few_gpus_are_taken_as_hold_the_model(
+    weights: int, there: int, taken: tuple[int, ...]
+) -> None:
+    profile = a_profile(weight_bytes=weights * GIB, attention_heads=24)
+    (seat,) = placed(a_spec(), a_host(gpus=there), profile=profile).seats
+    assert seat.accelerators == taken
+    assert seat.accelerator_bytes == (SHARE,) * len(taken)
+    assert (seat.accelerator_type, seat.utilization, seat.port) == ("cuda", UTILIZATION, 40000)
+
+
+def test_a_count_that_does_not_divide_the_heads_is_skipped() -> None:
+    profile = a_profile(weight_bytes=140 * GIB, attention_heads=32)
+    (seat,) = placed(a_spec(), a_host(gpus=4), profile=profile).seats
+    assert len(seat.accelerators) == 4
+
+
+def test_any_count_will_do_where_the_heads_are_unknown() -> None:
+    profile = a_profile(weight_bytes=140 * GIB, attention_heads=None)
+    (seat,) = placed(a_spec(), a_host(gpus=4), profile=profile).seats
+    assert len(seat.accelerators) == 3
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_the_wished_number_of_gpus_is_taken(count: int) -> None:
+    (seat,) = placed(on(count), a_host(gpus=4)).seats
+    assert seat.accelerators == tuple(range(count))
+
+
+def test_the_gpus_that_are_free_are_taken_in_index_order() -> None:
+    host = a_host(gpus=4, claims=(busy(0), busy(2)))
+    (seat,) = placed(on(2), host).seats
+    assert seat.accelerators == (1, 3)
+
+
+@pytest.mark.parametrize("chosen", [["gpu-1:cuda:1"], ["gpu-1:cuda:3", "gpu-1:cuda:0"]])
+def test_a_manual_selection_is_obeyed(chosen: list[str]) -> None:
+    placement = placed(on(chosen), a_cpu_host(), a_host(gpus=4))
+    (seat,) = placement.seats
+    assert [f"{seat.host}:{seat.accelerator_type}:{i}" for i in seat.accelerators] == sorted(chosen)
+    assert placement.verdicts[0].refusal == Refusal.NOT_SELECTED
+
+
+AMD = an_accelerator(2, type="rocm")
+NPU = an_accelerator(0, type="cann")
+
+
+@pytest.mark.parametrize(
+    ("spec", "host", "refusal", "detail"),
+    [
+        (a_spec(), a_host(unreachable="no route"), Refusal.UNREACHABLE, "no route"),
+        (
+            on(1, host_labels={"zone": "a", "disk": "nvme"}),
+            a_host(labels={"zone": "b", "disk": "nvme"}),
+            Refusal.LABELS,
+            "lacks zone=a",
+        ),
+        (on(["gpu-2:cuda:0"]), a_host(), Refusal.NOT_SELECTED, "the spec selects gpu-2"),
+        (on(["gpu-1:cuda:7"]), a_host(), Refusal.NO_ACCELERATOR, "asked for: gpu-1:cuda:7"),
+        (
+            on(["gpu-1:cuda:0", "gpu-2:cuda:0"]),
+            a_host(),
+            Refusal.ONE_HOST_ONLY,
+            "accelerators of 2 hosts are selected",
+        ),
+        (
+            on(["gpu-1:cuda:0", "gpu-1:rocm:2"]),
+            a_host(accelerators=(an_accelerator(), AMD)),
+            Refusal.MIXED_TYPES,
+            "of several types",
+        ),
+        (on(1), a_cpu_host(), Refusal.NO_ACCELERATOR, "vllm can use here: none"),
+        (on(1), a_host(accelerators=(NPU,)), Refusal.NO_ACCELERATOR, "asked for: 1"),
+        (on(4), a_host(gpus=2), Refusal.NO_ACCELERATOR, "asked for: 4"),
+        (a_spec(), a_host(runtimes=()), Refusal.ENGINE, "not available on this host"),
+        (a_spec(), a_cpu_host(), Refusal.ENGINE, "vllm is not installed"),
+        (on(3), a_host(gpus=4), Refusal.PARALLELISM, "32 attention heads"),
+        (
+            on(["gpu-1:cuda:0", "gpu-1:cuda:1", "gpu-1:cuda:2"]),
+            a_host(gpus=4),
+            Refusal.PARALLELISM,
+            "32 attention heads",
+        ),
+        (
+            on(1),
+            a_host(claims=(busy(0), busy(1, "third.v2"))),
+            Refusal.ACCELERATOR_MEMORY,
+            "held by other.v1, third.v2",
+        ),
+        (
+            on(2),
+            a_host(claims=(busy(0),)),
+            Refusal.ACCELERATOR_MEMORY,
+            "on 1 of 2 accelerators",
+        ),
+        (
+            on(["gpu-1:cuda:0"]),
+            a_host(claims=(busy(0),)),
+            Refusal.ACCELERATOR_MEMORY,
+            "held by other.v1",
+        ),
+        (on(0, ram="200GiB"), a_host(), Refusal.RAM, "200.0 GiB needed, 128.0 GiB available"),
+        (on(1, ram="200GiB"), a_host(), Refusal.RAM, "200.0 GiB needed"),
+        (
+            a_spec(port=8000),
+            a_host(ports_in_use=(8000,)),
+            Refusal.PORT,
+            "something else listens there",
+        ),
+        (
+            a_spec(port=8000),
+            a_host(claims=(a_claim(Resource.PORT, 1, 8000),)),
+            Refusal.PORT,
+            "held by other.v1",
+        ),
+        (
+            a_spec(),
+            a_host(port_range=(9000, 9000), ports_in_use=(9000,)),
+            Refusal.PORT,
+            "every port of 9000-9000 is taken",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, Refusal) else "",
+)
+def test_a_host_is_refused_with_a_named_reason(
+    spec: Any, host: HostSnapshot, refusal: Refusal, detail: str
+) -> None:
+    placement = placed(spec, host)
+    assert not placement.fits
+    assert only(placement).refusal == refusal
+    assert detail in only(placement).detail
+
+
+def test_a_refusal_for_memory_tells_what_was_needed_and_what_there_was() -> None:
+    verdict = only(placed(a_spec(), a_host(), profile=a_profile(weight_bytes=500 * GIB)))
+    assert verdict.refusal == Refusal.ACCELERATOR_MEMORY
+    assert (verdict.needed, verdict.available) == (602 * GIB, 2 * SHARE)
+
+
+def test_gpus_of_different_sizes_are_refused_for_memory_not_for_their_number() -> None:
+    host = a_host(accelerators=(an_accelerator(), an_accelerator(1, gib=24)))
+    verdict = only(placed(on(2), host, profile=a_profile(weight_bytes=70 * GIB)))
+    assert verdict.refusal == Refusal.ACCELERATOR_MEMORY
+
+
+def test_of_two_types_on_one_host_the_one_that_fits_is_taken() -> None:
+    small = tuple(an_accelerator(index, gib=8) for index in range(2))
+    host = a_host(accelerators=(*small, AMD))
+    (seat,) = placed(a_spec(), host, profile=a_profile(weight_bytes=40 * GIB)).seats
+    assert (seat.accelerator_type, seat.accelerators) == ("rocm", (2,))
+
+
+@pytest.mark.parametrize("wish", [{}, ON_CPU], ids=str)
+def test_without_gpus_the_model_is_placed_on_cpu(wish: dict[str, Any]) -> None:
+    placement = placed(a_spec(placement=wish), a_cpu_host(), engine=EngineName.TRANSFORMERS)
+    (seat,) = placement.seats
+    assert (seat.accelerator_type, seat.accelerators) == (CPU, ())
+    assert 8 * GIB < seat.ram_bytes < 16 * GIB
+
+
+def test_gpus_are_left_alone_where_none_are_asked_for() -> None:
+    (seat,) = placed(on(0), a_host()).seats
+    assert seat.accelerator_type == CPU
+
+
+@pytest.mark.parametrize(("gpus", "auto"), [(0, None), (1, 0)])
+def test_ram_is_what_the_spec_says(gpus: int, auto: int | None) -> None:
+    (seat,) = placed(on(gpus, ram="16GiB"), a_host()).seats
+    assert seat.ram_bytes == 16 * GIB
+    (seat,) = placed(on(gpus), a_host()).seats
+    assert auto is None or seat.ram_bytes == auto
+
+
+HOSTS = (a_host("gpu-1"), a_host("gpu-2"), a_host("gpu-3"))
+HALF = a_host("gpu-2", claims=(busy(host="gpu-2"),))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "hosts", "chosen"),
+    [
+        ("spread", HOSTS, "gpu-1"),
+        ("spread", (HALF, a_host("gpu-3")), "gpu-3"),
+        ("binpack", HOSTS, "gpu-1"),
+        ("binpack", (a_host("gpu-1"), HALF, a_host("gpu-3")), "gpu-2"),
+    ],
+)
+def test_spread_prefers_the_emptiest_host_and_binpack_the_fullest(
+    strategy: str, hosts: tuple[HostSnapshot, ...], chosen: str
+) -> None:
+    (seat,) = placed(on(1, strategy=strategy), *hosts).seats
+    assert seat.host == chosen
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seats"),
+    [
+        ("spread", [("gpu-1", 0), ("gpu-2", 0), ("gpu-3", 0), ("gpu-1", 1)]),
+        ("binpack", [("gpu-1", 0), ("gpu-1", 1), ("gpu-2", 0), ("gpu-2", 1)]),
+    ],
+)
+def test_replicas_follow_the_strategy(strategy: str, seats: list[tuple[str, int]]) -> None:
+    spec = a_spec(replicas=4, placement={"accelerators": 1, "strategy": strategy})
+    placement = placed(spec, *HOSTS)
+    assert [(seat.host, *seat.accelerators) for seat in placement.seats] == seats
+    assert [seat.replica for seat in placement.seats] == [0, 1, 2, 3]
+
+
+def test_replicas_on_one_host_get_ports_of_their_own() -> None:
+    placement = placed(a_spec(replicas=3, placement=ON_CPU), a_host())
+    assert [seat.port for seat in placement.seats] == [40000, 40001, 40002]
+
+
+def test_a_fixed_port_allows_one_replica_per_host() -> None:
+    spec = a_spec(replicas=2, port=8000, placement={**ON_CPU, "strategy": "binpack"})
+    assert [seat.host for seat in placed(spec, *HOSTS).seats] == ["gpu-1", "gpu-2"]
+    refused = placed(spec, a_host())
+    assert not refused.fits
+    assert only(refused).refusal == Refusal.PORT
+
+
+def test_either_all_replicas_are_placed_or_none() -> None:
+    placement = placed(a_spec(replicas=5, placement={"accelerators": 1}), *HOSTS[:2])
+    assert placement.seats == placement.claims == ()
+    assert {verdict.refusal for verdict in placement.verdicts} == {Refusal.ACCELERATOR_MEMORY}
+
+
+def test_the_explanation_has_a_line_for_every_refused_host() -> None:
+    hosts = (a_host("gpu-1", unreachable="no route"), a_cpu_host(), a_host("gpu-2"))
+    placement = placed(on(1), *hosts)
+    assert explain(placement.verdicts).splitlines() == [
+        "gpu-1: unreachable: no route",
+        "cpu-1: no-such-accelerator: accelerators asked for: 1; vllm can use here: none",
+    ]
+    assert [row["outcome"] for row in table(placement.verdicts)] == [
+        "unreachable",
+        "no-such-accelerator",
+        "fits",
+    ]
+
+
+def test_the_verdicts_stand_in_the_order_of_the_fleet() -> None:
+    placement = placed(on(1), *reversed(HOSTS))
+    assert [verdict.host for verdict in placement.verdicts] == ["gpu-3", "gpu-2", "gpu-1"]

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from moorage.engines.registry import ENGINES
+from moorage.failures import CAUSES, Cause, Failure
+from moorage.readiness.diagnosis import COMMON_CAUSES, LogCause, diagnose
+from moorage.spec import EngineName
+
+CORE = "(EngineCore_DP0 pid=7) ERROR 03-01 12:00:05 [core.py:708]"
+API = "(APIServer pid=1) ERROR 03-01 12:00:09 [api_server.py:90]"
+WRAPPER = (
+    f"{API} RuntimeError: Engine core initialization failed. See root cause above. "
+    "Failed core proc(s): {'EngineCore_DP0': 1}"
+)
+
+KV_TOO_SMALL = (
+    "ValueError: To serve at least one request with the model's max seq len (131072), (16.0 GiB KV"
+    " cache is needed, which is larger than the available KV cache memory (9.1 GiB). Based on the"
+    " available memory, the estimated maximum model length is 74544. Try increasing"
+    " `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+)
+NO_CACHE = (
+    "ValueError: No available memory for the cache blocks. Try increasing"
+    " `gpu_memory_utilization` when initializing the engine."
+)
+BUSY = (
+    "ValueError: Free memory on device cuda:0 (12.3/79.2 GiB) on startup is less than desired GPU"
+    " memory utilization (0.9, 71.24 GiB). Decrease GPU memory utilization or reduce GPU memory"
+    " used by other processes."
+)
+UNSUPPORTED = (
+    "ValueError: Model architectures ['MysteryForCausalLM'] are not supported for now. Supported"
+    " architectures: dict_keys(['LlamaForCausalLM'])"
+)
+SHM = (
+    "RuntimeError: Insufficient space in /dev/shm for the message queue: 160 MiB required,"
+    " 128 MiB free"
+)
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
+    " capacity of 79.15 GiB of which 1.06 GiB is free."
+)
+
+
+def diagnosed(log: str, engine: EngineName = EngineName.VLLM) -> Failure:
+    causes = ENGINES[engine].log_causes
+    return diagnose(log, causes, Cause.ENGINE_EXITED, "tiny: exit code 1")
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "advice"),
+    [
+        (f"{CORE} {KV_TOO_SMALL}", Cause.ENGINE_KV_CACHE_TOO_SMALL, "Set `context: 74544`"),
+        (f"{CORE} {NO_CACHE}", Cause.ENGINE_KV_CACHE_TOO_SMALL, "more or larger accelerators"),
+        (
+            f"{CORE} ValueError: Cannot auto-fit max_model_len: not enough memory",
+            Cause.ENGINE_KV_CACHE_TOO_SMALL,
+            "more or larger accelerators",
+        ),
+        (f"{CORE} {BUSY}", Cause.ENGINE_ACCELERATOR_BUSY, "leftover processes"),
+        (
+            f"{CORE} AssertionError: Error in memory profiling. Initial free memory 30 GiB",
+            Cause.ENGINE_ACCELERATOR_BUSY,
+            "leftover processes",
+        ),
+        (f"{API} {UNSUPPORTED}", Cause.ENGINE_UNSUPPORTED_MODEL, "'MysteryForCausalLM'"),
+        (f"{CORE} {SHM}", Cause.ENGINE_SHM_TOO_SMALL, "Raise `engine.shm` above 160 MiB"),
+        (
+            f"{CORE} RuntimeError: No working C++ compiler found in torch._inductor.config.cpp.cxx",
+            Cause.PROGRAM_MISSING,
+            "--enforce-eager",
+        ),
+        ("RuntimeError: Failed to infer device type", Cause.ENGINE_NO_DEVICE, "hardware"),
+        (
+            "ValueError: World size (4) is larger than the number of available GPUs (2) in this"
+            " node.",
+            Cause.ENGINE_NO_DEVICE,
+            "hardware",
+        ),
+        (f"{CORE} {OOM}", Cause.ENGINE_OUT_OF_MEMORY, "Lower `context`"),
+        (
+            "terminate called after throwing an instance of 'std::bad_alloc'",
+            Cause.ENGINE_OUT_OF_MEMORY,
+            "Lower `context`",
+        ),
+        (
+            "OSError: [Errno 98] Address already in use",
+            Cause.PORT_TAKEN,
+            "Choose another `port`",
+        ),
+        (
+            "ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 40000):"
+            " address already in use",
+            Cause.PORT_TAKEN,
+            "Choose another `port`",
+        ),
+        ("OSError: [Errno 28] No space left on device", Cause.DISK_FULL, "MOORAGE_HOME"),
+        (
+            "vllm serve: error: unrecognized arguments: --max-len 8",
+            Cause.ENGINE_BAD_ARGUMENT,
+            "`engine.args`",
+        ),
+        (
+            "vllm serve: error: argument --max-model-len: invalid int value: 'lots'",
+            Cause.ENGINE_BAD_ARGUMENT,
+            "`engine.args`",
+        ),
+        ("| No such option: --max-len", Cause.ENGINE_BAD_ARGUMENT, "`engine.args`"),
+        (
+            "ValueError: The checkpoint you are trying to load has model type `mystery` but"
+            " Transformers does not recognize this architecture.",
+            Cause.ENGINE_UNSUPPORTED_MODEL,
+            "newer `engine.version`",
+        ),
+        (
+            "ModuleNotFoundError: No module named 'requests'",
+            Cause.PROGRAM_MISSING,
+            "Install it",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, Cause) else "",
+)
+def test_the_log_gives_the_cause_away(line: str, cause: Cause, advice: str) -> None:
+    failure = diagnosed(f"INFO 03-01 12:00:00 [api_server.py:1] starting\n{line}\n{WRAPPER}")
+    assert failure.cause is cause
+    assert advice in failure.suggestion
+    assert failure.evidence == line
+    assert failure.detail.startswith("tiny: exit code 1; the log says: ")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [*COMMON_CAUSES, *(cause for engine in ENGINES.values() for cause in engine.log_causes)],
+    ids=lambda entry: entry.pattern,
+)
+def test_a_suggestion_uses_only_what_its_pattern_names(entry: LogCause) -> None:
+    groups = re.compile(entry.pattern).groupindex
+    assert set(re.findall(r"\{(\w*)\}", entry.suggestion)) <= set(groups)
+    assert entry.suggestion or CAUSES[entry.cause].suggestion
+
+
+HEALTHY_START = """\
+WARNING 03-01 11:59:58 [interface.py:197] Failed to import from vllm._C: \
+ModuleNotFoundError("No module named 'vllm._C'")
+INFO 03-01 12:00:00 [__init__.py:241] Automatically detected platform cuda.
+(APIServer pid=1) INFO 03-01 12:00:01 [api_server.py:1896] vLLM API server version 0.32.0
+(APIServer pid=1) WARNING 03-01 12:00:01 [config.py:9] The model's config has no pad token id.
+get_mempolicy: Operation not permitted
+(EngineCore_DP0 pid=7) INFO 03-01 12:00:03 [importing.py:53] Triton not installed or not \
+compatible; certain GPU-related functions will not be available.
+(EngineCore_DP0 pid=7) WARNING 03-01 12:00:03 [topk_topp_sampler.py:59] FlashInfer is not \
+available. Falling back to the PyTorch-native implementation.
+(EngineCore_DP0 pid=7) INFO 03-01 12:00:04 [gpu_worker.py:492] Initial free memory 78.1 GiB, \
+reserved 60.0 GiB memory for KV Cache. If OOM'ed, check the difference of initial free memory.
+(EngineCore_DP0 pid=7) INFO 03-01 12:00:07 [kv_cache_utils.py:1087] GPU KV cache size: 425,424 tokens
+Capturing CUDA graphs (decode, FULL): 100%|##########| 35/35 [00:01<00:00, 17.82it/s]
+(APIServer pid=1) INFO 03-01 12:00:14 [launcher.py:36] Route: /health, Methods: GET
+INFO:     Application startup complete."""
+
+
+def test_what_a_healthy_start_says_is_no_cause() -> None:
+    failure = diagnosed(HEALTHY_START)
+    assert (failure.cause, failure.evidence) == (Cause.ENGINE_EXITED, "")
+    assert failure.detail == "tiny: exit code 1"
+
+
+def test_the_noise_of_the_start_does_not_hide_the_cause() -> None:
+    failure = diagnosed(f"{HEALTHY_START}\n{CORE} {OOM}")
+    assert failure.cause is Cause.ENGINE_OUT_OF_MEMORY
+
+
+def test_the_engines_own_texts_are_looked_for_before_the_common_ones() -> None:
+    failure = diagnosed(f"{CORE} {OOM}\n{CORE} {BUSY}")
+    assert failure.cause is Cause.ENGINE_ACCELERATOR_BUSY
+
+
+def test_of_several_errors_that_are_known_the_first_one_counts() -> None:
+    failure = diagnosed(f"{CORE} {OOM}\n{CORE} OSError: [Errno 28] No space left on device")
+    assert failure.cause is Cause.ENGINE_OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize(
+    ("log", "evidence"),
+    [
+        (f"{CORE} KeyError: 'lm_head'\n{WRAPPER}", "KeyError: 'lm_head'"),
+        (f"{WRAPPER}\n{CORE} KeyError: 'lm_head'", "KeyError: 'lm_head'"),
+        ("ValueError: first\nTypeError: second", "ValueError: first"),
+        ("pydantic_core._pydantic_core.ValidationError: 1 error", None),
+        ("Traceback (most recent call last):\n  raise ValueError(x)\nsomewhere error", ""),
+        (WRAPPER, ""),
+        (f"{API} RuntimeError: Worker failed with error 'x', please check the stack trace", ""),
+        ("", ""),
+    ],
+)
+def test_else_the_first_error_is_shown_and_never_one_that_only_wraps_another(
+    log: str, evidence: str | None
+) -> None:
+    failure = diagnosed(log)
+    assert failure.cause is Cause.ENGINE_EXITED
+    assert failure.evidence == (log if evidence is None else evidence)
+    assert failure.log_tail == log
+
+
+def test_the_evidence_is_shortened_in_the_detail_only() -> None:
+    failure = diagnosed(f"ValueError: {'x' * 500}")
+    assert len(failure.evidence) == 512
+    assert len(failure.detail) < 400

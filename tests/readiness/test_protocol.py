@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from moorage.readiness.protocol import JUDGES, Phase, Probe, judge, readiness_probes
+from moorage.spec import Deadlines, Mode
+from tests.builders import a_profile, a_spec
+
+
+def asked(
+    mode: Mode = Mode.COMPLETION, *, lists: bool = True, chat: bool = True, **probe: Any
+) -> tuple[Probe, ...]:
+    spec = a_spec(readiness={"probe": probe})
+    return readiness_probes(spec, a_profile(mode=mode, has_chat_template=chat), lists_models=lists)
+
+
+def test_a_model_is_proven_phase_by_phase() -> None:
+    probes = asked()
+    assert [probe.phase for probe in probes] == list(Phase)
+    assert [probe.path for probe in probes] == [
+        "",
+        "/health",
+        "/v1/models",
+        "/v1/chat/completions",
+    ]
+    assert [probe.patient for probe in probes] == [True, True, True, False]
+    assert all(probe.expects in JUDGES for probe in probes)
+
+
+def test_every_phase_has_a_deadline_of_the_spec() -> None:
+    deadlines = [probe.deadline for probe in asked()]
+    assert deadlines == ["load_seconds"] * 2 + ["warm_up_seconds"] * 2
+    assert set(deadlines) <= set(Deadlines.model_fields)
+
+
+def test_what_the_spec_or_the_engine_leaves_out_is_not_asked() -> None:
+    assert [probe.phase for probe in asked(lists=False, request=False)] == [
+        Phase.LISTENING,
+        Phase.HEALTHY,
+    ]
+
+
+def test_the_health_path_is_the_one_of_the_spec() -> None:
+    assert asked(path="/ping")[1].path == "/ping"
+
+
+@pytest.mark.parametrize(
+    ("mode", "chat", "path", "body", "expects"),
+    [
+        (
+            Mode.COMPLETION,
+            True,
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": "Hi?"}], "max_tokens": 1},
+            "text",
+        ),
+        (Mode.COMPLETION, False, "/v1/completions", {"prompt": "Hi?", "max_tokens": 1}, "text"),
+        (Mode.EMBEDDING, True, "/v1/embeddings", {"input": "Hi?"}, "vector"),
+        (Mode.RERANKING, True, "/rerank", {"query": "Hi?", "documents": ["Hi?", "no"]}, "scores"),
+    ],
+)
+def test_the_real_request_suits_the_mode(
+    mode: Mode, chat: bool, path: str, body: dict[str, Any], expects: str
+) -> None:
+    probe = asked(mode, chat=chat, prompt="Hi?")[-1]
+    assert (probe.method, probe.path, probe.expects) == ("POST", path, expects)
+    assert probe.body
+    assert probe.body.items() >= {"model": "tiny", **body}.items()
+
+
+LISTED = {"data": [{"id": "other"}, {"id": "tiny"}]}
+CHAT = {"choices": [{"message": {"content": "Hello"}, "finish_reason": "length"}]}
+TEXT = {"choices": [{"text": "Hello", "finish_reason": "stop"}]}
+
+
+def choice(finish: str | None, text: str | None, **rest: Any) -> dict[str, Any]:
+    return {"choices": [{"text": text, "finish_reason": finish}], **rest}
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "kept"),
+    [
+        ("status", "", "HTTP 200"),
+        ("listed", LISTED, "listed as tiny"),
+        ("text", CHAT, "'Hello' (length)"),
+        ("text", TEXT, "'Hello' (stop)"),
+        ("text", choice("length", "", usage={"completion_tokens": 1}), "'' (length)"),
+        ("vector", {"data": [{"embedding": [0.5, -1, 2]}]}, "a vector of 3"),
+        ("scores", {"results": [{"relevance_score": 1}, {"relevance_score": 0.1}]}, "2 scores"),
+    ],
+)
+def test_a_good_answer_is_kept(kind: str, answer: Any, kept: str) -> None:
+    assert judge(a_probe(kind), 200, answer) == ("", kept)
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "wrong"),
+    [
+        ("listed", {"data": [{"id": "other"}]}, "'tiny' is not listed, but other"),
+        ("listed", {"data": []}, "'tiny' is not listed, but nothing"),
+        ("listed", "<html>", "'tiny' is not listed, but nothing"),
+        ("text", choice("abort", ""), "nothing was generated (finish reason 'abort')"),
+        ("text", choice(None, "Hello"), "nothing was generated (finish reason None)"),
+        ("text", choice("length", ""), "no token was generated"),
+        ("text", choice("stop", "x", usage={"completion_tokens": 0}), "no token was generated"),
+        ("text", {"choices": []}, "nothing was generated"),
+        ("text", {"choices": [{"message": "Hello", "finish_reason": "stop"}]}, "no token"),
+        ("text", [1], "nothing was generated"),
+        ("text", None, "nothing was generated"),
+        ("vector", {"data": []}, "the embedding is empty or not finite"),
+        ("vector", {"data": [{"embedding": []}]}, "the embedding is empty or not finite"),
+        ("vector", {"data": [{"embedding": [0.1, math.nan]}]}, "not finite"),
+        ("vector", {"data": [{"embedding": [0.1, None]}]}, "not finite"),
+        ("vector", {"data": [{"embedding": "AAAA"}]}, "not finite"),
+        ("vector", {"data": [{"embedding": 5}]}, "not finite"),
+        ("scores", {"results": [{"relevance_score": 1}]}, "the scores are missing"),
+        ("scores", {"results": [{}, {}]}, "the scores are missing or not finite"),
+        ("scores", {"results": [{"relevance_score": math.inf}] * 2}, "not finite"),
+        ("scores", {}, "the scores are missing"),
+    ],
+)
+def test_an_answer_that_proves_nothing_is_told(kind: str, answer: Any, wrong: str) -> None:
+    found, kept = judge(a_probe(kind), 200, answer)
+    assert wrong in found
+    assert kept == ""
+
+
+@pytest.mark.parametrize("kind", JUDGES)
+@pytest.mark.parametrize("status", [0, 404, 500, 503])
+def test_only_status_200_can_be_good(kind: str, status: int) -> None:
+    wrong, kept = judge(a_probe(kind), status, "Valid aliases: tiny.")
+    assert (wrong, kept) == (f"HTTP {status}: Valid aliases: tiny.", "")
+
+
+def test_a_long_answer_is_shortened() -> None:
+    wrong, _ = judge(a_probe("status"), 500, "x" * 1000)
+    assert len(wrong) == len("HTTP 500: ") + 200
+
+
+def a_probe(kind: str) -> Probe:
+    return Probe(phase=Phase.ANSWERED, deadline="warm_up_seconds", expects=kind, name="tiny")
