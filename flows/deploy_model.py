@@ -11,18 +11,25 @@ from prefect.states import Completed
 
 from flows.story import Story, told
 from moorage.engines.plan import plan_launch
-from moorage.failures import Failure
+from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
-from tasks.cleanup import SUPERSEDED, end_release, sole_flow, start_again, stop_workloads
+from tasks.cleanup import (
+    end_superseded,
+    free_claims,
+    sole_flow,
+    start_again,
+    stop_for,
+    stop_workloads,
+)
 from tasks.context import in_thread, ledger
 from tasks.derive import derive
 from tasks.image import pull
-from tasks.launch import launch, stop
+from tasks.launch import launch
 from tasks.place import place
 from tasks.release import publish, serving
 from tasks.resolve import resolve
@@ -66,7 +73,7 @@ async def _deploy(
     try:
         with Saga(story.undone) as saga:
             snapshot = await survey(fleet)
-            saga.arm("free the claims", _free_claims, draft.id, old)
+            saga.arm("free the claims", free_claims, draft.id, old)
             placement, snapshot = await place(
                 spec, profile, fleet, snapshot, draft.id, old.id if old else ""
             )
@@ -76,7 +83,7 @@ async def _deploy(
             draft = draft.model_copy(update={"image": image, "plan": plan})
             if old and placement.stop_first:
                 saga.arm(f"start {old.id} again", start_again, old)
-                await in_thread(_stop_for, old, draft.id)
+                await in_thread(stop_for, old, draft.id)
             saga.arm("stop what was started", stop_workloads, draft.id)
             workloads = await launch(plan)
             draft = draft.model_copy(update={"workloads": workloads})
@@ -86,12 +93,13 @@ async def _deploy(
     except Failure as failure:
         await in_thread(ledger().releases.fail, _failed(draft, story, failure))
         raise
-    except BaseException:
-        # Cancelled or killed by a signal: the saga has undone the effects; close the release too.
-        ledger().releases.move(draft.id, ReleaseState.ERROR, "interrupted")
+    except BaseException as error:
+        # Cancelled, a signal, or a mistake of ours: the effects are undone; close the release too.
+        cause = Cause.INTERRUPTED if not isinstance(error, Exception) else f"internal: {error!r}"
+        ledger().releases.move(draft.id, ReleaseState.ERROR, cause)
         raise
     if old:
-        await in_thread(_retire_old, old.id, story)
+        await in_thread(end_superseded, old.id, story.journal)
     return release
 
 
@@ -140,29 +148,6 @@ def _how(draft: Release, old: ReleaseRow | None) -> str:
     if not old or not draft.placement:
         return ""
     return draft.placement.stop_first or "started beside the old release, which stopped after"
-
-
-def _free_claims(release: str, old: ReleaseRow | None) -> None:
-    """Free the claims, and give a release that had to make room its own back."""
-    if old and old.release and old.release.placement:
-        ledger().claims.hand_back(release, old.id, old.release.placement.claims)
-    else:
-        ledger().claims.free(release)
-
-
-def _stop_for(old: ReleaseRow, release: str) -> None:
-    ledger().releases.move(old.id, ReleaseState.STOPPING, f"{SUPERSEDED} {release}, stopped first")
-    for workload in old.workloads:
-        stop(workload)
-
-
-def _retire_old(old: str, story: Story) -> None:
-    """The new release serves; that the old one does not stop is no reason to fail."""
-    try:
-        row = ledger().releases.get(old)
-        end_release(row, ReleaseState.SUPERSEDED, row.cause)
-    except Failure as failure:
-        story.journal.tell(f"{old} could not be stopped: {failure}")
 
 
 def _finished(draft: Release, story: Story, **changes: object) -> Release:

@@ -67,6 +67,8 @@ class ContainerSpec(Value):
         shm_bytes: Shared memory.
         memory_bytes: Limit of RAM; 0 = none.
         labels: Model, release, role, replica.
+        working_directory: Where a container starts; empty = as its image says. A process starts in
+            a folder of its own.
         links: Made in the working directory (process runtime).
     """
 
@@ -85,6 +87,7 @@ class ContainerSpec(Value):
     shm_bytes: int = 0
     memory_bytes: int = 0
     labels: dict[str, str]
+    working_directory: str = ""
     links: tuple[Link, ...] = ()
 
     @property

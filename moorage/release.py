@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from moorage.failures import Cause
 from moorage.images.image import Image
@@ -120,7 +121,14 @@ class Release(Value):
 
 
 class ReleaseRow(Value):
-    """A release as the ledger lists it; `release` is there once the record is written."""
+    """A release as the ledger lists it.
+
+    Attributes:
+        release: The record, once it is written.
+        foreign_record: The record as plain data, when another version of moorage wrote it in a shape
+            that this one cannot read.
+        workloads: What the release runs, or was about to start.
+    """
 
     id: str
     model: str
@@ -133,6 +141,7 @@ class ReleaseRow(Value):
     updated_at: datetime
     cause: str = ""
     release: Release | None = None
+    foreign_record: dict[str, Any] | None = None
     workloads: tuple[Workload, ...] = ()
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from moorage.document import Document, Section
 from moorage.failures import Failure
 from moorage.launch import ContainerSpec
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Placement
+from moorage.readiness.protocol import Readiness
 from moorage.release import Release
+from moorage.spec import ModelSpec
 from moorage.units import human_bytes, human_seconds
 
 LOG_LINES_SHOWN = 60
 FACTS = ("", "")
+READINESS_COLUMNS = ("workload", "phase", "after", "attempts", "answer")
 
 
 def release_document(release: Release) -> Document:
@@ -43,6 +48,37 @@ def failure_document(model: str, failure: Failure, release: str) -> Document:
     )
 
 
+def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Document:
+    """What a model is: its profile, the files that are used, and those that are not and why."""
+    rows = [
+        ("Source", spec.source),
+        ("Revision", model.revision),
+        *_profile(profile),
+        ("Configuration read by", model.config_origin),
+        ("Dtype", profile.dtype or "not said"),
+        ("Quantization", profile.quantization or "none"),
+        ("Layers", str(profile.layers or "not said")),
+        ("Attention heads", f"{profile.attention_heads} (key/value: {profile.kv_heads})"),
+        ("Vocabulary", str(profile.vocab_size or "not said")),
+    ]
+    used = tuple((file.name, human_bytes(file.size)) for file in model.files)
+    left = tuple((file.name, human_bytes(file.size), file.reason) for file in model.skipped)
+    return _document(
+        f"What {spec.name} is",
+        [
+            Section(header=FACTS, rows=tuple(rows)),
+            Section(title="Files that are used", header=("file", "size"), rows=used),
+            Section(title="Files that are left", header=("file", "size", "why"), rows=left),
+        ],
+    )
+
+
+def readiness_table(results: tuple[Readiness, ...]) -> list[dict[str, str]]:
+    """Rows for a table: each phase of each workload."""
+    rows = _readiness_rows(results)
+    return [dict(zip(READINESS_COLUMNS, row, strict=True)) for row in rows]
+
+
 def _document(title: str, sections: list[Section]) -> Document:
     filled = (part for part in sections if part.text or part.rows or part.code)
     return Document(title=title, sections=tuple(filled))
@@ -54,14 +90,8 @@ def _facts(release: Release) -> Section:
         ("Revision", release.revision),
         ("Spec", release.spec_digest),
     ]
-    if profile := release.profile:
-        rows += [
-            ("Architecture", ", ".join(profile.architectures) or profile.model_type),
-            ("Mode", f"{profile.mode} ({profile.mode_origin})"),
-            ("Context", f"{profile.context} tokens ({profile.context_reason})"),
-            ("Weights", human_bytes(profile.weight_bytes)),
-            *(("Warning", warning) for warning in profile.warnings),
-        ]
+    if release.profile:
+        rows += _profile(release.profile)
     if placement := release.placement:
         rows.append(("Engine", f"{placement.engine} ({placement.engine_reason})"))
         rows.append(("Image", _image(release)))
@@ -70,6 +100,16 @@ def _facts(release: Release) -> Section:
     if release.flow_run_id:
         rows.append(("Flow run", release.flow_run_id))
     return Section(header=FACTS, rows=tuple(rows))
+
+
+def _profile(profile: ModelProfile) -> list[tuple[str, str]]:
+    return [
+        ("Architecture", ", ".join(profile.architectures) or profile.model_type),
+        ("Mode", f"{profile.mode} ({profile.mode_origin})"),
+        ("Context", f"{profile.context} tokens ({profile.context_reason})"),
+        ("Weights", human_bytes(profile.weight_bytes)),
+        *(("Warning", warning) for warning in profile.warnings),
+    ]
 
 
 def _image(release: Release) -> str:
@@ -153,14 +193,15 @@ def _endpoints(release: Release) -> Section:
 
 
 def _readiness(release: Release) -> Section:
-    return Section(
-        title="Readiness",
-        header=("workload", "phase", "after", "attempts", "answer"),
-        rows=tuple(
-            (result.workload, p.phase, human_seconds(p.seconds), str(p.attempts), p.detail)
-            for result in release.readiness
-            for p in result.probes
-        ),
+    rows = _readiness_rows(release.readiness)
+    return Section(title="Readiness", header=READINESS_COLUMNS, rows=rows)
+
+
+def _readiness_rows(results: tuple[Readiness, ...]) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (result.workload, p.phase, human_seconds(p.seconds), str(p.attempts), p.detail)
+        for result in results
+        for p in result.probes
     )
 
 

@@ -241,6 +241,13 @@ class ModelSpec(Value):
         False, description="Run Python code that comes with the model. Off unless you trust it."
     )
 
+    @field_validator("source")
+    @classmethod
+    def _is_absolute(cls, source: str) -> str:
+        if source.startswith("file://") and not source.startswith("file:///"):
+            raise ValueError("a directory must be absolute here: file:///path")
+        return source
+
     @field_validator("revision")
     @classmethod
     def _stays_in_the_repository(cls, revision: str | None) -> str | None:

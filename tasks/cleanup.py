@@ -51,6 +51,30 @@ def stop_workloads(release: str) -> None:
         stop(workload, ABORT_SECONDS)
 
 
+def free_claims(release: str, old: ReleaseRow | None) -> None:
+    """Undo of a claim; a release that had to make room gets its own back."""
+    if old and old.release and old.release.placement:
+        ledger().claims.hand_back(release, old.id, old.release.placement.claims)
+    else:
+        ledger().claims.free(release)
+
+
+def stop_for(old: ReleaseRow, release: str) -> None:
+    """Stop a release before its successor starts."""
+    ledger().releases.move(old.id, ReleaseState.STOPPING, f"{SUPERSEDED} {release}, stopped first")
+    for workload in old.workloads:
+        stop(workload)
+
+
+def end_superseded(release: str, journal: Journal) -> None:
+    """End a release whose successor serves; that it does not stop is no reason to fail."""
+    try:
+        row = ledger().releases.get(release)
+        end_release(row, ReleaseState.SUPERSEDED, row.cause)
+    except Failure as failure:
+        journal.tell(f"{release} could not be stopped: {failure}")
+
+
 def start_again(row: ReleaseRow) -> None:
     """Undo of a stop-first: the old release serves again, exactly as it was planned."""
     for spec in _containers(row):

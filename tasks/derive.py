@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from prefect import task
+from prefect.artifacts import acreate_markdown_artifact
 
 from moorage.models.config import derive_profile
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
+from moorage.rendering import profile_document
 from moorage.spec import ModelSpec
 from moorage.units import human_bytes
 from tasks.journal import step
@@ -18,6 +20,11 @@ async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     """Read architecture, mode, context length and sizes from the configuration."""
     with step("derive") as note:
         profile = derive_profile(spec, model)
+        await acreate_markdown_artifact(
+            markdown=profile_document(spec, model, profile).markdown(),
+            key=f"model-{spec.slug}",
+            description=f"What {spec.source} is",
+        )
         note.say(
             f"{', '.join(profile.architectures) or profile.model_type}, {profile.mode},"
             f" {profile.context} tokens, {human_bytes(profile.weight_bytes)} of weights"

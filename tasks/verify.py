@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from prefect import task
+from prefect.artifacts import acreate_table_artifact
 
 from moorage.adapters.observation import Observation
 from moorage.adapters.probe import ask
@@ -17,6 +18,7 @@ from moorage.launch import LaunchPlan, Workload
 from moorage.models.profile import ModelProfile
 from moorage.readiness.diagnosis import diagnose
 from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, judge
+from moorage.rendering import readiness_table
 from moorage.spec import ModelSpec
 from moorage.units import human_seconds
 from tasks.context import in_thread, settings
@@ -45,6 +47,11 @@ async def verify(
         engine = ENGINES[plan.engine]
         results = await asyncio.gather(
             *(Watch(spec, profile, engine, workload).until_ready() for workload in workloads)
+        )
+        await acreate_table_artifact(
+            table=readiness_table(tuple(results)),
+            key=f"readiness-{spec.slug}",
+            description=f"How {plan.release} proved that it answers",
         )
         note.say(
             "; ".join(

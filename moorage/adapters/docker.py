@@ -193,6 +193,7 @@ def _arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any
         "mem_limit": spec.memory_bytes or None,
         # Without this the limit is doubled by swap, and a container that outgrows its claim crawls.
         "memswap_limit": spec.memory_bytes or None,
+        "working_dir": spec.working_directory or None,
         "labels": spec.labels,
         "security_opt": ["no-new-privileges"],
         # Readiness is ours to judge; an image's own check would only take processor time.

@@ -131,6 +131,9 @@ def show(
 ) -> None:
     """Show the record of a release: every decision, every flag with its origin, every step."""
     row = guarded(lambda: _release(release), as_json=as_json)
+    if row.foreign_record is not None:
+        render.dump(row.foreign_record)
+        exit_code(ExitCode.OK)
     if row.release is None:
         out.print(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")
         exit_code(ExitCode.OK)

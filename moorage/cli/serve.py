@@ -32,7 +32,8 @@ STOP_SECONDS = 30.0
 def serve_flows(limit: int) -> None:
     """Serve until interrupted; a server is started where none is configured."""
     # Whatever ends this process, the blocks below are left in order, and the server ends too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(0))
     deployments = deployments_of(project_file())
     with _server() as url:
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
@@ -95,18 +96,15 @@ def _own_server() -> Iterator[str]:
 
 
 def _require_free(host: str, port: int) -> None:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise Failure(
-                Cause.PORT_TAKEN,
-                f"a Prefect server cannot listen on {host}:{port}: {error.strerror}",
-                suggestion=f"If that is a Prefect server, set"
-                f" PREFECT_API_URL=http://{host}:{port}/api to use it; else choose another port"
-                " with PREFECT_SERVER_API_PORT.",
-            ) from error
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        raise Failure(
+            Cause.PORT_TAKEN,
+            f"a Prefect server cannot listen on {host}:{port}: {error.strerror}",
+            suggestion=f"If that is a Prefect server, set PREFECT_API_URL=http://{host}:{port}/api"
+            " to use it; else choose another port with PREFECT_SERVER_API_PORT.",
+        ) from error
 
 
 def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:

@@ -27,6 +27,9 @@ from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 from moorage.values import Origin, Value
 
+MODELS_FOLDER = "/models"
+"""Where containers find their model, in a folder of its name."""
+
 
 class LaunchRequest(Value):
     """What an engine needs to know to be started for one seat.
@@ -62,7 +65,7 @@ class LaunchRequest(Value):
     @property
     def engine_model_path(self) -> str:
         """The model's directory as the engine sees it."""
-        return f"/models/{self.spec.name}" if self.in_container else self.model_path
+        return f"{MODELS_FOLDER}/{self.spec.name}" if self.in_container else self.model_path
 
 
 class Engine(ABC):
@@ -103,6 +106,10 @@ class Engine(ABC):
         """Links that the process needs in its working directory."""
         return ()
 
+    def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
+        """Where a container starts; empty = as its image says."""
+        return ""
+
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
         """How readiness is proven, in order."""
         return readiness_probes(spec, profile, lists_models=self.lists_models)
@@ -131,6 +138,7 @@ class Engine(ABC):
                 LABEL_ROLE: seat.role,
                 LABEL_REPLICA: str(seat.replica),
             },
+            working_directory=self.working_directory(request) if request.in_container else "",
             links=() if request.in_container else self.links(request),
         )
 

@@ -1,12 +1,12 @@
 """Hugging Face transformers: `transformers serve`, the engine that every machine can run.
 
 It has no option for a served name and answers only to the path that it was started with. So it is
-started in a directory of its own that holds a link, named like the model, to the model.
+started in a directory that holds the model (as a process: a link to it) under its served name.
 """
 
 from __future__ import annotations
 
-from moorage.engines.base import Engine, LaunchRequest
+from moorage.engines.base import MODELS_FOLDER, Engine, LaunchRequest
 from moorage.launch import Flag, Link, Variable
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
@@ -37,19 +37,16 @@ class Transformers(Engine):
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`transformers serve NAME` and the device."""
         installed = request.host.program(self.name)
+        program = installed.path if installed and not request.in_container else self.program
         on_cpu = request.seat.accelerator_type == CPU
         trust = Flag(
             tokens=("--trust-remote-code",), origin=Origin.USER, reason="trust_remote_code"
         )
         return (
             Flag(
-                tokens=(
-                    installed.path if installed else self.program,
-                    "serve",
-                    request.engine_model_path if request.in_container else request.spec.name,
-                ),
+                tokens=(program, "serve", request.spec.name),
                 origin=Origin.USER,
-                reason="the spec's name, a link to the model in the working directory",
+                reason="the spec's name; the model is there in the working directory",
             ),
             Flag(
                 tokens=("--device", "cpu" if on_cpu else "auto"),
@@ -91,6 +88,10 @@ class Transformers(Engine):
             reason="the accelerators that were claimed",
         )
         return (offline, visible)
+
+    def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
+        """Where the model is mounted under its served name."""
+        return MODELS_FOLDER
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:
         """The model under its served name."""

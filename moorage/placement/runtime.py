@@ -43,9 +43,13 @@ def _obstacle(
     if name == RuntimeName.PROCESS:
         if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
             return "the spec names an image"
-        if spec.engine.command or host.program(engine.name):
+        installed = host.program(engine.name)
+        wanted = spec.engine.version
+        if spec.engine.command:
             return ""
-        return f"{engine.program} is not installed"
+        if installed and wanted and installed.version not in ("", wanted):
+            return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
+        return "" if installed else f"{engine.program} is not installed"
     try:
         choose_image(spec, engine.name, engine.default_version, accelerator_type, host.architecture)
     except Failure as failure:

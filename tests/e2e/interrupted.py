@@ -31,7 +31,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "verify": ("before", "tasks.verify", "ask"),
     "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
-    "old one stopping": ("before", "flows.deploy_model", "end_release"),
+    "old one stopping": ("before", "flows.deploy_model", "end_superseded"),
 }
 """Points in the order of the flow: before or after a call."""
 

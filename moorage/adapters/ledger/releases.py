@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, update
 
 from moorage.adapters.ledger.database import gate, reading
@@ -176,9 +177,15 @@ def _last_number(connection: Connection, model: str) -> int:
 
 
 def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
-    workloads = connection.scalars(
+    found = connection.scalars(
         select(WORKLOADS.c.workload).where(WORKLOADS.c.release == row.id).order_by(WORKLOADS.c.name)
     )
+    known = Workload.model_fields.keys()
+    workloads = (
+        Workload.model_validate({"release": row.id} | {k: v for k, v in one.items() if k in known})
+        for one in found
+    )
+    record = _readable(row.record)
     return ReleaseRow(
         id=row.id,
         model=row.model,
@@ -190,9 +197,23 @@ def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
         created_at=_utc(row.created_at),
         updated_at=_utc(row.updated_at),
         cause=row.cause,
-        release=Release.model_validate(row.record) if row.record else None,
-        workloads=tuple(Workload.model_validate(workload) for workload in workloads),
+        release=record,
+        foreign_record=row.record if record is None else None,
+        workloads=tuple(workloads),
     )
+
+
+def _readable(record: dict[str, Any] | None) -> Release | None:
+    """The record, unless another version of moorage wrote it in a shape that is not known here.
+
+    What runs must stay manageable after an upgrade, so this is no reason to fail.
+    """
+    if record is None:
+        return None
+    try:
+        return Release.model_validate(record)
+    except ValidationError:
+        return None
 
 
 def _utc(moment: datetime) -> datetime:

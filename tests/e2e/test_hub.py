@@ -1,0 +1,117 @@
+"""(c) `hf://` from the command line: a small hub, the real client, a model that answers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import process_engine
+from tests.e2e.workplace import Workplace
+from tests.hub.faults import API, Fault
+from tests.hub.server import Hub
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
+REPO = "acme/tiny"
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture
+def hub(tiny_llama: Path) -> Iterator[Hub]:
+    files = {path.name: path.read_bytes() for path in tiny_llama.iterdir() if path.is_file()}
+    with Hub({REPO: files}, token="hub-token") as hub:
+        yield hub
+
+
+@pytest.fixture
+def hub_workplace(workplace: Workplace, hub: Hub) -> Workplace:
+    workplace.environment |= {"HF_ENDPOINT": hub.url, "TEAM_HUB_TOKEN": "hub-token"}
+    return workplace
+
+
+SOURCE = {"source": f"hf://{REPO}", "secrets": {"HF_TOKEN": "TEAM_HUB_TOKEN"}}
+
+
+def test_a_model_of_the_hub_is_pinned_downloaded_once_and_served(
+    hub_workplace: Workplace, hub: Hub, lifecycle_program: Path
+) -> None:
+    spec = hub_workplace.spec(engine=process_engine(lifecycle_program), **SOURCE)
+    commit = hub.branches[REPO]["main"]
+
+    release = hub_workplace.json("deploy", spec)["release"]
+    assert release["revision"] == commit
+    assert len([seen for seen in hub.asked_for(WEIGHTS) if seen.range is None]) <= 1
+    assert "hub-token" not in str(release)
+
+    sent = hub.sent(WEIGHTS)
+    assert hub_workplace.json("deploy", spec)["outcome"] == "unchanged"
+    assert hub.sent(WEIGHTS) == sent
+
+
+def test_a_branch_that_moved_is_a_new_release(
+    hub_workplace: Workplace, hub: Hub, lifecycle_program: Path
+) -> None:
+    spec = hub_workplace.spec(engine=process_engine(lifecycle_program), **SOURCE)
+    first = hub_workplace.json("deploy", spec)["release"]
+    files = hub.commits[REPO][first["revision"]]
+    moved = hub.push(REPO, {**files, "README.md": b"changed"})
+
+    second = hub_workplace.json("deploy", spec)["release"]
+    assert second["revision"] == moved
+    assert second["replaced"] == first["id"]
+
+
+def test_a_download_that_is_cut_goes_on_where_it_ended(
+    hub_workplace: Workplace, hub: Hub, lifecycle_program: Path
+) -> None:
+    size = len(hub.commits[REPO][hub.branches[REPO]["main"]][WEIGHTS])
+    hub.fail(WEIGHTS, Fault(cut_after=size // 2, times=2))
+    spec = hub_workplace.spec(engine=process_engine(lifecycle_program), **SOURCE)
+    hub_workplace.run("deploy", spec)
+    assert any(
+        seen.range and not seen.range.startswith("bytes=0-") for seen in hub.asked_for(WEIGHTS)
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "fault", "cause"),
+    [
+        (API, Fault(refusal="unauthorized"), "source-unauthorized"),
+        (API, Fault(refusal="gated"), "source-gated"),
+        (API, Fault(refusal="no repository"), "source-missing"),
+        (API, Fault(status=429, headers={"Retry-After": "1"}), "hub-rate-limited"),
+        (WEIGHTS, Fault(content=b"\x00" * 900_000), "source-incomplete"),
+    ],
+)
+def test_a_hub_that_refuses(
+    hub_workplace: Workplace, hub: Hub, file: str, fault: Fault, cause: str
+) -> None:
+    hub.fail(file, fault)
+    spec = hub_workplace.spec(**SOURCE)
+    error = hub_workplace.json("deploy", spec, code=4)["error"]
+    assert error["cause"] == cause
+    assert hub_workplace.is_clean()
+
+
+def test_a_disk_that_is_full(
+    hub_workplace: Workplace, tmp_path: Path, lifecycle_program: Path
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", str(small)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small file system can only be mounted by root")
+    try:
+        (hub_workplace.home).mkdir()
+        (hub_workplace.home / "models").symlink_to(small)
+        spec = hub_workplace.spec(engine=process_engine(lifecycle_program), **SOURCE)
+        error = hub_workplace.json("deploy", spec, code=8)["error"]
+        assert error["cause"] == "disk-full"
+        assert "KiB" in error["detail"]
+        assert hub_workplace.is_clean()
+    finally:
+        subprocess.run(["umount", small], check=True)
