@@ -79,7 +79,9 @@ async def _deploy(
             )
             draft = draft.model_copy(update={"placement": placement})
             image, model = await asyncio.gather(pull(spec, placement, snapshot), stage(spec, model))
-            plan = plan_launch(spec, model, profile, placement, snapshot, image, draft.id)
+            plan = plan_launch(
+                spec, model, profile, placement, snapshot, image, draft.id, ledger().identity
+            )
             draft = draft.model_copy(update={"image": image, "plan": plan})
             if old and placement.stop_first:
                 saga.arm(f"start {old.id} again", start_again, old)

@@ -48,7 +48,9 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
             profile=profile,
             placement=placement,
             image=image,
-            plan=plan_launch(spec, model, profile, placement, snapshot, image, identity),
+            plan=plan_launch(
+                spec, model, profile, placement, snapshot, image, identity, ledger().identity
+            ),
             steps=tuple(story.journal.steps),
             replaced=old.id if old else "",
             flow_run_id=story.flow_run_id,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from moorage.values import Value
 
 
@@ -34,9 +36,9 @@ class Document(Value):
         parts = [f"# {self.title}"]
         for section in self.sections:
             parts += [f"## {section.title}"] if section.title else []
-            parts += [section.text] if section.text else []
+            parts += [section.text.replace("\n", "  \n")] if section.text else []
             parts += [_table(section)] if section.rows else []
-            parts += [f"```text\n{section.code}\n```"] if section.code else []
+            parts += [_block(section.code)] if section.code else []
         return "\n\n".join(parts)
 
 
@@ -46,4 +48,11 @@ def _table(section: Section) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", "<br>")
+    return text.replace("<", "&lt;").replace("|", "\\|").replace("\n", "<br>")
+
+
+def _block(code: str) -> str:
+    """Preformatted lines, fenced by more backticks than they hold themselves."""
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{code}\n{fence}"

@@ -9,6 +9,7 @@ from moorage.placement.placement import Role
 from moorage.spec import EngineName, RuntimeName
 from moorage.values import Origin, Value
 
+LABEL_LEDGER = "moorage.ledger"
 LABEL_MODEL = "moorage.model"
 LABEL_RELEASE = "moorage.release"
 LABEL_ROLE = "moorage.role"
@@ -66,7 +67,7 @@ class ContainerSpec(Value):
         port: Port on the host; inside the container it is the same.
         shm_bytes: Shared memory.
         memory_bytes: Limit of RAM; 0 = none.
-        labels: Model, release, role, replica.
+        labels: Ledger, model, release, role, replica.
         working_directory: Where a container starts; empty = as its image says. A process starts in
             a folder of its own.
         links: Made in the working directory (process runtime).
@@ -98,8 +99,8 @@ class ContainerSpec(Value):
     @property
     def endpoint(self) -> str:
         """Base URL under which the engine answers."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.bind, self.bind)
-        return f"http://{host}:{self.port}"
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.bind, self.bind)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
 class LaunchPlan(Value):
@@ -117,6 +118,7 @@ class Workload(Value):
     Attributes:
         name: As in its `ContainerSpec`.
         release: Release that it belongs to.
+        ledger: Ledger that the release is in.
         host: Name of the host.
         address: How the host is reached.
         runtime: What started it.
@@ -126,6 +128,7 @@ class Workload(Value):
 
     name: str
     release: str
+    ledger: str = ""
     host: str
     address: str
     runtime: RuntimeName
@@ -138,6 +141,7 @@ def planned_workload(spec: ContainerSpec) -> Workload:
     return Workload(
         name=spec.name,
         release=spec.labels[LABEL_RELEASE],
+        ledger=spec.labels[LABEL_LEDGER],
         host=spec.host,
         address=spec.address,
         runtime=spec.runtime,

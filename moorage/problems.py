@@ -56,7 +56,12 @@ def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") 
             merged[problem.path] = before.model_copy(
                 update={"message": message, "nearest": nearest}
             )
-    return list(merged.values())
+    # Where one branch of a union was meant, its inner mistake says more than the others' refusals.
+    return [found for path, found in merged.items() if not _has_inner(path, merged)]
+
+
+def _has_inner(path: str, paths: Iterable[str]) -> bool:
+    return any(other.startswith((f"{path}.", f"{path}[")) for other in paths)
 
 
 def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Problem:
@@ -73,6 +78,8 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
         allowed = [word.strip("' ") for word in context["expected"].replace(" or ", ",").split(",")]
         message = f"found {found}; allowed: {', '.join(allowed)}."
         nearest = _nearest(str(entry.get("input")), allowed)
+    elif kind in ("byte_size", "byte_size_unit"):
+        message = f"found {found}; allowed: a size such as 16GiB."
     elif kind == "string_pattern_mismatch":
         wanted = PATTERNS_IN_WORDS.get(context["pattern"], f"a text like {context['pattern']}")
         message = f"found {found}; allowed: {wanted}."
@@ -92,7 +99,9 @@ def _walk(
     current: Any = model
     for position, step in enumerate(location):
         last = position == len(location) - 1
-        if isinstance(step, int):
+        if isinstance(step, int) and not steps:
+            steps.append(str(step))
+        elif isinstance(step, int):
             steps[-1:] = [f"{steps[-1]}[{step}]"]
         elif _is_model(current) and (step in current.model_fields or (keep_last and last)):
             owner = current

@@ -125,8 +125,8 @@ class ReleaseRow(Value):
 
     Attributes:
         release: The record, once it is written.
-        foreign_record: The record as plain data, when another version of moorage wrote it in a shape
-            that this one cannot read.
+        foreign_record: The record as plain data, when another version of moorage wrote it in a
+            shape that this one cannot read.
         workloads: What the release runs, or was about to start.
     """
 

@@ -6,12 +6,15 @@ Every field has a description: it is the form in the Prefect UI and the referenc
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, StringConstraints, field_validator
 
+from moorage.engines.arguments import user_tokens
+from moorage.failures import Failure
 from moorage.units import GIB, Bytes
 from moorage.values import Value
 
@@ -124,12 +127,23 @@ class EngineSpec(Value):
         description="Shared memory of the container, in bytes or as `10GiB`.",
     )
 
+    @field_validator("args")
+    @classmethod
+    def _can_be_split(cls, args: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            user_tokens(args)
+        except Failure as failure:
+            raise ValueError(failure.detail) from failure
+        return args
+
 
 class PlacementSpec(Value):
     """Where the model may run."""
 
     accelerators: (
-        Literal["auto"] | Annotated[int, Field(ge=0, le=1024)] | tuple[AcceleratorId, ...]
+        Literal["auto"]
+        | Annotated[int, Field(ge=0, le=1024)]
+        | Annotated[tuple[AcceleratorId, ...], Field(min_length=1)]
     ) = Field(
         "auto",
         description="Accelerators of each replica: `auto`, how many (0 = run on CPU), or a list"
@@ -261,7 +275,7 @@ class ModelSpec(Value):
 
         Defaults are left out, so that a field added later does not change every digest.
         """
-        written = self.model_dump_json(exclude_defaults=True)
+        written = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
 
     @property

@@ -48,6 +48,8 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
         failed: BaseException | None = None
         try:
             result = context.run(function, *args, **kwargs)
+        except StopIteration as error:
+            failed = RuntimeError(f"{function} raised {error!r}")  # a future cannot carry it
         except BaseException as error:
             failed = error
         if not loop.is_closed():

@@ -153,7 +153,12 @@ def a_container(**changes: Any) -> ContainerSpec:
 
 
 def a_workload(name: str = "moorage-tiny.v1-r0-leader", **changes: Any) -> Workload:
-    values: dict[str, Any] = {"host": "local", "address": "local", "runtime": RuntimeName.PROCESS}
+    values: dict[str, Any] = {
+        "release": "tiny.v1",
+        "host": "local",
+        "address": "local",
+        "runtime": RuntimeName.PROCESS,
+    }
     return Workload.model_validate({"name": name, **values, **changes})
 
 

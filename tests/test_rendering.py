@@ -9,11 +9,20 @@ from moorage.document import Document, Section
 from moorage.engines.plan import plan_launch
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
+from moorage.models.source import SkippedFile
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
 from moorage.release import FailureRecord, Release, StepRecord
-from moorage.rendering import LOG_LINES_SHOWN, failure_document, plan_document, release_document
+from moorage.rendering import (
+    LOG_LINES_SHOWN,
+    failure_document,
+    plan_document,
+    profile_document,
+    readiness_table,
+    release_document,
+)
 from moorage.spec import ModelSpec
+from moorage.units import GIB
 from tests.builders import (
     NOON,
     a_cpu_host,
@@ -110,6 +119,19 @@ def test_the_record_of_a_release_that_failed(golden: Golden) -> None:
 
 def test_a_plan_shows_what_a_deploy_would_run(golden: Golden) -> None:
     golden("plan.md", plan_document(planned(ON_CPU, None, a_cpu_host())).markdown() + "\n")
+
+
+def test_a_model_is_shown_with_the_files_that_are_used_and_left(golden: Golden) -> None:
+    left = SkippedFile(name="pytorch_model.bin", size=8 * GIB, reason="the same weights again")
+    model = a_model(skipped=(left,))
+    golden("model.md", profile_document(a_spec(), model, a_profile()).markdown() + "\n")
+
+
+def test_readiness_is_a_row_for_each_phase() -> None:
+    release = served(planned(ON_CPU, None, a_cpu_host()))
+    rows = readiness_table(release.readiness)
+    assert [row["phase"] for row in rows] == list(Phase)
+    assert rows[-1]["answer"] == "'Hello|' (length)"
 
 
 def test_a_failure_shows_cause_suggestion_evidence_and_log(golden: Golden) -> None:

@@ -80,6 +80,7 @@ def test_a_spec_is_frozen() -> None:
         {"source": "hf://org/../tiny"},
         {"source": "hf://../tiny"},
         {"source": "https://hub/org/tiny"},
+        {"source": "file://models/tiny"},
         {"revision": ".."},
         {"revision": "../main"},
         {"revision": "refs/../../secret"},

@@ -24,19 +24,25 @@ def nvidia_accelerators(nvml: ModuleType | Any = pynvml) -> tuple[Accelerator, .
         driver = _text(nvml.nvmlSystemGetDriverVersion())
         cuda = nvml.nvmlSystemGetCudaDriverVersion()
         count = nvml.nvmlDeviceGetCount()
-        return tuple(_describe(nvml, index, driver, cuda) for index in range(count))
+        found = [_describe(nvml, index, driver, cuda) for index in range(count)]
+        return tuple(item for item in found if item)
     finally:
         nvml.nvmlShutdown()
 
 
-def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | None:
+    """One GPU; None when it has fallen off the bus, which says nothing about the others."""
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        name, uuid = nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle)
+    except nvml.NVMLError:
+        return None
     return Accelerator(
         type="cuda",
         index=index,
-        name=_text(nvml.nvmlDeviceGetName(handle)),
-        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        name=_text(name),
+        uuid=_text(uuid),
         memory_total=int(memory.total),
         memory_free=int(memory.free),
         driver=driver,

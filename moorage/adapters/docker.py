@@ -10,12 +10,13 @@ from typing import Any
 import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.models.containers import Container
 from docker.types import DeviceRequest
 from docker.types import Mount as DockerMount
 
 from moorage.adapters.observation import Observation
 from moorage.failures import Cause, Failure
-from moorage.launch import LABEL_RELEASE, ContainerSpec, Workload, planned_workload
+from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload, planned_workload
 
 TIMEOUT_SECONDS = 60
 PULL_TIMEOUT_SECONDS = 3600
@@ -101,7 +102,7 @@ class DockerRuntime:
         with self._client() as client:
             try:
                 container = client.containers.get(workload.name)
-                if container.labels.get(LABEL_RELEASE) != workload.release:
+                if not _belongs(container, workload):
                     return
                 container.stop(timeout=int(grace_seconds))
                 container.remove(force=True)
@@ -143,10 +144,10 @@ class DockerRuntime:
             leftover = client.containers.get(spec.name)
         except NotFound:
             return
-        if leftover.labels.get(LABEL_RELEASE) != spec.labels[LABEL_RELEASE]:
+        if not _belongs(leftover, planned_workload(spec)):
             raise Failure(
                 Cause.LAUNCH_REFUSED,
-                f"a container named {spec.name} is on {spec.host}, and moorage did not start it",
+                f"a container named {spec.name} is on {spec.host} that this ledger does not know",
                 suggestion=f"Rename or remove it: `docker rm {spec.name}`.",
             )
         leftover.remove(force=True)
@@ -201,6 +202,14 @@ def _arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any
         "init": True,
         "detach": True,
     }
+
+
+def _belongs(container: Container, workload: Workload) -> bool:
+    labels = container.labels
+    return (labels.get(LABEL_RELEASE), labels.get(LABEL_LEDGER)) == (
+        workload.release,
+        workload.ledger,
+    )
 
 
 def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:

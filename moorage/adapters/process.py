@@ -22,12 +22,15 @@ from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec, Workload, planned_workload
 
 MARK = "MOORAGE_WORKLOAD"
-"""Variable in the environment of every process of a workload: it is found by it, come what may."""
+"""Variable in the environment of every process of a workload: its folder. By it a process is found,
+come what may, and told apart from one of the same name that belongs to another home."""
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 """What a program needs of this process's environment; nothing else is passed on."""
 
 APPEAR_SECONDS = 10.0
+KILL_SECONDS = 5.0
+EXIT_SECONDS = 1.0
 POLL_SECONDS = 0.05
 
 
@@ -39,7 +42,7 @@ class ProcessRuntime:
     """
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self._root = root.absolute()
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
         """Start a process, or return the one that already runs.
@@ -48,6 +51,8 @@ class ProcessRuntime:
             Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` when it does not come up at all.
         """
         if not (state := self._living(spec.name)):
+            # What runs under this name without a state to know it by must not run twice.
+            self._end(self._processes(spec.name), 0)
             state = self._spawn(spec, secrets)
         identity = f"{state['pid']}@{state['started_at']:.2f}"
         return planned_workload(spec).model_copy(update={"identity": identity})
@@ -59,7 +64,7 @@ class ProcessRuntime:
             return Observation(running=False, detail="the process is gone")
         if state["pid"] and is_alive(state["pid"], state["started_at"]):
             return Observation(running=True, detail=f"process {state['pid']} runs")
-        code = state["exit_code"]
+        code = self._exit_code(workload.name)
         return Observation(
             running=False,
             exit_code=code,
@@ -77,13 +82,8 @@ class ProcessRuntime:
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM to all its processes, SIGKILL after the grace period; its folder is removed."""
-        processes = self._processes(workload.name)
-        for process in processes:
-            _signal(process, signal.SIGTERM)
-        _, stubborn = psutil.wait_procs(processes, timeout=grace_seconds)
-        for process in {*stubborn, *self._processes(workload.name)}:
-            _signal(process, signal.SIGKILL)
-        psutil.wait_procs(stubborn, timeout=5)
+        self._end(self._processes(workload.name), grace_seconds)
+        self._end(self._processes(workload.name), 0)
         shutil.rmtree(self._folder(workload.name), ignore_errors=True)
 
     def _spawn(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class ProcessRuntime:
                 *spec.argv,
             ],
             cwd=work,
-            env=_environment(spec, secrets),
+            env={**_environment(spec, secrets), MARK: str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -122,6 +122,16 @@ class ProcessRuntime:
             time.sleep(POLL_SECONDS)
         return state
 
+    def _exit_code(self, name: str) -> int | None:
+        """How the engine ended; its supervisor may need a moment to write it down."""
+        give_up = time.monotonic() + EXIT_SECONDS
+        while True:
+            state = self._state(name)
+            code: int | None = state["exit_code"] if state else None
+            if code is not None or time.monotonic() > give_up:
+                return code
+            time.sleep(POLL_SECONDS)
+
     def _living(self, name: str) -> dict[str, Any] | None:
         state = self._state(name)
         return state if state and is_alive(state["pid"], state["started_at"]) else None
@@ -135,14 +145,23 @@ class ProcessRuntime:
 
     def _processes(self, name: str) -> list[psutil.Process]:
         """All processes of a workload, by their mark: also those that a killed flow left behind."""
-        found = []
+        found, mark = [], str(self._folder(name))
         for process in psutil.process_iter():
             try:
-                if process.environ().get(MARK) == name:
+                if process.environ().get(MARK) == mark:
                     found.append(process)
             except psutil.Error:
                 continue
         return found
+
+    def _end(self, processes: list[psutil.Process], grace_seconds: float) -> None:
+        if grace_seconds:
+            for process in processes:
+                _signal(process, signal.SIGTERM)
+            _, processes = psutil.wait_procs(processes, timeout=grace_seconds)
+        for process in processes:
+            _signal(process, signal.SIGKILL)
+        psutil.wait_procs(processes, timeout=KILL_SECONDS)
 
     def _folder(self, name: str) -> Path:
         return self._root / name
@@ -154,7 +173,7 @@ def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, s
         variable.name: secrets[variable.secret] if variable.secret else variable.value
         for variable in spec.environment
     }
-    return {**inherited, **own, MARK: spec.name}
+    return {**inherited, **own}
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:

@@ -27,6 +27,9 @@ class InvalidFile(Failure):
         super().__init__(cause, "\n".join(map(str, problems)))
         self.problems = problems
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return InvalidFile, (self.cause, self.problems)
+
 
 def load_spec(path: Path) -> ModelSpec:
     """Read a model spec. A relative `file://` source starts at the file's folder.
@@ -36,9 +39,11 @@ def load_spec(path: Path) -> ModelSpec:
     """
     content = _load(path, Cause.BAD_SPEC)
     source = content.get("source")
-    if isinstance(source, str) and source.startswith("file://"):
-        directory = Path(source.removeprefix("file://")).expanduser()
-        content["source"] = f"file://{(path.parent / directory).resolve()}"
+    if isinstance(source, str) and (directory := source.removeprefix("file://")) not in (
+        "",
+        source,
+    ):
+        content["source"] = f"file://{(path.parent / Path(directory).expanduser()).resolve()}"
     return _validate(content, ModelSpec, path, Cause.BAD_SPEC)
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import typer
 from prefect.context import refresh_global_settings_context
 from prefect.settings import get_current_settings
 
@@ -45,16 +46,15 @@ def project_file() -> Path:
     """The prefect.yaml of this folder, else the one of the checkout that moorage runs from.
 
     Raises:
-        Failure: When there is neither.
+        typer.BadParameter: When there is neither.
     """
     folders = [Path.cwd(), Path(flows.__file__).parents[1]]
     for folder in folders:
         if (folder / PROJECT_FILE).is_file():
             return folder / PROJECT_FILE
-    raise Failure(
-        Cause.BAD_SPEC,
-        f"there is no {PROJECT_FILE} in {folders[0]}",
-        suggestion="Start `moorage serve` in a folder with a prefect.yaml, such as a checkout.",
+    raise typer.BadParameter(
+        f"there is no {PROJECT_FILE} in {folders[0]}; start it in a folder that has one, such as a"
+        " checkout of moorage"
     )
 
 

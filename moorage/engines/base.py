@@ -8,6 +8,7 @@ from typing import ClassVar
 from moorage.engines.arguments import has_argument, user_tokens
 from moorage.images.image import Image
 from moorage.launch import (
+    LABEL_LEDGER,
     LABEL_MODEL,
     LABEL_RELEASE,
     LABEL_REPLICA,
@@ -40,6 +41,7 @@ class LaunchRequest(Value):
         seat: Where it runs.
         host: That host.
         release: The release's id.
+        ledger: Identity of the ledger that it is in.
         model_path: Directory of the model on the host.
         image: The image, or None for a process.
     """
@@ -49,6 +51,7 @@ class LaunchRequest(Value):
     seat: Seat
     host: HostSnapshot
     release: str
+    ledger: str
     model_path: str
     image: Image | None = None
 
@@ -133,6 +136,7 @@ class Engine(ABC):
             shm_bytes=int(spec.engine.shm) if request.in_container else 0,
             memory_bytes=seat.ram_bytes if seat.accelerator_type == CPU else 0,
             labels={
+                LABEL_LEDGER: request.ledger,
                 LABEL_MODEL: spec.name,
                 LABEL_RELEASE: request.release,
                 LABEL_ROLE: seat.role,
@@ -152,7 +156,8 @@ class Engine(ABC):
         return (*kept, *own)
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        variables = {variable.name: variable for variable in self.environment(request)}
+        derived = (*self.environment(request), *_visibility(request))
+        variables = {variable.name: variable for variable in derived}
         for name, value in request.spec.engine.env.items():
             variables[name] = Variable(
                 name=name, value=value, origin=Origin.USER, reason="engine.env"
@@ -162,6 +167,28 @@ class Engine(ABC):
                 name=name, secret=secret, origin=Origin.USER, reason="secrets"
             )
         return tuple(variables.values())
+
+
+VISIBILITY = {
+    "cuda": ("CUDA_VISIBLE_DEVICES", ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")),
+    "rocm": ("HIP_VISIBLE_DEVICES", None),
+}
+"""By accelerator type: the variable that names a process's devices, and how they are counted."""
+
+
+def _visibility(request: LaunchRequest) -> tuple[Variable, ...]:
+    """A container is given its devices; a process sees all, so it is told which are its own."""
+    seat = request.seat
+    if request.in_container or seat.accelerator_type not in VISIBILITY:
+        return ()
+    name, order = VISIBILITY[seat.accelerator_type]
+    pairs = [(name, ",".join(map(str, seat.accelerators)), "the accelerators that were claimed")]
+    if order:
+        pairs.append((*order, "counts them as the driver does"))
+    return tuple(
+        Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
+        for name, value, reason in pairs
+    )
 
 
 def _own_command(request: LaunchRequest) -> Flag:

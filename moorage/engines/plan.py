@@ -21,8 +21,20 @@ def plan_launch(
     snapshot: FleetSnapshot,
     image: Image | None,
     release: str,
+    ledger: str,
 ) -> LaunchPlan:
-    """The plan of a release: one container for each seat."""
+    """The plan of a release: one container for each seat.
+
+    Args:
+        spec: What the user wrote.
+        model: The model's files.
+        profile: What it is.
+        placement: Where it runs.
+        snapshot: The fleet that it was placed on.
+        image: The image of its containers; None for processes.
+        release: Id of the release.
+        ledger: Identity of the ledger that the release is in.
+    """
     engine = ENGINES[placement.engine]
     requests = [
         LaunchRequest(
@@ -31,6 +43,7 @@ def plan_launch(
             seat=seat,
             host=snapshot.host(seat.host),
             release=release,
+            ledger=ledger,
             model_path=model.path,
             image=image if seat.runtime == RuntimeName.DOCKER else None,
         )

@@ -71,7 +71,7 @@ class Transformers(Engine):
             ),
         )
 
-    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
         """Offline: the model is already here."""
         offline = Variable(
             name="HF_HUB_OFFLINE",
@@ -79,15 +79,7 @@ class Transformers(Engine):
             origin=Origin.DEFAULT,
             reason="the model is already here",
         )
-        if request.seat.accelerator_type == CPU:
-            return (offline,)
-        visible = Variable(
-            name="CUDA_VISIBLE_DEVICES",
-            value=",".join(map(str, request.seat.accelerators)),
-            origin=Origin.DERIVED,
-            reason="the accelerators that were claimed",
-        )
-        return (offline, visible)
+        return (offline,)
 
     def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
         """Where the model is mounted under its served name."""

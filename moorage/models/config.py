@@ -43,6 +43,8 @@ MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
     ("ForCausalLM", Mode.COMPLETION),
     ("ForConditionalGeneration", Mode.COMPLETION),
     ("LMHeadModel", Mode.COMPLETION),
+    ("ChatModel", Mode.COMPLETION),
+    ("ChatGLMModel", Mode.COMPLETION),
     ("Model", Mode.EMBEDDING),
 )
 """What the end of an architecture's name says; the first match wins."""

@@ -58,19 +58,20 @@ def _misfit(host: HostSnapshot, resource: Resource, index: int, amount: int) -> 
         available, name = allocatable_memory(host, index), f"accelerator {index}"
     if amount <= available:
         return ""
-    holders = sorted(
-        {c.release for c in host.claims if c.resource == resource and c.index == index}
-    )
-    held = f"; held by {', '.join(holders)}" if holders else ""
-    return f"{name}: {human_bytes(amount)} needed, {human_bytes(available)} available{held}"
+    held = _holders(host, resource, index)
+    reason = f"{name}: {human_bytes(amount)} needed, {human_bytes(available)} available"
+    return f"{reason}; {held}" if held else reason
+
+
+def _holders(host: HostSnapshot, resource: Resource, index: int) -> str:
+    claims = (c for c in host.claims if (c.resource, c.index) == (resource, index))
+    names = sorted({claim.release for claim in claims if claim.release})
+    return f"held by {', '.join(names)}" if names else ""
 
 
 def _port_misfit(host: HostSnapshot, port: int, amount: int) -> str:
-    holder = next(
-        (c.release for c in host.claims if c.resource == Resource.PORT and c.index == port), ""
-    )
-    if holder:
-        return f"port {port}: held by {holder}"
+    if host.claimed(Resource.PORT, port):
+        return f"port {port}: {_holders(host, Resource.PORT, port) or 'claimed already'}"
     if port in host.ports_in_use:
         return f"port {port}: something else listens there"
     return f"port {port}: wanted {amount} times" if amount > 1 else ""

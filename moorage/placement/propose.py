@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from moorage.engines.registry import choose_engine
+from moorage.engines.registry import ENGINES, choose_engine
 from moorage.failures import Cause, Failure
 from moorage.models.profile import ModelProfile
 from moorage.placement.explain import explain
 from moorage.placement.placement import Placement, Refusal
 from moorage.placement.simple import place
 from moorage.placement.snapshot import FleetSnapshot
-from moorage.spec import ModelSpec
+from moorage.spec import EngineName, ModelSpec
+from moorage.values import Origin
 
 
 def propose(
@@ -38,12 +39,29 @@ def propose(
     beside = place(spec, profile, fleet, engine, origin, why)
     if beside.fits:
         return beside
+    if other := _other_engine(spec, profile, fleet, beside):
+        return other
     if running:
         instead = place(spec, profile, fleet.without(running), engine, origin, why)
         if instead.fits:
             reason = f"{running} must stop first: {explain(beside.verdicts)}"
             return instead.model_copy(update={"stop_first": reason})
     raise _refusal(beside)
+
+
+def _other_engine(
+    spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, refused: Placement
+) -> Placement | None:
+    """Where the engine was left open, another one may run where the first choice cannot."""
+    if spec.engine.name != EngineName.AUTO or spec.engine.image:
+        return None
+    why = f"{refused.engine} fits nowhere: {explain(refused.verdicts)}"
+    for engine in ENGINES.values():
+        if engine.name != refused.engine and profile.mode in engine.modes:
+            placement = place(spec, profile, fleet, engine, Origin.DERIVED, why)
+            if placement.fits:
+                return placement
+    return None
 
 
 def _refusal(placement: Placement) -> Failure:

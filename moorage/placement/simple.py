@@ -107,14 +107,18 @@ def _offer(
     for check in CHECKS:
         check(spec, host)
     port = _port(spec, host)
+    refused: Refused | None = None
     for kind, group in _groups(spec, host, engine):
-        runtime = choose_runtime(spec, engine, host, kind)
-        if isinstance(runtime, str):
-            raise Refused(Refusal.ENGINE, runtime)
-        if kind == CPU:
-            return _cpu_seat(spec, profile, host, engine, replica, runtime.name, port)
-        return _accelerator_seat(spec, profile, host, group, replica, runtime.name, port)
-    raise Refused(Refusal.NO_ACCELERATOR, _no_accelerator(spec, host, engine))
+        try:
+            runtime = choose_runtime(spec, engine, host, kind)
+            if isinstance(runtime, str):
+                raise Refused(Refusal.ENGINE, runtime)
+            if kind == CPU:
+                return _cpu_seat(spec, profile, host, engine, replica, runtime.name, port)
+            return _accelerator_seat(spec, profile, host, group, replica, runtime.name, port)
+        except Refused as reason:
+            refused = refused or reason
+    raise refused or Refused(Refusal.NO_ACCELERATOR, _no_accelerator(spec, host, engine))
 
 
 def _is_reachable(_spec: ModelSpec, host: HostSnapshot) -> None:
@@ -165,18 +169,17 @@ def _groups(
 ) -> Iterator[tuple[str, list[Accelerator]]]:
     """The accelerators to consider, by type; CPU where none are asked for or none are there."""
     wanted = spec.placement.accelerators
-    if wanted != 0:
-        items = [item for item in host.accelerators if item.type in engine.accelerator_types]
-        if isinstance(wanted, tuple):
-            items = [i for i in items if f"{host.name}:{i.type}:{i.index}" in wanted]
-            if len(items) < len(wanted):
-                return
-        for kind in dict.fromkeys(item.type for item in items):
-            yield kind, [item for item in items if item.type == kind]
-        if wanted != "auto":
-            return
-    if engine.runs_on_cpu:
-        yield CPU, []
+    items = [item for item in host.accelerators if item.type in engine.accelerator_types]
+    if wanted == 0 or (wanted == "auto" and not items):
+        if engine.runs_on_cpu:
+            yield CPU, []
+        return
+    if isinstance(wanted, tuple):
+        items = [i for i in items if f"{host.name}:{i.type}:{i.index}" in wanted]
+    for kind in dict.fromkeys(item.type for item in items):
+        group = [item for item in items if item.type == kind]
+        if len(group) >= _counts(spec, len(group))[0]:
+            yield kind, group
 
 
 def _no_accelerator(spec: ModelSpec, host: HostSnapshot, engine: Engine) -> str:
@@ -241,20 +244,21 @@ def _accelerator_seat(
             f" {human_bytes(need)} needed",
         )
         return _checked(host, seat)
-    raise _refuse_accelerators(profile, host, group, ready, need)
+    raise _refuse_accelerators(spec, profile, host, group, ready)
 
 
 def _refuse_accelerators(
+    spec: ModelSpec,
     profile: ModelProfile,
     host: HostSnapshot,
     group: Sequence[Accelerator],
     ready: Sequence[Accelerator],
-    need: int,
 ) -> Refused:
-    available = sum(_share(item) for item in ready)
-    if available >= need:
+    counts = _counts(spec, len(group))
+    if not any(_divides(profile, count) for count in counts):
         heads = profile.attention_heads
-        return Refused(Refusal.PARALLELISM, f"{len(ready)} do not divide {heads} attention heads")
+        return Refused(Refusal.PARALLELISM, f"{counts[0]} do not divide {heads} attention heads")
+    need, available = estimate_need(profile.weight_bytes), sum(_share(item) for item in ready)
     holders = sorted({c.release for c in host.claims if c.release and c.resource == "accelerator"})
     held = f"; held by {', '.join(holders)}" if holders else ""
     return Refused(
@@ -270,6 +274,7 @@ def _counts(spec: ModelSpec, there: int) -> list[int]:
     wanted = spec.placement.accelerators
     if isinstance(wanted, tuple):
         return [len(wanted)]
+    # The fewest that do come first: each further one is taken from somebody else.
     return list(range(1, there + 1)) if wanted == "auto" else [int(wanted)]
 
 

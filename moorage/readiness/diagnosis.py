@@ -52,6 +52,9 @@ COMMON_CAUSES: tuple[LogCause, ...] = (
 _PREFIX = re.compile(r"^(\([\w-]+ pid=\d+\)\s+)?(ERROR [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
 """What vLLM puts before each line: process, level, time, place."""
 
+_HARMLESS = re.compile(r"^\s*(\([\w-]+ pid=\d+\)\s+)?(DEBUG|INFO|WARNING)\b")
+"""Lines that a healthy start has too, whatever they say."""
+
 _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception)\b\s*:|\S*\s?error:)")
 
 _WRAPPERS = (
@@ -71,29 +74,31 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
         fallback: Cause when nothing is recognised.
         detail: What was observed from outside, such as the exit code.
     """
-    lines = log.splitlines()
-    for entry in (*causes, *COMMON_CAUSES):
-        pattern = re.compile(entry.pattern)
+    lines = [line.strip() for line in log.splitlines() if not _HARMLESS.match(line)]
+    for known in (tuple(causes), COMMON_CAUSES):
         for line in lines:
-            if match := pattern.search(line):
-                named = {k: v for k, v in match.groupdict().items() if v}
-                advice = entry.suggestion.format_map(named) if entry.suggestion else None
-                text = line.strip()
-                return Failure(
-                    entry.cause,
-                    f"{detail}; the log says: {text[:300]}",
-                    suggestion=advice,
-                    log_tail=log,
-                    evidence=text,
-                )
+            for entry in known:
+                if match := re.search(entry.pattern, line):
+                    return _recognised(entry, match, line, detail, log)
     first = _first_error(lines)
     told = f"; the first error in the log: {first[:300]}" if first else ""
     return Failure(fallback, f"{detail}{told}", log_tail=log, evidence=first)
 
 
+def _recognised(entry: LogCause, match: re.Match[str], line: str, detail: str, log: str) -> Failure:
+    named = {name: value for name, value in match.groupdict().items() if value}
+    return Failure(
+        entry.cause,
+        f"{detail}; the log says: {line[:300]}",
+        suggestion=entry.suggestion.format_map(named) if entry.suggestion else None,
+        log_tail=log,
+        evidence=line,
+    )
+
+
 def _first_error(lines: Iterable[str]) -> str:
     for line in lines:
-        text = _PREFIX.sub("", line.strip())
+        text = _PREFIX.sub("", line)
         if _ERROR.search(text) and not any(wrapper in text for wrapper in _WRAPPERS):
             return text
     return ""

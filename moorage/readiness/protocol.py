@@ -162,7 +162,7 @@ def _judge_listed(probe: Probe, answer: Any) -> tuple[str, str]:
 def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
     choice = next(iter(_items(answer, "choices")), {})
     message = choice.get("message")
-    text = choice.get("text") if message is None else message.get("content")
+    text = message.get("content") if isinstance(message, dict) else choice.get("text")
     finish = choice.get("finish_reason")
     if finish not in ("stop", "length"):
         return f"nothing was generated (finish reason {finish!r})", ""
@@ -173,17 +173,21 @@ def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
 
 
 def _judge_vector(_probe: Probe, answer: Any) -> tuple[str, str]:
-    vector = next(iter(_items(answer, "data")), {}).get("embedding") or []
-    if not vector or not all(isinstance(x, int | float) and math.isfinite(x) for x in vector):
+    vector = next(iter(_items(answer, "data")), {}).get("embedding")
+    if not isinstance(vector, list) or not vector or not _all_finite(vector):
         return "the embedding is empty or not finite", ""
     return "", f"a vector of {len(vector)}"
 
 
 def _judge_scores(_probe: Probe, answer: Any) -> tuple[str, str]:
     scores = [entry.get("relevance_score") for entry in _items(answer, "results")]
-    if len(scores) < 2 or not all(isinstance(x, int | float) and math.isfinite(x) for x in scores):
+    if len(scores) < 2 or not _all_finite(scores):
         return "the scores are missing or not finite", ""
     return "", f"{len(scores)} scores"
+
+
+def _all_finite(numbers: list[Any]) -> bool:
+    return all(isinstance(x, int | float) and math.isfinite(x) for x in numbers)
 
 
 JUDGES = {

@@ -34,8 +34,7 @@ def test_a_deploy_killed_at_any_point_leaves_nothing_that_hinders_the_next(
     running = [row for row in workplace.releases() if row.state == "running"]
     assert len(running) == 1
     assert {claim.release for claim in workplace.claims()} == {running[0].id}
-    marks = {process.environ()["MOORAGE_WORKLOAD"] for process in workplace.processes()}
-    assert marks == {f"moorage-{running[0].id}-r0-leader"}
+    assert workplace.running() == {f"moorage-{running[0].id}-r0-leader"}
 
 
 def test_two_deploys_at_once_share_no_port_and_no_memory(

@@ -38,9 +38,7 @@ def test_a_model_is_deployed_answers_is_replaced_and_retired(workplace: Workplac
         (f"{name}.v1", "superseded"),
     ]
     assert {claim.release for claim in workplace.claims()} == {f"{name}.v2"}
-    assert {process.environ()["MOORAGE_WORKLOAD"] for process in workplace.processes()} == {
-        f"moorage-{name}.v2-r0-leader"
-    }
+    assert workplace.running() == {f"moorage-{name}.v2-r0-leader"}
 
     workplace.run("retire", name)
     assert workplace.is_clean()

@@ -97,11 +97,15 @@ class Workplace:
         found = []
         for process in psutil.process_iter():
             try:
-                if f"moorage-{self.prefix}-" in process.environ().get(MARK, ""):
+                if process.environ().get(MARK, "").startswith(str(self.home)):
                     found.append(process)
             except psutil.Error:
                 continue
         return found
+
+    def running(self) -> set[str]:
+        """Names of the workloads that run as processes."""
+        return {Path(process.environ()[MARK]).name for process in self.processes()}
 
     def containers(self) -> list[str]:
         """Names of this test's containers, in whatever state."""

@@ -23,6 +23,7 @@ BOTH = a_cpu_host(runtimes=("docker", "process"))
         ({}, TRANSFORMERS, BOTH, "cpu", RuntimeName.PROCESS),
         ({"image": "own:1"}, TRANSFORMERS, BOTH, "cpu", RuntimeName.DOCKER),
         ({"runtime": "process"}, TRANSFORMERS, BOTH, "cpu", RuntimeName.PROCESS),
+        ({"version": "5.23.0"}, TRANSFORMERS, BOTH, "cpu", RuntimeName.PROCESS),
         ({"command": ["serve"]}, VLLM, a_cpu_host(), "cpu", RuntimeName.PROCESS),
     ],
 )
@@ -48,6 +49,13 @@ def test_the_choice_says_why_a_container_was_not_taken() -> None:
         ({"runtime": "docker"}, VLLM, a_cpu_host(), "cpu", ["docker: not available"]),
         ({"runtime": "process"}, VLLM, BOTH, "cpu", ["process: vllm is not installed"]),
         ({"image": "own:1"}, TRANSFORMERS, a_cpu_host(), "cpu", ["the spec names an image"]),
+        (
+            {"version": "5.20.0"},
+            TRANSFORMERS,
+            a_cpu_host(),
+            "cpu",
+            ["transformers 5.23.0 is installed, 5.20.0 is asked for"],
+        ),
         (
             {"runtime": "docker"},
             VLLM,

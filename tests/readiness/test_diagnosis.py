@@ -155,7 +155,7 @@ compatible; certain GPU-related functions will not be available.
 available. Falling back to the PyTorch-native implementation.
 (EngineCore_DP0 pid=7) INFO 03-01 12:00:04 [gpu_worker.py:492] Initial free memory 78.1 GiB, \
 reserved 60.0 GiB memory for KV Cache. If OOM'ed, check the difference of initial free memory.
-(EngineCore_DP0 pid=7) INFO 03-01 12:00:07 [kv_cache_utils.py:1087] GPU KV cache size: 425,424 tokens
+(EngineCore_DP0 pid=7) INFO 03-01 12:00:07 [kv_cache_utils.py:1087] GPU KV cache: 425,424 tokens
 Capturing CUDA graphs (decode, FULL): 100%|##########| 35/35 [00:01<00:00, 17.82it/s]
 (APIServer pid=1) INFO 03-01 12:00:14 [launcher.py:36] Route: /health, Methods: GET
 INFO:     Application startup complete."""

@@ -11,6 +11,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text, update
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -34,13 +35,16 @@ def open_database(url: str) -> Engine:
     Raises:
         Failure: `LEDGER_UNAVAILABLE` with the reason; never with the password of the URL.
     """
-    shown = make_url(url).render_as_string(hide_password=True)
+    shown = "MOORAGE_LEDGER_URL"
     try:
+        shown = make_url(url).render_as_string(hide_password=True)
         engine = _connect(url)
         _migrate(engine)
-    except (SQLAlchemyError, OSError) as error:
-        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {reason}") from error
+    except ImportError as error:
+        advice = "Install the driver, for PostgreSQL: pip install 'moorage[postgres]'."
+        raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {error}", suggestion=advice) from error
+    except (SQLAlchemyError, CommandError, OSError) as error:
+        raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {_reason(error)}") from error
     return engine
 
 
@@ -64,8 +68,11 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise Failure(Cause.LEDGER_UNAVAILABLE, reason) from error
+        raise Failure(Cause.LEDGER_UNAVAILABLE, _reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).splitlines()[0]
 
 
 def _connect(url: str) -> Engine:

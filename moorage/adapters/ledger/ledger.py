@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+from sqlalchemy import select
+
 from moorage.adapters.ledger.claims import Claims
-from moorage.adapters.ledger.database import open_database
+from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.locks import Locks
 from moorage.adapters.ledger.releases import Releases
+from moorage.adapters.ledger.tables import GATE
 from moorage.adapters.ledger.workloads import Workloads
 
 
@@ -25,6 +30,12 @@ class Ledger:
         self.claims = Claims(self._engine)
         self.workloads = Workloads(self._engine)
         self.locks = Locks(self._engine)
+
+    @cached_property
+    def identity(self) -> str:
+        """Tells this ledger from every other one; what is started for it carries it."""
+        with reading(self._engine) as connection:
+            return str(connection.scalar(select(GATE.c.identity)))
 
     def close(self) -> None:
         """Close the connections."""

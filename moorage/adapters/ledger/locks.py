@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from sqlalchemy import Engine, delete, insert, select, update
 
@@ -88,7 +88,8 @@ class Locks:
 
     def _renew(self, name: str, token: str, ended: threading.Event) -> None:
         while not ended.wait(RENEW_SECONDS):
-            with gate(self._engine) as connection:
+            # A ledger that is away for a moment is asked again before the lease runs out.
+            with suppress(Failure), gate(self._engine) as connection:
                 connection.execute(
                     update(LOCKS)
                     .where(LOCKS.c.name == name, LOCKS.c.token == token)

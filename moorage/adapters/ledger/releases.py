@@ -147,6 +147,8 @@ def move(connection: Connection, release: str, to: ReleaseState, cause: str = ""
     before = state_of(connection, release)
     if to not in TRANSITIONS[before]:
         raise Failure(Cause.LOST_LOCK, f"{release} is {before} and cannot become {to}")
+    if to == ReleaseState.RUNNING and (other := _other_running(connection, release)):
+        raise Failure(Cause.LOST_LOCK, f"{other} runs, so {release} cannot")
     now = datetime.now(UTC)
     connection.execute(
         update(RELEASES)
@@ -158,6 +160,14 @@ def move(connection: Connection, release: str, to: ReleaseState, cause: str = ""
             release=release, from_state=before, to_state=to, cause=cause, at=now
         )
     )
+
+
+def _other_running(connection: Connection, release: str) -> str | None:
+    own = select(RELEASES.c.model).where(RELEASES.c.id == release).scalar_subquery()
+    query = select(RELEASES.c.id).where(
+        RELEASES.c.model == own, RELEASES.c.state == ReleaseState.RUNNING
+    )
+    return connection.scalar(query)
 
 
 def _write(connection: Connection, release: Release) -> None:

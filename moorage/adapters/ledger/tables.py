@@ -33,8 +33,9 @@ GATE = Table(
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("epoch", BigInteger, nullable=False),
-    comment="One row. Whoever updates it first in a transaction is alone until it ends.",
+    Column("identity", String(32), nullable=False),
 )
+"""One row. Whoever updates `epoch` first in a transaction is alone until that ends."""
 
 LOCKS = Table(
     "locks",
@@ -42,8 +43,9 @@ LOCKS = Table(
     Column("name", String(200), primary_key=True),
     Column("token", String(64), nullable=False),
     Column("owner", JSON, nullable=False),
-    Column("expires_at", Float, nullable=False, comment="Seconds since the epoch."),
+    Column("expires_at", Float, nullable=False),
 )
+"""Leases; `expires_at` is in seconds since the epoch."""
 
 RELEASES = Table(
     "releases",

@@ -1,5 +1,7 @@
 """The first schema: gate, locks, releases, transitions, claims, workloads."""
 
+import uuid
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -14,9 +16,10 @@ def upgrade() -> None:
         "gate",
         sa.Column("id", sa.Integer, nullable=False),
         sa.Column("epoch", sa.BigInteger, nullable=False),
+        sa.Column("identity", sa.String(32), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_gate"),
     )
-    op.bulk_insert(gate, [{"id": 1, "epoch": 0}])
+    op.bulk_insert(gate, [{"id": 1, "epoch": 0, "identity": uuid.uuid4().hex}])
     op.create_table(
         "locks",
         sa.Column("name", sa.String(200), nullable=False),

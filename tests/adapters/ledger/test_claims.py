@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+from moorage.adapters.ledger import Ledger
+from moorage.failures import Cause, Failure
+from moorage.placement.claims import Claim, Resource
+from moorage.release import ReleaseState
+from moorage.units import GIB
+from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
+
+FLEET = a_fleet(a_host("gpu-1"), a_host("gpu-2"))
+
+
+def begin(ledger: Ledger, name: str = "tiny") -> str:
+    return ledger.releases.begin(a_spec(name=name), REVISION, "")
+
+
+def gpu(gib: int = 72, index: int = 0, host: str = "gpu-1") -> Claim:
+    return a_claim(Resource.ACCELERATOR, gib * GIB, index, host=host, release="")
+
+
+def port(number: int) -> Claim:
+    return a_claim(Resource.PORT, 1, number, release="")
+
+
+def held(ledger: Ledger) -> list[tuple[str, str, int]]:
+    return [(claim.release, claim.resource, claim.index) for claim in ledger.claims.all()]
+
+
+def test_what_is_committed_is_held_and_the_release_is_scheduled(ledger: Ledger) -> None:
+    release = begin(ledger)
+    wanted = (gpu(), gpu(index=1, host="gpu-2"), a_claim(amount=200 * GIB // 2), port(40000))
+    ledger.claims.commit(release, wanted, FLEET)
+    assert ledger.claims.all() == tuple(
+        claim.model_copy(update={"release": release}) for claim in wanted
+    )
+    assert ledger.releases.get(release).state == ReleaseState.SCHEDULED
+
+
+@pytest.mark.parametrize("wanted", [(gpu(9),), (port(40000),), (port(40001), gpu(9))])
+def test_what_somebody_else_holds_by_now_is_a_conflict_and_changes_nothing(
+    ledger: Ledger, wanted: tuple[Claim, ...]
+) -> None:
+    ledger.claims.commit(begin(ledger, "other"), (gpu(), port(40000)), FLEET)
+    release, before = begin(ledger), held(ledger)
+    with pytest.raises(Failure, match=r"gpu-1: .*held by other\.v1") as caught:
+        ledger.claims.commit(release, wanted, FLEET)
+    assert caught.value.cause is Cause.CLAIM_CONFLICT
+    assert held(ledger) == before
+    assert ledger.releases.get(release).state == ReleaseState.PENDING
+
+
+def test_old_claims_of_the_snapshot_do_not_count_any_more(ledger: Ledger) -> None:
+    stale = a_fleet(a_host("gpu-1", claims=(gpu(80),)))
+    ledger.claims.commit(begin(ledger), (gpu(),), stale)
+    assert len(held(ledger)) == 1
+
+
+def test_a_release_that_must_go_first_frees_its_claims_in_the_same_step(ledger: Ledger) -> None:
+    old, new = begin(ledger), begin(ledger)
+    ledger.claims.commit(old, (gpu(),), FLEET)
+    ledger.claims.commit(new, (gpu(), port(40000)), FLEET, instead_of=old)
+    assert {release for release, _, _ in held(ledger)} == {new}
+
+
+def test_a_conflict_leaves_the_release_that_should_have_gone_its_claims(ledger: Ledger) -> None:
+    old, new, other = begin(ledger), begin(ledger), begin(ledger, "other")
+    ledger.claims.commit(old, (gpu(),), FLEET)
+    ledger.claims.commit(other, (gpu(index=1),), FLEET)
+    with pytest.raises(Failure):
+        ledger.claims.commit(new, (gpu(), gpu(index=1)), FLEET, instead_of=old)
+    assert {release for release, _, _ in held(ledger)} == {old, other}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_claims_are_handed_back_however_often_it_is_tried(ledger: Ledger, times: int) -> None:
+    old, new = begin(ledger), begin(ledger)
+    ledger.claims.commit(old, (gpu(), port(40000)), FLEET)
+    before = held(ledger)
+    ledger.claims.commit(new, (gpu(), port(40001)), FLEET, instead_of=old)
+    for _ in range(times):
+        ledger.claims.hand_back(new, old, (gpu(), port(40000)))
+    assert held(ledger) == before
+
+
+def test_freeing_twice_is_freeing_once(ledger: Ledger) -> None:
+    release = begin(ledger)
+    ledger.claims.commit(release, (gpu(),), FLEET)
+    for _ in range(2):
+        ledger.claims.free(release)
+    assert ledger.claims.all() == ()
+
+
+def test_bytes_beyond_32_bits_are_kept(ledger: Ledger) -> None:
+    release = begin(ledger)
+    huge = a_fleet(a_host(ram_total=2**50, ram_free=2**50))
+    ledger.claims.commit(release, (a_claim(amount=2**49),), huge)
+    assert ledger.claims.all()[0].amount == 2**49

@@ -1,0 +1,79 @@
+"""Real processes compete for the same memory and ports; nothing is ever held twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from moorage.adapters.ledger import Ledger
+from moorage.failures import Cause, Failure
+from moorage.placement.claims import Claim, Resource
+from moorage.release import ReleaseState
+from moorage.units import GIB
+from tests.adapters.ledger.together import together
+from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
+
+PROCESSES, ATTEMPTS = 4, 50
+PORTS = 25
+FLEET = a_fleet(a_host(port_range=(40000, 40000 + PORTS - 1)))
+
+
+def wanted(number: int) -> tuple[Claim, ...]:
+    """A tenth of one of two accelerators, and one of the ports."""
+    return (
+        a_claim(Resource.ACCELERATOR, 8 * GIB, number % 2),
+        a_claim(Resource.PORT, 1, 40000 + number % PORTS),
+    )
+
+
+def held_twice(claims: Sequence[Claim]) -> list[tuple[Resource, int]]:
+    held: Counter[tuple[Resource, int]] = Counter()
+    for claim in claims:
+        held[claim.resource, claim.index] += claim.amount
+    limits = {Resource.ACCELERATOR: 80 * GIB, Resource.PORT: 1}
+    return [key for key, amount in held.items() if amount > limits[key[0]]]
+
+
+def attempt(ledger: Ledger, name: str, number: int) -> str:
+    """Begin a release and claim something; its id, or nothing when others were faster."""
+    release = ledger.releases.begin(a_spec(name=name), REVISION, "")
+    try:
+        ledger.claims.commit(release, wanted(number), FLEET)
+    except Failure as failure:
+        if failure.cause is not Cause.CLAIM_CONFLICT:
+            raise
+        return ""
+    return release
+
+
+def take_all(worker: int, url: str) -> int:
+    """Claim again and again; how often it worked."""
+    ledger = Ledger(url)
+    return sum(bool(attempt(ledger, f"m{worker}", number)) for number in range(ATTEMPTS))
+
+
+def come_and_go(worker: int, url: str) -> list[tuple[Resource, int]]:
+    """Claim and free again and again; what was seen held twice."""
+    ledger = Ledger(url)
+    seen = []
+    for number in range(ATTEMPTS // 2):
+        if release := attempt(ledger, f"m{worker}", number // 10):
+            seen += held_twice(ledger.claims.all())
+            ledger.claims.free(release)
+            ledger.releases.move(release, ReleaseState.ERROR)
+    return seen
+
+
+def test_exactly_what_there_is_is_given_away(url: str, opened: Callable[[], Ledger]) -> None:
+    won = together(PROCESSES, take_all, url)
+    claims = opened().claims.all()
+    assert held_twice(claims) == []
+    assert sum(won) == 20  # ten tenths of two accelerators
+    assert len(claims) == 40
+
+
+def test_nothing_is_held_twice_while_releases_come_and_go(
+    url: str, opened: Callable[[], Ledger]
+) -> None:
+    assert together(PROCESSES, come_and_go, url) == [[]] * PROCESSES
+    assert opened().claims.all() == ()

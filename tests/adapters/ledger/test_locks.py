@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Connection, Engine
+
+from moorage.adapters.ledger import locks as module
+from moorage.adapters.ledger.database import gate, open_database
+from moorage.adapters.ledger.locks import LEASE_SECONDS, Locks
+from moorage.adapters.owner import Owner, this_process
+from moorage.failures import Cause, Failure
+
+ELSEWHERE = Owner(machine="another machine", pid=1, started_at=0.0, note="flow run 7")
+
+HOLD = """\
+import sys, time
+from moorage.adapters.ledger import Ledger
+with Ledger(sys.argv[1]).locks.holding("tiny", wait_seconds=0, note="the other process"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+class Clock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    engine = open_database(url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def locks(engine: Engine, clock: Clock) -> Locks:
+    return Locks(engine, clock)
+
+
+@pytest.fixture
+def holder(url: str, engine: Engine) -> Iterator[subprocess.Popen[str]]:  # noqa: ARG001
+    """Another process that holds the lock."""
+    command = [sys.executable, "-c", HOLD, url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def is_free(locks: Locks, name: str = "tiny") -> bool:
+    """Whether somebody else could take the lock; it is given back."""
+    taken = locks.take(name, "a look", this_process()) is None
+    locks.drop(name, "a look")
+    return taken
+
+
+def test_a_lock_is_held_inside_the_block_and_free_after_it(locks: Locks) -> None:
+    with locks.holding("tiny", wait_seconds=0):
+        assert not is_free(locks)
+        assert is_free(locks, "other")
+    assert is_free(locks)
+
+
+def test_a_lock_is_free_after_an_error_too(locks: Locks) -> None:
+    with pytest.raises(ValueError, match="oops"), locks.holding("tiny", wait_seconds=0):
+        raise ValueError("oops")
+    assert is_free(locks)
+
+
+def test_who_holds_a_lock_is_named(locks: Locks) -> None:
+    locks.take("tiny", "token", ELSEWHERE)
+    with (
+        pytest.raises(Failure, match="tiny is held by flow run 7") as caught,
+        locks.holding("tiny", wait_seconds=0),
+    ):
+        pass
+    assert caught.value.cause is Cause.DEPLOY_IN_PROGRESS
+
+
+@pytest.mark.parametrize(("seconds", "free"), [(0, False), (-1, False), (1, True)])
+def test_a_lock_from_another_machine_is_free_once_its_lease_has_run_out(
+    locks: Locks, clock: Clock, seconds: int, free: bool
+) -> None:
+    locks.take("tiny", "token", ELSEWHERE)
+    clock.now += LEASE_SECONDS - 0.5 + seconds
+    assert is_free(locks) is free
+
+
+def test_who_was_taken_over_gives_nothing_back(locks: Locks, clock: Clock) -> None:
+    locks.take("tiny", "first", ELSEWHERE)
+    clock.now += LEASE_SECONDS + 1
+    assert locks.take("tiny", "second", ELSEWHERE) is None
+    locks.drop("tiny", "first")
+    assert not is_free(locks)
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    give_up = time.monotonic() + 5
+    while not condition() and time.monotonic() < give_up:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_the_lease_is_renewed_while_the_lock_is_held(
+    locks: Locks, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RENEW_SECONDS", 0.01)
+    with locks.holding("tiny", wait_seconds=0):
+        clock.now += LEASE_SECONDS * 2
+        assert wait_for(lambda: not is_free_at_all(locks))
+
+
+def is_free_at_all(locks: Locks) -> bool:
+    """Whether the lock could be taken; it is not touched."""
+    with gate(locks._engine) as connection:
+        row = connection.execute(module.select(module.LOCKS)).first()
+    return row is None or row.expires_at <= locks._clock()
+
+
+def test_a_ledger_that_is_away_for_a_moment_does_not_end_the_renewal(
+    locks: Locks, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stumbled = threading.Event()
+
+    @contextmanager
+    def stumbling(engine: Engine) -> Iterator[Connection]:
+        if threading.current_thread() is not threading.main_thread() and not stumbled.is_set():
+            stumbled.set()
+            raise Failure(Cause.LEDGER_UNAVAILABLE, "away for a moment")
+        with gate(engine) as connection:
+            yield connection
+
+    monkeypatch.setattr(module, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(module, "gate", stumbling)
+    with locks.holding("tiny", wait_seconds=0):
+        assert stumbled.wait(5)
+        clock.now += LEASE_SECONDS * 2
+        assert wait_for(lambda: not is_free_at_all(locks))
+
+
+def test_the_lock_of_a_living_process_is_not_taken(
+    holder: subprocess.Popen[str], engine: Engine
+) -> None:
+    assert holder.poll() is None
+    with (
+        pytest.raises(Failure, match="held by the other process"),
+        Locks(engine).holding("tiny", wait_seconds=0),
+    ):
+        pass
+
+
+def test_the_lock_of_a_killed_process_is_taken_over_at_once(
+    holder: subprocess.Popen[str], engine: Engine
+) -> None:
+    holder.kill()
+    assert wait_for(lambda: is_free(Locks(engine)))  # it is not even reaped yet
+    with Locks(engine).holding("tiny", wait_seconds=0):
+        assert not is_free(Locks(engine))
+
+
+def test_whoever_waits_gets_the_lock_when_it_is_given_back(
+    locks: Locks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+    locks.take("tiny", "token", ELSEWHERE)
+    threading.Timer(0.05, locks.drop, ("tiny", "token")).start()
+    with locks.holding("tiny", wait_seconds=5):
+        assert not is_free(locks)

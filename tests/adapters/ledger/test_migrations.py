@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, create_engine, inspect, text
+
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.ledger.database import MIGRATIONS, open_database
+from moorage.adapters.ledger.tables import METADATA
+from moorage.failures import Cause, Failure
+from tests.adapters.ledger.together import together
+from tests.builders import REVISION, a_spec
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    engine = open_database(url)
+    yield engine
+    engine.dispose()
+
+
+def test_the_migrations_make_the_schema_that_the_tables_describe(engine: Engine) -> None:
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, METADATA) == []
+
+
+def test_the_two_partial_indexes_are_there(engine: Engine) -> None:
+    names = {i["name"] for t in ("releases", "claims") for i in inspect(engine).get_indexes(t)}
+    assert {"uq_releases_one_running", "uq_claims_one_port"} <= names
+
+
+def test_the_migrations_are_one_line_with_one_head() -> None:
+    script = ScriptDirectory(str(MIGRATIONS))
+    assert len(script.get_heads()) == 1
+    assert [r.revision for r in script.walk_revisions()][-1] == "0001"
+
+
+def test_opening_again_changes_nothing(engine: Engine, opened: Callable[[], Ledger]) -> None:
+    opened().releases.begin(a_spec(), REVISION, "")
+    assert opened().releases.next_id("tiny") == "tiny.v2"
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM gate")) == 1
+
+
+def begin(number: int, url: str) -> str:
+    ledger = Ledger(url)
+    identity = ledger.releases.begin(a_spec(name=f"m{number}"), REVISION, "")
+    ledger.close()
+    return identity
+
+
+def test_several_processes_may_open_a_fresh_ledger_at_once(
+    url: str, opened: Callable[[], Ledger]
+) -> None:
+    assert together(3, begin, url) == ["m0.v1", "m1.v1", "m2.v1"]
+    assert len(opened().releases.latest()) == 3
+
+
+def refused(url: str) -> Failure:
+    with pytest.raises(Failure) as caught:
+        open_database(url)
+    assert caught.value.cause is Cause.LEDGER_UNAVAILABLE
+    return caught.value
+
+
+def test_the_folder_of_a_new_ledger_is_made(tmp_path: Path) -> None:
+    open_database(f"sqlite:///{tmp_path}/a/b/ledger.db").dispose()
+    assert (tmp_path / "a/b/ledger.db").exists()
+
+
+def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    file.write_text("something else altogether" * 100)
+    assert str(file) in refused(f"sqlite:///{file}").detail
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "file" in refused(f"sqlite:///{tmp_path}/file/ledger.db").detail
+
+
+@pytest.mark.parametrize("url", ["ledger.db", "", "nosuch://host/db"])
+def test_a_url_that_makes_no_sense_is_refused(url: str) -> None:
+    refused(url)
+
+
+def test_a_missing_driver_is_told_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    failure = refused("postgresql+psycopg://moorage:topsecret@db/moorage")
+    assert "moorage[postgres]" in failure.suggestion + failure.detail
+    assert "topsecret" not in str(failure)
+
+
+def test_a_ledger_of_a_newer_moorage_is_refused(url: str) -> None:
+    open_database(url).dispose()
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    assert "9999" in refused(url).detail

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import select, update
+
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.ledger.database import gate, open_database, reading
+from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, WORKLOADS
+from moorage.failures import Cause, Failure
+from moorage.release import TRANSITIONS, FailureRecord, ReleaseState
+from tests.builders import REVISION, a_release, a_spec, a_workload
+
+PENDING, SCHEDULED, STARTING = (ReleaseState(s) for s in ("pending", "scheduled", "starting"))
+RUNNING, STOPPING, SUPERSEDED = (ReleaseState(s) for s in ("running", "stopping", "superseded"))
+
+
+def begin(ledger: Ledger, name: str = "tiny") -> str:
+    return ledger.releases.begin(a_spec(name=name), REVISION, "flow-run")
+
+
+def starting(ledger: Ledger, name: str = "tiny") -> str:
+    identity = begin(ledger, name)
+    ledger.releases.move(identity, SCHEDULED)
+    ledger.releases.move(identity, STARTING)
+    return identity
+
+
+def running(ledger: Ledger, name: str = "tiny", replaced: str = "") -> str:
+    identity = starting(ledger, name)
+    ledger.releases.take_over(a_release(identity, spec=a_spec(name=name), replaced=replaced))
+    return identity
+
+
+def transitions(url: str) -> list[tuple[str, str, str, str]]:
+    engine = open_database(url)
+    with reading(engine) as connection:
+        rows = connection.execute(select(TRANSITION_LOG).order_by(TRANSITION_LOG.c.id)).all()
+    engine.dispose()
+    return [(row.release, row.from_state, row.to_state, row.cause) for row in rows]
+
+
+def test_releases_of_a_model_are_numbered(ledger: Ledger) -> None:
+    assert ledger.releases.next_id("tiny") == "tiny.v1"
+    assert [begin(ledger), begin(ledger), begin(ledger, "other")] == [
+        "tiny.v1",
+        "tiny.v2",
+        "other.v1",
+    ]
+    assert ledger.releases.next_id("tiny") == "tiny.v3"
+
+
+def test_a_release_begins_as_pending_with_what_was_asked_for(ledger: Ledger) -> None:
+    row = ledger.releases.get(begin(ledger))
+    assert (row.id, row.model, row.number, row.state) == ("tiny.v1", "tiny", 1, PENDING)
+    assert (row.spec_digest, row.revision) == (a_spec().digest, REVISION)
+    assert (row.flow_run_id, row.cause, row.release, row.workloads) == ("flow-run", "", None, ())
+    assert row.created_at.tzinfo is UTC
+    assert abs(row.created_at - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def test_every_move_is_logged(ledger: Ledger, url: str) -> None:
+    identity = begin(ledger)
+    ledger.releases.move(identity, SCHEDULED)
+    ledger.releases.move(identity, ReleaseState.ERROR, "interrupted")
+    assert ledger.releases.get(identity).cause == "interrupted"
+    assert transitions(url) == [
+        (identity, "pending", "scheduled", ""),
+        (identity, "scheduled", "error", "interrupted"),
+    ]
+
+
+@pytest.mark.parametrize("to", sorted(set(ReleaseState) - TRANSITIONS[PENDING]))
+def test_a_move_that_the_table_does_not_allow_is_refused(ledger: Ledger, to: ReleaseState) -> None:
+    identity = begin(ledger)
+    with pytest.raises(Failure, match=f"{identity} is pending and cannot become {to}") as caught:
+        ledger.releases.move(identity, to)
+    assert caught.value.cause is Cause.LOST_LOCK
+    assert ledger.releases.get(identity).state == PENDING
+
+
+def test_an_unknown_release_is_named(ledger: Ledger) -> None:
+    for action in (ledger.releases.get, lambda name: ledger.releases.move(name, SCHEDULED)):
+        with pytest.raises(Failure, match=r"nobody\.v1") as caught:
+            action("nobody.v1")
+        assert caught.value.cause is Cause.UNKNOWN_RELEASE
+
+
+def test_a_release_takes_over_from_its_predecessor_in_one_step(ledger: Ledger) -> None:
+    first = running(ledger)
+    second = running(ledger, replaced=first)
+    assert (ledger.releases.get(first).state, ledger.releases.get(second).state) == (
+        STOPPING,
+        RUNNING,
+    )
+    assert ledger.releases.get(first).cause == f"superseded by {second}"
+    serving = ledger.releases.running("tiny")
+    assert serving
+    assert serving.id == second
+
+
+def test_the_record_comes_back_as_it_was_written(ledger: Ledger) -> None:
+    identity = running(ledger)
+    assert ledger.releases.get(identity).release == a_release(identity)
+
+
+def test_a_record_is_written_only_once(ledger: Ledger) -> None:
+    identity = running(ledger)
+    with pytest.raises(Failure, match="has a record already") as caught:
+        ledger.releases.fail(a_release(identity))
+    assert caught.value.cause is Cause.LOST_LOCK
+    assert ledger.releases.get(identity).state == RUNNING
+
+
+def test_a_take_over_that_fails_changes_nothing(ledger: Ledger) -> None:
+    first = running(ledger)
+    second = begin(ledger)  # still pending: it may not run yet
+    with pytest.raises(Failure):
+        ledger.releases.take_over(a_release(second, replaced=first))
+    assert ledger.releases.get(first).state == RUNNING
+    assert ledger.releases.get(second).release is None
+
+
+def test_two_releases_of_a_model_never_run_at_once(ledger: Ledger) -> None:
+    running(ledger)
+    second = starting(ledger)
+    with pytest.raises(Failure) as caught:
+        ledger.releases.take_over(a_release(second, replaced=""))
+    assert caught.value.cause is Cause.LOST_LOCK
+    assert ledger.releases.get(second).state == STARTING
+
+
+def test_a_predecessor_that_has_stopped_already_stays_as_it_is(ledger: Ledger) -> None:
+    first = running(ledger)
+    ledger.releases.move(first, STOPPING)
+    running(ledger, replaced=first)
+    assert ledger.releases.get(first).state == STOPPING
+
+
+def test_a_release_that_fails_keeps_its_record_and_its_cause(ledger: Ledger) -> None:
+    identity = starting(ledger)
+    failure = FailureRecord(cause=Cause.LOAD_TIMEOUT, detail="900 s", suggestion="Wait.")
+    ledger.releases.fail(a_release(identity, failure=failure))
+    row = ledger.releases.get(identity)
+    assert (row.state, row.cause) == (ReleaseState.ERROR, Cause.LOAD_TIMEOUT)
+    assert row.release
+    assert row.release.failure == failure
+
+
+def test_a_record_of_another_version_does_not_hide_its_release(ledger: Ledger, url: str) -> None:
+    identity, foreign = running(ledger), {"shape": "of the future"}
+    engine = open_database(url)
+    with gate(engine) as connection:
+        connection.execute(update(RELEASES).values(record=foreign))
+    engine.dispose()
+    row = ledger.releases.get(identity)
+    assert (row.state, row.release, row.foreign_record) == (RUNNING, None, foreign)
+
+
+def test_a_workload_of_another_version_can_still_be_found(ledger: Ledger, url: str) -> None:
+    identity = starting(ledger)
+    ledger.workloads.put(identity, a_workload(release=identity))
+    written = a_workload().model_dump(mode="json", exclude={"release"})
+    engine = open_database(url)
+    with gate(engine) as connection:
+        connection.execute(update(WORKLOADS).values(workload={**written, "new": 1}))
+    engine.dispose()
+    assert ledger.releases.get(identity).workloads == (a_workload(release=identity),)
+
+
+def test_nothing_runs_where_nothing_was_deployed(ledger: Ledger) -> None:
+    assert ledger.releases.running("tiny") is None
+    assert ledger.releases.of_model("tiny") == ledger.releases.latest() == []
+
+
+def test_releases_are_listed_by_model_by_state_and_the_latest_of_each(ledger: Ledger) -> None:
+    first = running(ledger)
+    second = running(ledger, replaced=first)
+    other = begin(ledger, "other")
+    ledger.releases.move(first, SUPERSEDED)
+    third = begin(ledger)
+    assert [row.id for row in ledger.releases.of_model("tiny")] == [third, second, first]
+    assert [row.id for row in ledger.releases.in_states([RUNNING, SUPERSEDED])] == [first, second]
+    assert [row.id for row in ledger.releases.unfinished()] == [other, third]
+    assert [row.id for row in ledger.releases.latest()] == [other, third]
+
+
+def test_workloads_belong_to_their_release_until_they_are_struck_out(ledger: Ledger) -> None:
+    identity = starting(ledger)
+    planned, started = a_workload("b"), a_workload("b", identity="7@1.0")
+    for workload in (planned, a_workload("a"), started):
+        ledger.workloads.put(identity, workload)
+    assert ledger.releases.get(identity).workloads == (a_workload("a"), started)
+    for _ in range(2):
+        ledger.workloads.drop("b")
+    assert ledger.releases.get(identity).workloads == (a_workload("a"),)
+
+
+def test_what_is_written_survives_the_ledger_that_wrote_it(ledger: Ledger, url: str) -> None:
+    identity = running(ledger)
+    ledger.close()
+    again = Ledger(url)
+    assert again.releases.get(identity).release == a_release(identity)
+    again.close()

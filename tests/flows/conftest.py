@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import tiny_llama
+from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.prefect_server import PrefectServer, end, prefect_server
+
+__all__ = ["prefect_server", "tiny_llama"]
+
+DEPLOYMENTS = ("deploy-model/deploy", "plan-model/plan", "retire-model/retire")
+SERVE_SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def deployed(prefect_server: PrefectServer) -> dict[str, dict[str, Any]]:
+    """What `prefect deploy --all` makes of prefect.yaml, by name."""
+    prefect_server.post("/work_pools/", {"name": "moorage", "type": "process"})
+    subprocess.run(
+        [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"],
+        cwd=REPOSITORY,
+        env={**os.environ, **prefect_server.environment, "PWD": str(REPOSITORY)},
+        check=True,
+    )
+    return {name: prefect_server.deployment(name) for name in DEPLOYMENTS}
+
+
+@pytest.fixture(scope="module")
+def workplace(
+    tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path, prefect_server: PrefectServer
+) -> Iterator[Workplace]:
+    """One home for the module: `moorage serve` is started once."""
+    place = Workplace(tmp_path_factory.mktemp("work"), tiny_llama, prefect_server.environment)
+    yield place
+    place.close()
+
+
+@pytest.fixture(scope="module")
+def served(
+    deployed: dict[str, Any],  # noqa: ARG001
+    workplace: Workplace,
+    prefect_server: PrefectServer,
+) -> Iterator[PrefectServer]:
+    """The server, with `moorage serve` beside it."""
+    with Serving(workplace):
+        yield prefect_server
+
+
+class Serving:
+    """`moorage serve`, started in a folder without a prefect.yaml."""
+
+    def __init__(self, workplace: Workplace, **environment: str) -> None:
+        self._workplace = workplace
+        self.log = workplace.folder / f"serve-{time.monotonic_ns()}.log"
+        self.environment = without_empty({**workplace.environment, **environment})
+
+    def __enter__(self) -> Serving:
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                self._workplace.argv("serve"),
+                cwd=self._workplace.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Stop it as a person or a service manager does."""
+        return end(self.process, number)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + SERVE_SECONDS
+        while "serving " not in self.log.read_text():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"`moorage serve` did not start:\n{self.log.read_text()}")
+            time.sleep(0.1)
+
+
+def without_empty(environment: dict[str, str]) -> dict[str, str]:
+    """An environment in which what is set to nothing is not set."""
+    return {name: text for name, text in environment.items() if text}

@@ -1,0 +1,330 @@
+"""The flows on a real Prefect server: deployed, served, started through its API, cancelled."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from ruamel.yaml import YAML
+
+from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.flows.conftest import Serving, without_empty
+from tests.prefect_server import PrefectApi, PrefectServer, free_port
+
+pytestmark = pytest.mark.server
+
+MODELS = {"ModelSpec", "EngineSpec", "PlacementSpec", "ReadinessSpec", "Deadlines", "ProbeSpec"}
+FLEET = {"Fleet", "Host", "Reserve", "StaticAccelerator"}
+ENUMS = {"EngineName", "RuntimeName", "Mode", "Strategy"}
+ENGINE = {"name": "transformers", "runtime": "process"}
+NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
+APPEAR_SECONDS = 120
+
+
+class TestDeployed:
+    """`prefect deploy --all`."""
+
+    @pytest.mark.parametrize("name", ["deploy-model/deploy", "plan-model/plan"])
+    def test_the_schema_holds_every_nested_model(
+        self, deployed: dict[str, dict[str, Any]], name: str
+    ) -> None:
+        schema = deployed[name]["parameter_openapi_schema"]
+        assert set(schema["definitions"]) == MODELS | FLEET | ENUMS
+        assert schema["required"] == ["spec"]
+        assert schema["properties"]["spec"]["$ref"] == "#/definitions/ModelSpec"
+        assert schema["properties"]["fleet"]["default"]["hosts"][0]["name"] == "local"
+        for definition in MODELS | FLEET:
+            assert schema["definitions"][definition]["additionalProperties"] is False
+
+    @pytest.mark.parametrize("name", ["deploy-model/deploy", "plan-model/plan"])
+    def test_every_field_of_the_form_is_explained(
+        self, deployed: dict[str, dict[str, Any]], name: str
+    ) -> None:
+        schema = deployed[name]["parameter_openapi_schema"]
+        assert all(field["description"] for field in schema["properties"].values())
+        definitions = schema["definitions"]
+        for definition in MODELS | FLEET:
+            for field, content in definitions[definition]["properties"].items():
+                # A field that is described as its model is stands for itself.
+                model = definitions.get(content.get("$ref", "").rpartition("/")[2], {})
+                assert {**model, **content}.get("description"), f"{definition}.{field}"
+
+    def test_the_name_to_retire_has_its_pattern(self, deployed: dict[str, dict[str, Any]]) -> None:
+        name = deployed["retire-model/retire"]["parameter_openapi_schema"]["properties"]["name"]
+        assert name["pattern"]
+        assert name["description"]
+
+    def test_parameters_are_enforced_and_runs_go_to_the_work_pool(
+        self, deployed: dict[str, dict[str, Any]]
+    ) -> None:
+        for deployment in deployed.values():
+            assert deployment["enforce_parameter_schema"] is True
+            assert deployment["work_pool_name"] == "moorage"
+            assert deployment["work_queue_name"] == "default"
+            assert "moorage" in deployment["tags"]
+            assert deployment["description"]
+            assert deployment["pull_steps"] == []
+
+    def test_the_deploys_at_once_are_limited_and_the_others_wait(
+        self, deployed: dict[str, dict[str, Any]]
+    ) -> None:
+        deployment = deployed["deploy-model/deploy"]
+        assert deployment["global_concurrency_limit"]["limit"] == 8
+        assert deployment["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+
+    def test_the_nightly_schedule_is_there_and_switched_off(
+        self, deployed: dict[str, dict[str, Any]]
+    ) -> None:
+        (nightly,) = deployed["deploy-model/deploy"]["schedules"]
+        assert (nightly["slug"], nightly["active"]) == ("nightly", False)
+        assert nightly["schedule"]["cron"] == "0 3 * * *"
+        assert nightly["parameters"]["spec"]["source"] == f"file://{REPOSITORY}/models/tiny-llama"
+
+
+@pytest.mark.usefixtures("deployed")
+class TestRefused:
+    """Parameters that the server refuses: no flow run comes to be."""
+
+    @pytest.mark.parametrize(
+        ("wrong", "field", "told"),
+        [
+            ({"engine": {"name": "vlm"}}, "spec.engine.name", "'transformers'"),
+            ({"engine": {"shm": "lots"}}, "spec.engine.shm", "lots"),
+            ({"replicas": 0}, "spec.replicas", "minimum of 1"),
+            ({"placement": {"strategy": "best"}}, "spec.placement.strategy", "'binpack'"),
+            ({"placement": {"accelerators": ["cuda"]}}, "spec.placement.accelerators", "cuda"),
+            ({"precision": "int3"}, "spec", "'precision' was unexpected"),
+            ({"source": "org/repo"}, "spec.source", "org/repo"),
+            ({"source": None}, "spec.source", "None is not of type 'string'"),
+        ],
+    )
+    def test_a_bad_spec(
+        self, prefect_server: PrefectServer, wrong: dict[str, Any], field: str, told: str
+    ) -> None:
+        spec = {"name": "refused", "source": "file:///nowhere", **wrong}
+        refusal = prefect_server.ask("deploy-model/deploy", {"spec": spec})
+        assert refusal.status_code == 409
+        assert f"field '{field}" in refusal.json()["detail"]
+        assert told in refusal.json()["detail"]
+
+    def test_a_bad_fleet(self, prefect_server: PrefectServer) -> None:
+        spec = {"name": "refused", "source": "file:///nowhere"}
+        fleet = {"hosts": [{"name": "a", "adress": "local"}]}
+        refusal = prefect_server.ask("plan-model/plan", {"spec": spec, "fleet": fleet})
+        assert refusal.status_code == 409
+        assert "'adress' was unexpected" in refusal.json()["detail"]
+
+    def test_a_bad_name(self, prefect_server: PrefectServer) -> None:
+        refusal = prefect_server.ask("retire-model/retire", {"name": "../etc"})
+        assert refusal.status_code == 409
+        assert "field 'name'" in refusal.json()["detail"]
+
+    def test_no_spec(self, prefect_server: PrefectServer) -> None:
+        refusal = prefect_server.ask("deploy-model/deploy", {})
+        assert refusal.status_code == 409
+        assert "'spec' is a required property" in refusal.json()["detail"]
+
+
+class TestServed:
+    """`moorage serve`, and runs that are asked for through the API."""
+
+    @pytest.mark.process
+    def test_a_model_is_deployed_answers_and_is_retired(
+        self, served: PrefectServer, parameters: Parameters, workplace: Workplace
+    ) -> None:
+        name = workplace.named("tiny")
+        done = served.run("deploy-model/deploy", parameters("tiny", engine=ENGINE))
+        assert _state(done) == ("COMPLETED", "Completed"), done["state"]["message"]
+        endpoint = re.search(r"http://\S+/v1", done["state"]["message"])
+        assert endpoint
+        assert _answer(endpoint[0], name)
+        record = served.artifacts(done["id"])[f"release-{name}"]
+        assert record["type"] == "markdown"
+        assert f"{name}.v1" in record["data"]
+        assert "serves" in served.log(done["id"])
+
+        again = served.run("deploy-model/deploy", parameters("tiny", engine=ENGINE))
+        assert _state(again) == ("COMPLETED", "Unchanged")
+        assert f"{name}.v1 already serves" in again["state"]["message"]
+
+        gone = served.run("retire-model/retire", {"name": name})
+        assert _state(gone) == ("COMPLETED", "Completed")
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{endpoint[0]}/models")
+        assert workplace.processes() == []
+
+    def test_a_plan_starts_nothing(
+        self, served: PrefectServer, parameters: Parameters, workplace: Workplace
+    ) -> None:
+        done = served.run("plan-model/plan", parameters("planned", engine=ENGINE))
+        assert _state(done) == ("COMPLETED", "Completed")
+        assert f"plan-{workplace.named('planned')}" in served.artifacts(done["id"])
+        assert workplace.releases("planned") == []
+
+    @pytest.mark.process
+    def test_a_run_that_is_cancelled_undoes_what_it_did(
+        self, served: PrefectServer, parameters: Parameters, workplace: Workplace
+    ) -> None:
+        asked = served.ask("deploy-model/deploy", parameters("slow", engine=NEVER_READY)).json()
+        _until_started(workplace, "slow")
+        served.cancel(asked["id"])
+        assert _state(served.ended(asked["id"])) == ("CANCELLED", "Cancelled")
+        _assert_undone(workplace, "slow")
+
+    def test_what_the_schema_would_refuse_is_refused_by_the_flow_too(
+        self, served: PrefectServer, parameters: Parameters, workplace: Workplace
+    ) -> None:
+        wrong = parameters("unchecked", engine={"name": "vlm"}, replicas="many")
+        failed = served.run("deploy-model/deploy", wrong, enforce_parameter_schema=False)
+        assert failed["state"]["type"] == "FAILED"
+        assert "spec.engine.name: Input should be 'auto'" in failed["state"]["message"]
+        assert "spec.replicas: Input should be a valid integer" in failed["state"]["message"]
+        assert workplace.releases("unchecked") == []
+
+    def test_a_parameter_that_no_flow_has(
+        self, served: PrefectServer, parameters: Parameters, workplace: Workplace
+    ) -> None:
+        # The server lets it pass; the state's own message is only that the process ended.
+        wrong = {**parameters("unknown", engine=ENGINE), "flet": {}}
+        crashed = served.run("deploy-model/deploy", wrong)
+        assert crashed["state"]["type"] == "CRASHED"
+        _eventually(lambda: "'flet'" in served.log(crashed["id"]))
+        assert workplace.releases("unknown") == []
+
+    def test_a_failure_is_the_state_of_the_run_and_an_artifact(
+        self, served: PrefectServer, parameters: Parameters, workplace: Workplace
+    ) -> None:
+        wrong = parameters("lost", engine=ENGINE, source="file:///there/is/no/model")
+        failed = served.run("deploy-model/deploy", wrong)
+        assert failed["state"]["type"] == "FAILED"
+        assert "The model was not found" in failed["state"]["message"]
+        artifact = served.artifacts(failed["id"])[f"failure-{workplace.named('lost')}"]
+        assert "source-missing" in artifact["data"]
+
+    def test_what_is_served_runs_here_and_not_in_the_work_pool(self, served: PrefectServer) -> None:
+        deployment = served.deployment("deploy-model/deploy")
+        assert deployment["work_pool_name"] is None
+        assert deployment["paused"] is False
+        assert deployment["enforce_parameter_schema"] is True
+        assert set(deployment["parameter_openapi_schema"]["definitions"]) >= MODELS
+
+
+@pytest.mark.process
+def test_serve_brings_its_own_server_and_ends_everything_with_it(
+    workplace: Workplace, parameters: Parameters, tmp_path: Path
+) -> None:
+    port = free_port()
+    own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(tmp_path / "prefect")}
+    with Serving(workplace, PREFECT_API_URL="", **own) as serving:
+        api = PrefectApi(f"http://127.0.0.1:{port}/api")
+        _eventually(lambda: api.has_deployment("deploy-model/deploy"))
+        asked = api.ask("deploy-model/deploy", parameters("ended", engine=NEVER_READY))
+        assert asked.status_code == 201
+        _until_started(workplace, "ended")
+
+        assert serving.stop(signal.SIGTERM) == 0, serving.log.read_text()
+    _assert_undone(workplace, "ended")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def test_serve_says_what_to_do_when_the_port_is_taken(workplace: Workplace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_API_URL": ""}
+        done = subprocess.run(
+            workplace.argv("serve"),
+            env=without_empty({**workplace.environment, **own}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 7
+    said = " ".join(done.stderr.split())
+    assert f"cannot listen on 127.0.0.1:{port}" in said
+    assert f"PREFECT_API_URL=http://127.0.0.1:{port}/api" in said
+
+
+def test_a_command_against_the_server_is_a_flow_run_there(
+    workplace: Workplace, prefect_server: PrefectServer
+) -> None:
+    planned = workplace.json("plan", workplace.spec("seen", engine=ENGINE))
+    name = {"name": {"any_": [f"plan {workplace.named('seen')}"]}}
+    (run,) = prefect_server.post("/flow_runs/filter", {"flow_runs": name})
+    assert run["state"]["type"] == "COMPLETED"
+    assert run["deployment_id"] is None
+    assert run["id"] == planned["flow_run_id"]
+
+
+def test_a_command_needs_no_server_at_all(workplace: Workplace, tmp_path: Path) -> None:
+    alone = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": ""}
+    done = subprocess.run(
+        workplace.argv("plan", workplace.spec("alone", engine=ENGINE), "--json"),
+        env=without_empty({**workplace.environment, **alone}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["model"] == workplace.named("alone")
+
+
+class Parameters:
+    """Parameters of a flow: a spec and the workplace's fleet, as plain JSON."""
+
+    def __init__(self, workplace: Workplace) -> None:
+        self._workplace = workplace
+        self._fleet = YAML(typ="safe").load(workplace.folder / "fleet.yaml")
+
+    def __call__(self, name: str, **fields: Any) -> dict[str, Any]:
+        source = f"file://{self._workplace.model}"
+        spec = {"name": self._workplace.named(name), "source": source, **fields}
+        return {"spec": spec, "fleet": self._fleet}
+
+
+@pytest.fixture
+def parameters(workplace: Workplace) -> Iterator[Parameters]:
+    """Makes parameters; whatever a failed test left running is ended."""
+    yield Parameters(workplace)
+    for process in workplace.processes():
+        process.kill()
+
+
+def _state(flow_run: dict[str, Any]) -> tuple[str, str]:
+    return flow_run["state"]["type"], flow_run["state"]["name"]
+
+
+def _answer(endpoint: str, model: str) -> str:
+    messages = [{"role": "user", "content": "hello"}]
+    asked = {"model": model, "messages": messages, "max_tokens": 4}
+    answer = httpx.post(f"{endpoint}/chat/completions", json=asked, timeout=60)
+    return str(answer.raise_for_status().json()["choices"][0]["message"]["content"])
+
+
+def _until_started(workplace: Workplace, name: str) -> None:
+    def is_verifying() -> bool:
+        rows = workplace.releases(name)
+        return bool(rows and rows[0].state == "starting" and workplace.processes())
+
+    _eventually(is_verifying)
+
+
+def _assert_undone(workplace: Workplace, name: str) -> None:
+    assert [row.state for row in workplace.releases(name)] == ["error"]
+    assert workplace.is_clean()
+
+
+def _eventually(holds: Any) -> None:
+    deadline = time.monotonic() + APPEAR_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,108 @@
+"""prefect.yaml is the one source of what is deployed, for `prefect deploy` and `moorage serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from prefect import Flow
+from prefect.deployments.runner import RunnerDeployment
+from prefect.flows import load_flow_from_entrypoint
+from prefect.utilities.callables import parameter_schema
+from ruamel.yaml import YAML
+
+from flows.serving import deployments_of
+from moorage.adapters.specs import load_spec
+from moorage.cli.serve import project_file
+from moorage.spec import ModelSpec
+from tests.e2e.workplace import REPOSITORY
+
+FILE = REPOSITORY / "prefect.yaml"
+WRITTEN: dict[str, Any] = YAML(typ="safe", pure=True).load(FILE)
+ENTRIES = {entry["name"]: entry for entry in WRITTEN["deployments"]}
+
+
+@pytest.fixture(scope="module")
+def served() -> dict[str, RunnerDeployment]:
+    return {deployment.name: deployment for deployment in deployments_of(FILE)}
+
+
+def test_every_flow_is_deployed_once(served: dict[str, RunnerDeployment]) -> None:
+    assert [deployment.full_name for deployment in served.values()] == [
+        "deploy-model/deploy",
+        "plan-model/plan",
+        "retire-model/retire",
+    ]
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_what_is_served_is_what_is_written(served: dict[str, RunnerDeployment], name: str) -> None:
+    deployment, entry = served[name], ENTRIES[name]
+    assert deployment.entrypoint == entry["entrypoint"]
+    assert deployment.description == entry["description"]
+    assert deployment.tags == entry["tags"]
+    assert deployment.enforce_parameter_schema is entry["enforce_parameter_schema"] is True
+    assert deployment.concurrency_limit == entry.get("concurrency_limit", {}).get("limit")
+    assert len(deployment.schedules or []) == len(entry.get("schedules", []))
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_served_deployment_leaves_its_work_pool(
+    served: dict[str, RunnerDeployment], name: str
+) -> None:
+    assert ENTRIES[name]["work_pool"] == {"name": "moorage", "work_queue_name": "default"}
+    assert served[name].work_pool_name is None
+    assert "work_pool_name" in served[name].model_fields_set
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_parameters_and_schedules_fit_the_flow(
+    served: dict[str, RunnerDeployment], name: str
+) -> None:
+    flow: Flow[..., Any] = load_flow_from_entrypoint(
+        ENTRIES[name]["entrypoint"], use_placeholder_flow=False
+    )
+    for schedule in served[name].schedules or []:
+        flow.validate_parameters(schedule.parameters or {})
+    assert set(served[name].parameters) <= set(parameter_schema(flow).properties)
+
+
+def test_the_nightly_example_is_the_spec_of_the_tiny_model(
+    served: dict[str, RunnerDeployment],
+) -> None:
+    (nightly,) = served["deploy"].schedules or []
+    assert nightly.slug == "nightly"
+    assert nightly.active is False
+    spec = ModelSpec.model_validate((nightly.parameters or {})["spec"])
+    assert spec == load_spec(REPOSITORY / "deployments" / "tiny-llama.yaml")
+
+
+def test_no_path_of_a_machine_is_written() -> None:
+    assert WRITTEN["pull"] == []
+    assert str(REPOSITORY) not in FILE.read_text()
+    assert all("/" not in entry["entrypoint"] for entry in ENTRIES.values())
+
+
+def test_a_flow_that_cannot_be_imported_is_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "prefect.yaml"
+    file.write_text("deployments: [{name: x, entrypoint: flows.there_is_no_such.flow}]")
+    with pytest.raises(ModuleNotFoundError, match=r"flows\.there_is_no_such"):
+        deployments_of(file)
+
+
+def test_the_file_of_this_folder_goes_before_that_of_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert project_file() == FILE
+    (tmp_path / "prefect.yaml").touch()
+    assert project_file() == tmp_path / "prefect.yaml"
+
+
+def test_no_file_at_all_is_a_clear_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("moorage.cli.serve.flows.__file__", str(tmp_path / "flows" / "x.py"))
+    with pytest.raises(typer.BadParameter, match=r"no prefect\.yaml in"):
+        project_file()

@@ -1,0 +1,193 @@
+"""A real Prefect server for tests, and the few questions that tests ask its API."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+START_SECONDS = 120
+RUN_SECONDS = 300
+END_SECONDS = 60
+BUSY_SECONDS = 30
+ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+
+
+class PrefectApi:
+    """The API of a server, as any program uses it.
+
+    Attributes:
+        url: Its address.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._client = httpx.Client(base_url=url, timeout=60)
+
+    def is_healthy(self) -> bool:
+        """Whether the server answers."""
+        with suppress(httpx.HTTPError):
+            return self._client.get("/health").status_code == 200
+        return False
+
+    def get(self, path: str) -> Any:
+        """Read something."""
+        return _content(self._send("GET", path))
+
+    def post(self, path: str, content: dict[str, Any]) -> Any:
+        """Create or search something."""
+        return _content(self._send("POST", path, content))
+
+    def deployment(self, name: str) -> dict[str, Any]:
+        """A deployment by `flow/name`."""
+        found: dict[str, Any] = self.get(f"/deployments/name/{name}")
+        return found
+
+    def has_deployment(self, name: str) -> bool:
+        """Whether there is a deployment `flow/name`."""
+        return self._send("GET", f"/deployments/name/{name}").status_code == 200
+
+    def ask(self, deployment: str, parameters: dict[str, Any], **more: Any) -> httpx.Response:
+        """Ask for a run of a deployment, as the UI and other programs do."""
+        identity = self.deployment(deployment)["id"]
+        content = {"parameters": parameters, **more}
+        return self._send("POST", f"/deployments/{identity}/create_flow_run", content)
+
+    def run(self, deployment: str, parameters: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """Run a deployment to its end and return the flow run."""
+        return self.ended(_content(self.ask(deployment, parameters, **more))["id"])
+
+    def ended(self, flow_run: str) -> dict[str, Any]:
+        """Wait for the end of a flow run."""
+        deadline = time.monotonic() + RUN_SECONDS
+        while time.monotonic() < deadline:
+            found: dict[str, Any] = self.get(f"/flow_runs/{flow_run}")
+            if found["state"]["type"] in ENDED:
+                return found
+            time.sleep(0.2)
+        raise TimeoutError(f"{found['name']} is still {found['state']}")
+
+    def cancel(self, flow_run: str) -> None:
+        """Cancel a flow run, as the UI does."""
+        state = {"type": "CANCELLING", "name": "Cancelling"}
+        self.post(f"/flow_runs/{flow_run}/set_state", {"state": state})
+
+    def log(self, flow_run: str) -> str:
+        """The log of a flow run. It arrives a moment after the run has ended."""
+        content = {"logs": {"flow_run_id": {"any_": [flow_run]}}, "sort": "TIMESTAMP_ASC"}
+        return "\n".join(line["message"] for line in self.post("/logs/filter", content))
+
+    def artifacts(self, flow_run: str) -> dict[str, dict[str, Any]]:
+        """The artifacts of a flow run by key; results, which have none, are left out."""
+        content = {"artifacts": {"flow_run_id": {"any_": [flow_run]}}}
+        found = self.post("/artifacts/filter", content)
+        return {artifact["key"]: artifact for artifact in found if artifact["key"]}
+
+    def _send(self, method: str, path: str, content: Any = None) -> httpx.Response:
+        """Ask again while the server says 503, as Prefect's client does: its SQLite is locked."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            response = self._client.request(method, path, json=content)
+            if response.status_code != 503 or time.monotonic() > deadline:
+                return response
+            time.sleep(0.2)
+
+
+class PrefectServer(PrefectApi):
+    """A server on a free port, with its own database.
+
+    Attributes:
+        environment: What a command needs to use it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        port = free_port()
+        super().__init__(f"http://127.0.0.1:{port}/api")
+        self.environment = {
+            "PREFECT_HOME": str(folder / "prefect"),
+            "MOORAGE_HOME": str(folder / "moorage"),
+            "PREFECT_API_URL": self.url,
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "PREFECT_CLI_PROMPT": "false",
+        }
+        self._log = folder / "server.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "prefect", "server", "start", "--port", str(port)],
+                env={**os.environ, **self.environment},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End it, come what may."""
+        self._client.close()
+        end(self._process)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self._process.poll() is None:
+            if self.is_healthy():
+                return
+            time.sleep(0.2)
+        raise RuntimeError(f"the Prefect server did not start:\n{self._log.read_text()[-2000:]}")
+
+
+_SHARED: pytest.StashKey[PrefectServer] = pytest.StashKey()
+
+
+@pytest.fixture(scope="session")
+def prefect_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> PrefectServer:
+    """One server for the whole session, in however many conftests this is imported."""
+    stash = request.config.stash
+    if _SHARED not in stash:
+        stash[_SHARED] = PrefectServer(tmp_path_factory.mktemp("prefect"))
+        request.config.add_cleanup(stash[_SHARED].stop)
+    return stash[_SHARED]
+
+
+def free_port() -> int:
+    """A port on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def end(process: subprocess.Popen[Any], number: signal.Signals = signal.SIGTERM) -> int:
+    """End a process that leads its session; what it leaves behind, there or not, is killed."""
+    descendants: list[psutil.Process] = []
+    with suppress(psutil.NoSuchProcess):
+        descendants = psutil.Process(process.pid).children(recursive=True)
+    if process.poll() is None:
+        process.send_signal(number)
+    try:
+        return process.wait(END_SECONDS)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        for one in descendants:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        process.wait()
+
+
+def _content(response: httpx.Response) -> Any:
+    assert response.is_success, f"{response.status_code} {response.text}"
+    return response.json() if response.content else None

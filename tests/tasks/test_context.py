@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+
+import pytest
+
+from tasks import context
+from tasks.context import in_thread, ledger, settings
+
+NUMBER: ContextVar[int] = ContextVar("number", default=0)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    yield
+    context._open.cache_clear()
+
+
+def test_settings_follow_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert settings().root == tmp_path
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "other"))
+    assert settings().root == tmp_path / "other"
+
+
+def test_a_ledger_is_opened_once_for_each_url(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = ledger()
+    assert ledger() is first
+    assert (tmp_path / "ledger.db").exists()
+    monkeypatch.setenv("MOORAGE_LEDGER_URL", f"sqlite:///{tmp_path}/other.db")
+    assert ledger() is not first
+
+
+async def test_a_call_runs_in_another_thread_with_its_arguments() -> None:
+    def work(a: int, *, b: int) -> tuple[int, threading.Thread]:
+        return a + b, threading.current_thread()
+
+    total, thread = await in_thread(work, 1, b=2)
+    assert total == 3
+    assert thread is not threading.current_thread()
+    assert thread.daemon
+
+
+async def test_a_call_sees_the_context_of_its_caller() -> None:
+    NUMBER.set(7)
+    assert await in_thread(NUMBER.get) == 7
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)], ids=repr)
+def test_an_error_comes_back_to_the_caller(error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        asyncio.run(in_thread(fail))
+
+
+async def test_an_error_that_a_future_cannot_carry_comes_back_too() -> None:
+    with pytest.raises(RuntimeError):
+        async with asyncio.timeout(1):
+            await in_thread(next, iter(()))
+
+
+async def test_calls_run_at_the_same_time() -> None:
+    meeting = threading.Barrier(3, timeout=5)
+    assert sorted(await asyncio.gather(*(in_thread(meeting.wait) for _ in range(3)))) == [0, 1, 2]
+
+
+async def test_a_call_that_outlives_its_deadline_does_not_hold_up_the_flow() -> None:
+    ended = threading.Event()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            await in_thread(ended.wait, 5)
+    assert not ended.is_set()
+    ended.set()  # its late answer must not disturb the loop
+    await asyncio.sleep(0.02)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from moorage.release import StepRecord
+from tasks.journal import journal, listening, step
+
+
+class Ear:
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.records: list[StepRecord] = []
+
+    def started(self, step: str) -> None:
+        self.heard.append(f"{step} started")
+
+    def progressed(self, step: str, done: int, total: int) -> None:
+        self.heard.append(f"{step} {done}/{total}")
+
+    def ended(self, record: StepRecord, error: BaseException | None) -> None:
+        self.records.append(record)
+        self.heard.append(f"{record.name} ended: {error or record.summary}")
+
+    def noted(self, text: str) -> None:
+        self.heard.append(text)
+
+
+def test_a_step_is_told_while_it_happens_and_kept_with_its_time() -> None:
+    own = Ear()
+    with journal(own) as diary:
+        with step("stage") as note:
+            note.progress(1, 2)
+            note.say("8.0 GiB")
+        diary.tell("one more thing")
+    assert own.heard == ["stage started", "stage 1/2", "stage ended: 8.0 GiB", "one more thing"]
+    assert diary.steps == own.records
+    (record,) = diary.steps
+    assert (record.name, record.summary) == ("stage", "8.0 GiB")
+    assert 0 <= record.seconds < 1
+
+
+def test_a_step_that_fails_is_kept_too() -> None:
+    own = Ear()
+
+    def fail() -> None:
+        with step("place"):
+            raise ValueError("no room")
+
+    with journal(own) as diary, pytest.raises(ValueError, match="no room"):
+        fail()
+    assert own.heard == ["place started", "place ended: no room"]
+    assert [record.name for record in diary.steps] == ["place"]
+
+
+def test_whoever_listens_hears_every_flow_inside_the_block_and_none_after() -> None:
+    own, other = Ear(), Ear()
+    with listening(other), journal(own), step("resolve"):
+        pass
+    with journal(own), step("derive"):
+        pass
+    assert other.heard == ["resolve started", "resolve ended: "]
+    assert len(own.heard) == 4
+
+
+def test_listeners_nest() -> None:
+    outer, inner = Ear(), Ear()
+    with listening(outer), listening(inner), journal(Ear()) as diary:
+        diary.tell("hello")
+    assert outer.heard == inner.heard == ["hello"]
+
+
+def test_a_step_outside_any_flow_is_no_mistake() -> None:
+    with step("resolve") as note:
+        note.say("alone")
+    assert note.summary == "alone"
+
+
+async def test_flows_at_the_same_time_keep_their_journals_apart() -> None:
+    async def flow(name: str) -> list[str]:
+        with journal(Ear()) as diary:
+            with step(name):
+                await asyncio.sleep(0)
+            return [record.name for record in diary.steps]
+
+    assert await asyncio.gather(flow("a"), flow("b")) == [["a"], ["b"]]
+
+
+async def test_steps_of_one_flow_at_the_same_time_are_kept_in_order_of_their_ends() -> None:
+    async def work(name: str, turns: int) -> None:
+        with step(name):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+
+    with journal(Ear()) as diary:
+        await asyncio.gather(work("pull", 5), work("stage", 1))
+    assert [record.name for record in diary.steps] == ["stage", "pull"]
