@@ -7,7 +7,16 @@ from typing import Any
 
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
-from moorage.launch import ContainerSpec, Flag, Workload
+from moorage.launch import (
+    LABEL_LEDGER,
+    LABEL_MODEL,
+    LABEL_RELEASE,
+    LABEL_REPLICA,
+    LABEL_ROLE,
+    ContainerSpec,
+    Flag,
+    Workload,
+)
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.claims import Claim, Resource
@@ -22,6 +31,7 @@ from moorage.values import Origin
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 REVISION = "a3c1f0e5b7d94c2e8f6a1b0d3e5c7f9a2b4d6e8f"
+LEDGER = "0123456789abcdef0123456789abcdef"
 ON_CPU = {"accelerators": 0}
 
 
@@ -147,7 +157,13 @@ def a_container(**changes: Any) -> ContainerSpec:
         "accelerator_type": "cpu",
         "bind": "127.0.0.1",
         "port": 40000,
-        "labels": {"moorage.model": "tiny", "moorage.release": "tiny.v1"},
+        "labels": {
+            LABEL_LEDGER: LEDGER,
+            LABEL_MODEL: "tiny",
+            LABEL_RELEASE: "tiny.v1",
+            LABEL_ROLE: "leader",
+            LABEL_REPLICA: "0",
+        },
     }
     return ContainerSpec.model_validate({**values, **changes})
 
@@ -155,6 +171,7 @@ def a_container(**changes: Any) -> ContainerSpec:
 def a_workload(name: str = "moorage-tiny.v1-r0-leader", **changes: Any) -> Workload:
     values: dict[str, Any] = {
         "release": "tiny.v1",
+        "ledger": LEDGER,
         "host": "local",
         "address": "local",
         "runtime": RuntimeName.PROCESS,

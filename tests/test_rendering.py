@@ -24,6 +24,7 @@ from moorage.rendering import (
 from moorage.spec import ModelSpec
 from moorage.units import GIB
 from tests.builders import (
+    LEDGER,
     NOON,
     a_cpu_host,
     a_fleet,
@@ -51,7 +52,9 @@ ON_CPU = a_spec(placement={"accelerators": 0, "ram": "16GiB"}, port=8000)
 def planned(spec: ModelSpec, image: Image | None, *hosts: HostSnapshot) -> Release:
     """A release up to its plan."""
     placement, release = a_placement(spec, *hosts), f"{spec.name}.v2"
-    plan = plan_launch(spec, a_model(), a_profile(), placement, a_fleet(*hosts), image, release)
+    plan = plan_launch(
+        spec, a_model(), a_profile(), placement, a_fleet(*hosts), image, release, LEDGER
+    )
     return a_release(
         release,
         spec=spec,

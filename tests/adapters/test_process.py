@@ -26,8 +26,8 @@ NAME = "moorage-tiny.v1-r0-leader"
 def runtime(tmp_path: Path) -> Iterator[ProcessRuntime]:
     runtime = ProcessRuntime(tmp_path)
     yield runtime
-    runtime.stop(a_workload(), 0)
-    assert marked() == []
+    runtime.stop(a_workload(), 5)
+    assert marked(tmp_path) == []
 
 
 def running(*argv: str, **changes: Any) -> ContainerSpec:
@@ -39,12 +39,12 @@ def python(code: str, **changes: Any) -> ContainerSpec:
     return running(sys.executable, "-c", code, **changes)
 
 
-def marked() -> list[psutil.Process]:
+def marked(root: Path) -> list[psutil.Process]:
     """The living processes that carry the mark of the workload."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARK) == NAME:
+            if process.environ().get(MARK) == str(root / NAME):
                 found.append(process)
         except psutil.Error:
             continue
@@ -79,10 +79,10 @@ def test_a_process_runs_until_it_is_stopped(runtime: ProcessRuntime, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-def test_starting_again_returns_what_runs_already(runtime: ProcessRuntime) -> None:
+def test_starting_again_returns_what_runs_already(runtime: ProcessRuntime, tmp_path: Path) -> None:
     first = runtime.start(running("sleep", "60"), {})
     assert runtime.start(running("sleep", "60"), {}) == first
-    assert len(marked()) == 2  # the engine and its supervisor
+    assert len(marked(tmp_path)) == 2  # the engine and its supervisor
 
 
 def test_starting_again_after_the_end_starts_anew(runtime: ProcessRuntime) -> None:
@@ -158,22 +158,24 @@ time.sleep(60)
 
 
 def test_children_that_ignore_the_request_to_end_are_killed_after_the_grace(
-    runtime: ProcessRuntime,
+    runtime: ProcessRuntime, tmp_path: Path
 ) -> None:
     workload = runtime.start(python(STUBBORN), {})
     eventually(lambda: sorted(runtime.logs(workload, 9).split()) == ["child", "parent"])
-    assert len(marked()) == 3
+    assert len(marked(tmp_path)) == 3
     began = time.monotonic()
     runtime.stop(workload, 0.3)
     assert 0.3 <= time.monotonic() - began < 5
-    assert marked() == []
+    assert marked(tmp_path) == []
 
 
-def test_an_engine_that_ends_by_itself_leaves_no_child_behind(runtime: ProcessRuntime) -> None:
+def test_an_engine_that_ends_by_itself_leaves_no_child_behind(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
     code = "import subprocess; subprocess.Popen(['sleep', '60'])"
     workload = runtime.start(python(code), {})
     ended(runtime, workload)
-    eventually(lambda: not marked())
+    eventually(lambda: not marked(tmp_path))
 
 
 def test_a_leftover_is_found_by_its_mark_when_its_state_is_lost(
@@ -190,6 +192,17 @@ def test_what_lost_its_state_never_runs_twice(runtime: ProcessRuntime, tmp_path:
     (tmp_path / NAME / "state.json").unlink()
     second = runtime.start(running("sleep", "60"), {})
     assert first.identity == second.identity or not psutil.pid_exists(pid_of(first))
+
+
+def test_a_workload_of_another_home_is_left_alone(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    other = ProcessRuntime(tmp_path / "other")
+    workload, own = (
+        other.start(running("sleep", "60"), {}),
+        runtime.start(running("sleep", "60"), {}),
+    )
+    runtime.stop(own, 5)
+    assert other.observe(workload).running
+    other.stop(workload, 5)
 
 
 def seen_environment(workload: Workload) -> dict[str, str]:
@@ -215,7 +228,7 @@ def test_a_secret_is_in_the_environment_and_nowhere_else(
     workload = runtime.start(running("sleep", "60", environment=(secret,)), {"token": "hf_xyz"})
     assert seen_environment(workload)["HF_TOKEN"] == "hf_xyz"
     assert "hf_xyz" not in workload.model_dump_json()
-    for process in marked():
+    for process in marked(tmp_path):
         assert "hf_xyz" not in " ".join(process.cmdline())
     for file in (file for file in tmp_path.rglob("*") if file.is_file()):
         assert "hf_xyz" not in file.read_text()

@@ -14,6 +14,7 @@ from moorage.spec import EngineName, Mode
 from moorage.units import GIB
 from moorage.values import Origin
 from tests.builders import (
+    LEDGER,
     ON_CPU,
     a_container,
     a_cpu_host,
@@ -38,7 +39,7 @@ def planned(
     spec, model, snapshot = a_spec(**wish), a_model(), a_fleet(host)
     placement = propose(spec, a_profile(**profile), snapshot)
     return plan_launch(
-        spec, model, a_profile(**profile), placement, snapshot, image, f"{spec.name}.v1"
+        spec, model, a_profile(**profile), placement, snapshot, image, f"{spec.name}.v1", LEDGER
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from moorage.placement.claims import Resource
 from moorage.placement.explain import explain, table
 from moorage.placement.placement import CPU, Placement, Refusal, Verdict
-from moorage.placement.simple import UTILIZATION, estimate_need
+from moorage.placement.seats import UTILIZATION, estimate_need
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName
 from moorage.units import GIB
@@ -189,6 +189,13 @@ def test_a_refusal_for_memory_tells_what_was_needed_and_what_there_was() -> None
     verdict = only(placed(a_spec(), a_host(), profile=a_profile(weight_bytes=500 * GIB)))
     assert verdict.refusal == Refusal.ACCELERATOR_MEMORY
     assert (verdict.needed, verdict.available) == (602 * GIB, 2 * SHARE)
+
+
+def test_several_gpus_that_do_not_divide_the_heads_are_refused_for_that() -> None:
+    profile = a_profile(weight_bytes=70 * GIB, attention_heads=25)
+    verdict = only(placed(a_spec(), a_host(gpus=2), profile=profile))
+    assert verdict.refusal == Refusal.PARALLELISM
+    assert "25 attention heads" in verdict.detail
 
 
 def test_gpus_of_different_sizes_are_refused_for_memory_not_for_their_number() -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 
 from moorage.adapters.ledger import Ledger
 from moorage.failures import Cause, Failure
 from moorage.placement.claims import Claim, Resource
 from moorage.release import ReleaseState
 from moorage.units import GIB
-from tests.adapters.ledger.together import together
+from tests.adapters.ledger.together import PROCESSES, Team
 from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
 
-PROCESSES, ATTEMPTS = 4, 50
+ATTEMPTS = 50
 PORTS = 25
 FLEET = a_fleet(a_host(port_range=(40000, 40000 + PORTS - 1)))
 
@@ -48,24 +49,26 @@ def attempt(ledger: Ledger, name: str, number: int) -> str:
 
 def take_all(worker: int, url: str) -> int:
     """Claim again and again; how often it worked."""
-    ledger = Ledger(url)
-    return sum(bool(attempt(ledger, f"m{worker}", number)) for number in range(ATTEMPTS))
+    with closing(Ledger(url)) as ledger:
+        return sum(bool(attempt(ledger, f"m{worker}", number)) for number in range(ATTEMPTS))
 
 
 def come_and_go(worker: int, url: str) -> list[tuple[Resource, int]]:
     """Claim and free again and again; what was seen held twice."""
-    ledger = Ledger(url)
     seen = []
-    for number in range(ATTEMPTS // 2):
-        if release := attempt(ledger, f"m{worker}", number // 10):
-            seen += held_twice(ledger.claims.all())
-            ledger.claims.free(release)
-            ledger.releases.move(release, ReleaseState.ERROR)
+    with closing(Ledger(url)) as ledger:
+        for number in range(ATTEMPTS):
+            if release := attempt(ledger, f"m{worker}", number // 10):
+                seen += held_twice(ledger.claims.all())
+                ledger.claims.free(release)
+                ledger.releases.move(release, ReleaseState.ERROR)
     return seen
 
 
-def test_exactly_what_there_is_is_given_away(url: str, opened: Callable[[], Ledger]) -> None:
-    won = together(PROCESSES, take_all, url)
+def test_exactly_what_there_is_is_given_away(
+    url: str, opened: Callable[[], Ledger], together: Team
+) -> None:
+    won = together(take_all, url)
     claims = opened().claims.all()
     assert held_twice(claims) == []
     assert sum(won) == 20  # ten tenths of two accelerators
@@ -73,7 +76,7 @@ def test_exactly_what_there_is_is_given_away(url: str, opened: Callable[[], Ledg
 
 
 def test_nothing_is_held_twice_while_releases_come_and_go(
-    url: str, opened: Callable[[], Ledger]
+    url: str, opened: Callable[[], Ledger], together: Team
 ) -> None:
-    assert together(PROCESSES, come_and_go, url) == [[]] * PROCESSES
+    assert together(come_and_go, url) == [[]] * PROCESSES
     assert opened().claims.all() == ()

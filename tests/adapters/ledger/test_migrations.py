@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import MIGRATIONS, open_database
 from moorage.adapters.ledger.tables import METADATA
 from moorage.failures import Cause, Failure
-from tests.adapters.ledger.together import together
+from tests.adapters.ledger.together import Team
 from tests.builders import REVISION, a_spec
 
 
@@ -49,18 +50,23 @@ def test_opening_again_changes_nothing(engine: Engine, opened: Callable[[], Ledg
         assert connection.scalar(text("SELECT count(*) FROM gate")) == 1
 
 
+def test_a_ledger_keeps_its_identity_and_no_other_has_it(
+    opened: Callable[[], Ledger], tmp_path: Path
+) -> None:
+    with closing(Ledger(f"sqlite:///{tmp_path}/other.db")) as other:
+        assert opened().identity == opened().identity != other.identity
+
+
 def begin(number: int, url: str) -> str:
-    ledger = Ledger(url)
-    identity = ledger.releases.begin(a_spec(name=f"m{number}"), REVISION, "")
-    ledger.close()
-    return identity
+    with closing(Ledger(url)) as ledger:
+        return ledger.releases.begin(a_spec(name=f"m{number}"), REVISION, "")
 
 
 def test_several_processes_may_open_a_fresh_ledger_at_once(
-    url: str, opened: Callable[[], Ledger]
+    url: str, opened: Callable[[], Ledger], together: Team
 ) -> None:
-    assert together(3, begin, url) == ["m0.v1", "m1.v1", "m2.v1"]
-    assert len(opened().releases.latest()) == 3
+    begun = together(begin, url)
+    assert begun == [row.id for row in opened().releases.latest()]
 
 
 def refused(url: str) -> Failure:

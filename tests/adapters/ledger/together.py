@@ -9,18 +9,29 @@ from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
 
 R = TypeVar("R")
+PROCESSES = 4
 WAIT_SECONDS = 60
 
 _barrier: Barrier
 
 
-def together(count: int, work: Callable[..., R], *args: Any) -> list[R]:
-    """Call `work(number, *args)` in so many processes; results in order of the numbers."""
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(count)
-    with ProcessPoolExecutor(count, context, initializer=_enter, initargs=(barrier,)) as pool:
-        futures = [pool.submit(_begin, work, number, *args) for number in range(count)]
+class Team:
+    """Processes that start from nothing, as those of flows do, and are kept for the next test."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(
+            PROCESSES, context, initializer=_enter, initargs=(context.Barrier(PROCESSES),)
+        )
+
+    def __call__(self, work: Callable[..., R], *args: Any) -> list[R]:
+        """Call `work(number, *args)` in each process; the results in order of the numbers."""
+        futures = [self._pool.submit(_begin, work, number, *args) for number in range(PROCESSES)]
         return [future.result() for future in futures]
+
+    def end(self) -> None:
+        """End the processes."""
+        self._pool.shutdown()
 
 
 def _enter(barrier: Barrier) -> None:
