@@ -26,7 +26,7 @@ from tasks.cleanup import (
     stop_for,
     stop_workloads,
 )
-from tasks.context import in_thread, ledger
+from tasks.context import in_thread, ledger, to_its_end
 from tasks.derive import derive
 from tasks.image import pull
 from tasks.launch import launch
@@ -49,7 +49,7 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         spec: The model as it is meant to be served.
         fleet: The hosts it may run on; without it, this machine.
     """
-    async with told(spec) as story:
+    async with told(spec.name) as story:
         model = await resolve(spec)
         profile = await derive(spec, model)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
@@ -71,7 +71,7 @@ async def _deploy(
     """The chain with effects, as a saga: whatever fails, nothing is left claimed or running."""
     draft = await _begin(story, spec, model, profile, old)
     try:
-        with Saga(story.undone) as saga:
+        with Saga(story.undone, to_its_end) as saga:
             snapshot = await survey(fleet)
             saga.arm("free the claims", free_claims, draft.id, old)
             placement, snapshot = await place(
@@ -98,7 +98,7 @@ async def _deploy(
     except BaseException as error:
         # Cancelled, a signal, or a mistake of ours: the effects are undone; close the release too.
         cause = Cause.INTERRUPTED if not isinstance(error, Exception) else f"internal: {error!r}"
-        ledger().releases.move(draft.id, ReleaseState.ERROR, cause)
+        to_its_end(lambda: ledger().releases.move(draft.id, ReleaseState.ERROR, cause))
         raise
     if old:
         await in_thread(end_superseded, old.id, story.journal)

@@ -31,7 +31,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
         fleet: The hosts it may run on; without it, this machine.
     """
     begun = datetime.now(UTC)
-    async with told(spec) as story:
+    async with told(spec.name) as story:
         model = await resolve(spec)
         profile = await derive(spec, model)
         old, _ = await serving(spec)

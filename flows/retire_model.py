@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from prefect import flow, get_run_logger
+from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from flows.story import RunLog
+from flows.story import told
 from moorage.failures import Cause, Failure
 from moorage.release import ReleaseState
 from moorage.spec import Name
 from tasks.cleanup import end_release, sole_flow
 from tasks.context import in_thread, ledger
-from tasks.journal import journal, step
+from tasks.journal import step
 
 
 @flow(name="retire-model", flow_run_name="retire {name}", persist_result=False)
@@ -23,15 +22,14 @@ async def retire_model(name: Name) -> State[str]:
     Args:
         name: Name of the model, as in its spec.
     """
-    with journal(RunLog(get_run_logger())) as opened:
-        async with sole_flow(name, str(flow_run.id or ""), opened):
-            running = await in_thread(ledger().releases.running, name)
-            if running is None:
-                if not await in_thread(ledger().releases.of_model, name):
-                    raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
-                return Completed(name="Unchanged", message=f"{name} was not running", data="")
-            with step("stop") as note:
-                await in_thread(ledger().releases.move, running.id, ReleaseState.STOPPING)
-                await in_thread(end_release, running, ReleaseState.STOPPED, "retired")
-                note.say(f"{running.id} is stopped, its claims are free")
+    async with told(name) as story, sole_flow(name, story.flow_run_id, story.journal):
+        running = await in_thread(ledger().releases.running, name)
+        if running is None:
+            if not await in_thread(ledger().releases.of_model, name):
+                raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
+            return Completed(name="Unchanged", message=f"{name} was not running", data="")
+        with step("stop") as note:
+            await in_thread(ledger().releases.move, running.id, ReleaseState.STOPPING)
+            await in_thread(end_release, running, ReleaseState.STOPPED, "retired")
+            note.say(f"{running.id} is stopped, its claims are free")
     return Completed(message=f"{running.id} is retired", data=running.id)

@@ -11,7 +11,6 @@ from prefect.runtime import flow_run
 
 from moorage.failures import Failure
 from moorage.release import StepRecord
-from moorage.spec import ModelSpec
 from moorage.units import human_seconds
 from tasks.journal import Journal, journal
 from tasks.release import publish_failure
@@ -31,14 +30,14 @@ class Story:
 
 
 @asynccontextmanager
-async def told(spec: ModelSpec) -> AsyncIterator[Story]:
+async def told(model: str) -> AsyncIterator[Story]:
     """Keep the journal of a flow run; a failure becomes an artifact before it ends the run."""
     with journal(RunLog(get_run_logger())) as opened:
         story = Story(opened, str(flow_run.id or ""))
         try:
             yield story
         except Failure as failure:
-            await publish_failure(spec, failure, story.release)
+            await publish_failure(model, failure, story.release)
             raise
 
 

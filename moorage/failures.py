@@ -67,6 +67,8 @@ class Cause(StrEnum):
     WARM_UP_TIMEOUT = "warm-up-timeout"
     BAD_ANSWER = "bad-answer"
     LEDGER_UNAVAILABLE = "ledger-unavailable"
+    SERVER_UNAVAILABLE = "server-unavailable"
+    STORE_UNWRITABLE = "store-unwritable"
     INTERRUPTED = "interrupted"
 
 
@@ -334,6 +336,16 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.MACHINE,
         "The ledger cannot be used",
         "Check MOORAGE_LEDGER_URL and that its file or server is there and writable.",
+    ),
+    Cause.SERVER_UNAVAILABLE: _facts(
+        ExitCode.MACHINE,
+        "The Prefect server does not answer",
+        "Check PREFECT_API_URL, and that the server is up.",
+    ),
+    Cause.STORE_UNWRITABLE: _facts(
+        ExitCode.MACHINE,
+        "The model store cannot be written",
+        "Give this user the right to write under MOORAGE_HOME, or set it to another folder.",
     ),
     Cause.INTERRUPTED: _facts(
         ExitCode.CANCELLED,

@@ -21,6 +21,8 @@ class Saga:
 
     Args:
         report: Told each undo that runs, with the error of one that fails.
+        call: Runs all undos. A signal that arrives meanwhile must not cut them short; that takes
+            threads, which the core does not know.
 
     Example:
         ```python
@@ -30,8 +32,12 @@ class Saga:
         ```
     """
 
-    def __init__(self, report: Callable[[str, BaseException | None], None]) -> None:
-        self._report = report
+    def __init__(
+        self,
+        report: Callable[[str, BaseException | None], None],
+        call: Callable[[Callable[[], None]], None] = lambda undo: undo(),
+    ) -> None:
+        self._report, self._call = report, call
         self._undos: list[tuple[str, Callable[[], Any]]] = []
 
     def arm(self, label: str, undo: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> None:
@@ -47,8 +53,10 @@ class Saga:
         error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        if error is None:
-            return
+        if error is not None:
+            self._call(self._undo)
+
+    def _undo(self) -> None:
         for label, undo in reversed(self._undos):
             try:
                 undo()

@@ -205,7 +205,7 @@ class ReadinessSpec(Value):
     deadlines: Deadlines = Field(
         Deadlines(), description="Deadline of each phase; a phase that misses it ends the deploy."
     )
-    probe: ProbeSpec = Field(ProbeSpec(), description="How readiness is proven.")
+    probe: ProbeSpec = Field(ProbeSpec(), description="What is asked to prove it.")
 
 
 class ModelSpec(Value):
@@ -280,5 +280,10 @@ class ModelSpec(Value):
 
     @property
     def slug(self) -> str:
-        """The name in lower case, digits and dashes, as Prefect wants it in artifact keys."""
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        """The name as part of an artifact's key."""
+        return slug(self.name)
+
+
+def slug(name: str) -> str:
+    """A name in lower case, digits and dashes, as Prefect wants it in artifact keys."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

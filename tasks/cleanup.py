@@ -52,7 +52,12 @@ def stop_workloads(release: str) -> None:
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> None:
-    """Undo of a claim; a release that had to make room gets its own back."""
+    """Undo of a claim; a release that had to make room gets its own back.
+
+    What could not be stopped keeps its claims, until a later flow has stopped it.
+    """
+    if ledger().releases.get(release).workloads:
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{release} may still run and keeps its claims")
     if old and old.release and old.release.placement:
         ledger().claims.hand_back(release, old.id, old.release.placement.claims)
     else:
@@ -84,7 +89,7 @@ def start_again(row: ReleaseRow) -> None:
 
 
 def _recover_all(model: str, journal: Journal) -> None:
-    for row in ledger().releases.unfinished():
+    for row in [*ledger().releases.unfinished(), *ledger().releases.not_undone()]:
         if row.model == model:
             _recover(row, journal)
             continue
@@ -92,6 +97,8 @@ def _recover_all(model: str, journal: Journal) -> None:
         if ledger().locks.take(row.model, token, this_process("cleaning up")) is None:
             try:
                 _recover(ledger().releases.get(row.id), journal)
+            except Failure as failure:
+                journal.tell(f"could not clean up after {row.id}: {failure}")
             finally:
                 ledger().locks.drop(row.model, token)
 
@@ -103,6 +110,10 @@ def _recover(row: ReleaseRow, journal: Journal) -> None:
         end_release(row, ReleaseState.SUPERSEDED if superseded else ReleaseState.STOPPED, row.cause)
     elif row.state in (ReleaseState.PENDING, ReleaseState.SCHEDULED, ReleaseState.STARTING):
         end_release(row, ReleaseState.ERROR, Cause.INTERRUPTED)
+        _return_claims(row.model)
+    elif row.state == ReleaseState.ERROR:
+        stop_workloads(row.id)
+        ledger().claims.free(row.id)
         _return_claims(row.model)
     journal.tell(f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}")
 

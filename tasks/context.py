@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
@@ -57,6 +58,28 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
 
     threading.Thread(target=work, daemon=True).start()
     return await future
+
+
+def to_its_end(function: Callable[[], None]) -> None:
+    """Run a blocking call to its end, though signals arrive, such as Ctrl-C twice.
+
+    Python raises what a signal brings in the main thread only, so the call runs in another. What
+    is raised here meanwhile is dropped: this is for a caller that is on its way out already.
+    """
+    context = contextvars.copy_context()
+    ended = threading.Event()
+
+    def work() -> None:
+        try:
+            context.run(function)
+        finally:
+            ended.set()
+
+    threading.Thread(target=work).start()
+    while not ended.is_set():
+        # Not `Thread.join`: a join that an exception interrupts takes the thread for ended.
+        with contextlib.suppress(BaseException):
+            ended.wait()
 
 
 @lru_cache

@@ -11,7 +11,7 @@ from moorage.failures import Failure
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import Release, ReleaseRow
 from moorage.rendering import failure_document, plan_document, release_document
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, slug
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.retries import PLAIN
@@ -45,11 +45,11 @@ async def publish(release: Release) -> None:
         note.say(f"{release.id} serves {release.model}")
 
 
-async def publish_failure(spec: ModelSpec, failure: Failure, release: str) -> None:
+async def publish_failure(model: str, failure: Failure, release: str) -> None:
     """Show a failure with its cause, suggestion and log tail as an artifact of the run."""
     await acreate_markdown_artifact(
-        markdown=failure_document(spec.name, failure, release).markdown(),
-        key=f"failure-{spec.slug}",
+        markdown=failure_document(model, failure, release).markdown(),
+        key=f"failure-{slug(model)}",
         description=str(failure)[:500],
     )
 

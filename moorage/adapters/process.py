@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from moorage.adapters import supervisor
+from moorage.adapters.disk import watching_the_disk
 from moorage.adapters.observation import Observation
 from moorage.adapters.owner import is_alive
 from moorage.failures import Cause, Failure
@@ -53,7 +54,8 @@ class ProcessRuntime:
         if not (state := self._living(spec.name)):
             # What runs under this name without a state to know it by must not run twice.
             self._end(self._processes(spec.name), 0)
-            state = self._spawn(spec, secrets)
+            with watching_the_disk(self._root):
+                state = self._spawn(spec, secrets)
         identity = f"{state['pid']}@{state['started_at']:.2f}"
         return planned_workload(spec).model_copy(update={"identity": identity})
 

@@ -62,6 +62,8 @@ def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outc
         parents=True, exist_ok=True
     )
     # Importing Prefect takes longer than refusing a bad spec should.
+    from prefect.exceptions import TerminationSignal  # noqa: PLC0415
+
     from tasks.journal import listening  # noqa: PLC0415
 
     async def main() -> Outcome[R]:
@@ -69,10 +71,14 @@ def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outc
         result = await state.aresult()
         return Outcome(name=state.name or "", message=state.message or "", result=result)
 
-    if as_json:
-        return asyncio.run(main())
-    with StepPrinter(err) as printer, listening(printer):
-        return asyncio.run(main())
+    try:
+        if as_json:
+            return asyncio.run(main())
+        with StepPrinter(err) as printer, listening(printer):
+            return asyncio.run(main())
+    except TerminationSignal as signal:
+        # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
+        raise KeyboardInterrupt from signal
 
 
 def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:

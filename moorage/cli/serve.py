@@ -111,14 +111,14 @@ def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
     give_up = time.monotonic() + (START_SECONDS if server else CONNECT_SECONDS)
     while time.monotonic() < give_up:
         if server is not None and server.poll() is not None:
-            raise Failure(Cause.RUNTIME_UNAVAILABLE, "the Prefect server ended while it started")
+            raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server ended while it started")
         try:
             if httpx.get(f"{url}/health", timeout=2).status_code == 200:
                 return
         except httpx.HTTPError:
             time.sleep(0.3)
     raise Failure(
-        Cause.RUNTIME_UNAVAILABLE,
+        Cause.SERVER_UNAVAILABLE,
         f"the Prefect server at {url} does not answer",
         suggestion="Start it, check PREFECT_API_URL, or unset it: then a server is started here.",
     )

@@ -74,7 +74,7 @@ def test_a_process_runs_until_it_is_stopped(runtime: ProcessRuntime, tmp_path: P
     assert (workload.name, workload.endpoint) == (NAME, "http://127.0.0.1:40000")
     assert psutil.Process(pid_of(workload)).name() == "sleep"
     runtime.stop(workload, 5)
-    assert not psutil.pid_exists(pid_of(workload))
+    assert marked(tmp_path) == []
     assert not runtime.observe(workload).running
     assert list(tmp_path.iterdir()) == []
 
@@ -184,14 +184,15 @@ def test_a_leftover_is_found_by_its_mark_when_its_state_is_lost(
     workload = runtime.start(running("sleep", "60"), {})
     (tmp_path / NAME / "state.json").unlink()
     runtime.stop(workload, 5)
-    assert not psutil.pid_exists(pid_of(workload))
+    assert marked(tmp_path) == []
 
 
 def test_what_lost_its_state_never_runs_twice(runtime: ProcessRuntime, tmp_path: Path) -> None:
     first = runtime.start(running("sleep", "60"), {})
     (tmp_path / NAME / "state.json").unlink()
     second = runtime.start(running("sleep", "60"), {})
-    assert first.identity == second.identity or not psutil.pid_exists(pid_of(first))
+    assert first.identity != second.identity
+    assert len(marked(tmp_path)) == 2
 
 
 def test_a_workload_of_another_home_is_left_alone(runtime: ProcessRuntime, tmp_path: Path) -> None:

@@ -116,6 +116,14 @@ class Releases:
         """Releases in states that only a living flow may leave behind."""
         return self.in_states(UNFINISHED)
 
+    def not_undone(self) -> list[ReleaseRow]:
+        """Releases that failed while an undo failed too: something of them may still run."""
+        left = select(WORKLOADS.c.release)
+        query = select(RELEASES).where(
+            RELEASES.c.state == ReleaseState.ERROR, RELEASES.c.id.in_(left)
+        )
+        return self._rows(query.order_by(RELEASES.c.created_at))
+
     def latest(self) -> list[ReleaseRow]:
         """The newest release of each model, by name."""
         newest = (

@@ -7,16 +7,16 @@ killed at any moment: what it finished stays, and nothing half-done looks finish
 
 from __future__ import annotations
 
-import errno
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
+from moorage.adapters.disk import watching_the_disk
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
 from moorage.failures import Cause, Failure
@@ -117,15 +117,9 @@ class ModelStore:
             asked = f"{human_bytes(int(needed * MARGIN))} are needed"
             raise Failure(Cause.DISK_FULL, f"{found}, {asked}")
 
-    @contextmanager
-    def watching_the_disk(self) -> Iterator[None]:
-        """Call a full disk, or a used-up quota, `DISK_FULL`."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise Failure(Cause.DISK_FULL, f"writing below {self._shelf}: {error}") from None
+    def watching_the_disk(self) -> AbstractContextManager[None]:
+        """Tell a full or unwritable disk from other errors."""
+        return watching_the_disk(self._shelf)
 
     def accept(self, commit: str, file: ModelFile) -> None:
         """Verify a downloaded file and give it its place.
