@@ -15,16 +15,16 @@ from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
+from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
 from tasks.cleanup import (
+    abandon,
     end_superseded,
     free_claims,
     sole_flow,
     start_again,
     stop_for,
-    stop_workloads,
 )
 from tasks.context import in_thread, ledger, to_its_end
 from tasks.derive import derive
@@ -84,21 +84,22 @@ async def _deploy(
             )
             draft = draft.model_copy(update={"image": image, "plan": plan})
             if old and placement.stop_first:
-                saga.arm(f"start {old.id} again", start_again, old)
+                saga.arm(f"start {old.id} again", start_again, old, draft.id)
                 await in_thread(stop_for, old, draft.id)
-            saga.arm("stop what was started", stop_workloads, draft.id)
+            saga.arm("stop what was started", abandon, draft.id)
             workloads = await launch(plan)
             draft = draft.model_copy(update={"workloads": workloads})
             readiness = await verify(spec, profile, plan, workloads)
             release = _finished(draft, story, readiness=readiness, replacement=_how(draft, old))
             await publish(release)
     except Failure as failure:
-        await in_thread(ledger().releases.fail, _failed(draft, story, failure))
+        record = _failed(draft, story, failure)
+        await in_thread(ledger().releases.fail, draft.id, failure.cause, record)
         raise
     except BaseException as error:
         # Cancelled, a signal, or a mistake of ours: the effects are undone; close the release too.
         cause = Cause.INTERRUPTED if not isinstance(error, Exception) else f"internal: {error!r}"
-        to_its_end(lambda: ledger().releases.move(draft.id, ReleaseState.ERROR, cause))
+        to_its_end(lambda: ledger().releases.fail(draft.id, cause))
         raise
     if old:
         await in_thread(end_superseded, old.id, story.journal)

@@ -45,8 +45,13 @@ def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     ledger().releases.move(row.id, to, cause)
 
 
-def stop_workloads(release: str) -> None:
-    """Stop whatever a release that never was ready has started."""
+def abandon(release: str) -> None:
+    """Undo of a launch: stop whatever a release that never was ready has started.
+
+    It is given up first, so that it cannot take over any more; one that has taken over stays.
+    """
+    if not ledger().releases.give_up(release):
+        return
     for workload in ledger().releases.get(release).workloads:
         stop(workload, ABORT_SECONDS)
 
@@ -54,9 +59,12 @@ def stop_workloads(release: str) -> None:
 def free_claims(release: str, old: ReleaseRow | None) -> None:
     """Undo of a claim; a release that had to make room gets its own back.
 
-    What could not be stopped keeps its claims, until a later flow has stopped it.
+    What runs, or could not be stopped, keeps its claims.
     """
-    if ledger().releases.get(release).workloads:
+    row = ledger().releases.get(release)
+    if row.state == ReleaseState.RUNNING:
+        return
+    if row.workloads:
         raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{release} may still run and keeps its claims")
     if old and old.release and old.release.placement:
         ledger().claims.hand_back(release, old.id, old.release.placement.claims)
@@ -80,8 +88,10 @@ def end_superseded(release: str, journal: Journal) -> None:
         journal.tell(f"{release} could not be stopped: {failure}")
 
 
-def start_again(row: ReleaseRow) -> None:
+def start_again(row: ReleaseRow, successor: str) -> None:
     """Undo of a stop-first: the old release serves again, exactly as it was planned."""
+    if ledger().releases.get(successor).state == ReleaseState.RUNNING:
+        return
     for spec in _containers(row):
         start(row.id, spec)
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
@@ -112,7 +122,7 @@ def _recover(row: ReleaseRow, journal: Journal) -> None:
         end_release(row, ReleaseState.ERROR, Cause.INTERRUPTED)
         _return_claims(row.model)
     elif row.state == ReleaseState.ERROR:
-        stop_workloads(row.id)
+        abandon(row.id)
         ledger().claims.free(row.id)
         _return_claims(row.model)
     journal.tell(f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}")

@@ -48,6 +48,22 @@ def test_its_running_release_stops_first_only_when_it_fits_no_other_way() -> Non
     assert placement.stop_first.startswith("tiny.v1 must stop first: gpu-1: accelerator-memory: ")
 
 
+def test_a_model_does_not_leave_its_gpus_for_a_slower_engine_to_spare_a_stop() -> None:
+    fleet = a_fleet(a_host(claims=held_by("tiny.v1", 0, 1)), a_cpu_host())
+    placement = propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+    assert (placement.engine, placement.seats[0].host) == (EngineName.VLLM, "gpu-1")
+    assert placement.stop_first
+
+
+def test_a_running_release_stops_first_for_the_second_choice_of_engine_too() -> None:
+    held = a_claim(Resource.RAM, 12 * GIB, host="cpu-1", release="tiny.v1")
+    cpu = a_cpu_host(ram_total=16 * GIB, ram_free=4 * GIB, claims=(held,))
+    fleet = a_fleet(a_host(unreachable="no route"), cpu)
+    placement = propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+    assert (placement.engine, placement.seats[0].host) == (EngineName.TRANSFORMERS, "cpu-1")
+    assert placement.stop_first
+
+
 def test_the_releases_of_others_are_never_stopped() -> None:
     fleet = a_fleet(a_host(claims=held_by("other.v1", 0, 1)))
     with pytest.raises(Failure, match=r"held by other\.v1"):

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, union, update
 
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, WORKLOADS
+from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.failures import Cause, Failure
 from moorage.launch import Workload
 from moorage.release import (
@@ -75,12 +75,31 @@ class Releases:
                 move(connection, release.replaced, ReleaseState.STOPPING, cause)
             move(connection, release.id, ReleaseState.RUNNING)
 
-    def fail(self, release: Release) -> None:
-        """In one step: the record is written and the release has failed."""
+    def give_up(self, release: str) -> bool:
+        """Make sure that a release can no longer take over.
+
+        Returns:
+            Whether it is given up; False when it runs already, and must be left alone.
+        """
         with gate(self._engine) as connection:
-            _write(connection, release)
-            cause = release.failure.cause if release.failure else ""
-            move(connection, release.id, ReleaseState.ERROR, cause)
+            state = state_of(connection, release)
+            if state in UNFINISHED:
+                move(connection, release, ReleaseState.ERROR)
+            return state != ReleaseState.RUNNING
+
+    def fail(self, release: str, cause: str, record: Release | None = None) -> None:
+        """In one step: the record is written and the release has failed, unless it runs."""
+        with gate(self._engine) as connection:
+            state = state_of(connection, release)
+            if state == ReleaseState.RUNNING:
+                return
+            if record is not None:
+                _write(connection, record)
+            if state == ReleaseState.ERROR:
+                own = RELEASES.c.id == release
+                connection.execute(update(RELEASES).where(own).values(cause=cause))
+            else:
+                move(connection, release, ReleaseState.ERROR, cause)
 
     def get(self, identity: str) -> ReleaseRow:
         """One release.
@@ -117,10 +136,10 @@ class Releases:
         return self.in_states(UNFINISHED)
 
     def not_undone(self) -> list[ReleaseRow]:
-        """Releases that failed while an undo failed too: something of them may still run."""
-        left = select(WORKLOADS.c.release)
+        """Releases that failed and still hold something: an undo failed too, or was killed."""
+        holding = union(select(WORKLOADS.c.release), select(CLAIMS.c.release))
         query = select(RELEASES).where(
-            RELEASES.c.state == ReleaseState.ERROR, RELEASES.c.id.in_(left)
+            RELEASES.c.state == ReleaseState.ERROR, RELEASES.c.id.in_(holding)
         )
         return self._rows(query.order_by(RELEASES.c.created_at))
 

@@ -34,7 +34,8 @@ def cluster() -> Iterator[str]:
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not programs:
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/initdb")
-    pytest.importorskip("psycopg", reason="psycopg is missing: pip install 'moorage[postgres]'")
+    advice = "psycopg is missing: pip install 'moorage[postgres]'"
+    pytest.importorskip("psycopg", reason=advice, exc_type=ImportError)
     folder = Path(tempfile.mkdtemp(prefix="moorage-pg-"))
     account = _unprivileged(folder)
     arguments = ["-D", folder / "data", "-A", "trust", "-U", "moorage", "--no-sync"]
