@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 from moorage.failures import Cause, Failure
 
 Config = dict[str, Any]
+
+AUTO_MODULE = "transformers.models.auto.configuration_auto"
 
 NOT_THE_MODELS_OWN = ("_name_or_path", "transformers_version")
 """What transformers adds about this machine, not about the model."""
@@ -40,6 +44,11 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
     if isinstance(known, str):
         return written, "config.json"
     return _merge(known, written), "transformers"
+
+
+def warm() -> None:
+    """Import transformers in the background, while the caller waits for something else anyway."""
+    threading.Thread(target=importlib.import_module, args=(AUTO_MODULE,), daemon=True).start()
 
 
 def _written(directory: Path) -> Config | str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from moorage.adapters.ledger import Ledger
+from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
@@ -54,6 +55,7 @@ def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> 
         def start() -> Awaitable[Any]:
             from flows.deploy_model import deploy_model  # noqa: PLC0415  (see run_flow)
 
+            warm()
             return deploy_model(wanted, hosts, return_state=True)
 
         return run_flow(start, as_json=as_json)
@@ -72,6 +74,7 @@ def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> No
         def start() -> Awaitable[Any]:
             from flows.plan_model import plan_model  # noqa: PLC0415  (see run_flow)
 
+            warm()
             return plan_model(wanted, hosts, return_state=True)
 
         return run_flow(start, as_json=as_json)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -67,6 +69,15 @@ def test_several_processes_may_open_a_fresh_ledger_at_once(
 ) -> None:
     begun = together(begin, url)
     assert begun == [row.id for row in opened().releases.latest()]
+
+
+def test_whoever_makes_the_file_first_only_delays_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    first = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+    first.execute("CREATE TABLE other (id INTEGER)")
+    first.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.1, first.close).start()
+    open_database(f"sqlite:///{file}").dispose()
 
 
 def refused(url: str) -> Failure:

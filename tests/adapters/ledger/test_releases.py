@@ -10,7 +10,7 @@ from moorage.adapters.ledger.database import gate, open_database, reading
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.failures import Cause, Failure
 from moorage.release import TRANSITIONS, FailureRecord, ReleaseState
-from tests.builders import REVISION, a_release, a_spec, a_workload
+from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec, a_workload
 
 PENDING, SCHEDULED, STARTING = (ReleaseState(s) for s in ("pending", "scheduled", "starting"))
 RUNNING, STOPPING, SUPERSEDED = (ReleaseState(s) for s in ("running", "stopping", "superseded"))
@@ -106,11 +106,32 @@ def test_the_record_comes_back_as_it_was_written(ledger: Ledger) -> None:
 
 
 def test_a_record_is_written_only_once(ledger: Ledger) -> None:
-    identity = running(ledger)
+    identity = starting(ledger)
+    ledger.releases.fail(identity, Cause.LOAD_TIMEOUT, a_release(identity))
     with pytest.raises(Failure, match="has a record already") as caught:
-        ledger.releases.fail(a_release(identity))
+        ledger.releases.fail(identity, Cause.NO_FIT, a_release(identity))
     assert caught.value.cause is Cause.LOST_LOCK
-    assert ledger.releases.get(identity).state == RUNNING
+    assert ledger.releases.get(identity).cause == Cause.LOAD_TIMEOUT
+
+
+def test_a_release_that_runs_is_neither_given_up_nor_failed(ledger: Ledger) -> None:
+    identity = running(ledger)
+    assert not ledger.releases.give_up(identity)
+    ledger.releases.fail(identity, Cause.INTERRUPTED, a_release(identity))
+    row = ledger.releases.get(identity)
+    assert (row.state, row.cause) == (RUNNING, "")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_release_that_is_given_up_cannot_take_over(ledger: Ledger, times: int) -> None:
+    identity = starting(ledger)
+    assert all(ledger.releases.give_up(identity) for _ in range(times))
+    with pytest.raises(Failure) as caught:
+        ledger.releases.take_over(a_release(identity))
+    assert caught.value.cause is Cause.LOST_LOCK
+    ledger.releases.fail(identity, Cause.INTERRUPTED)
+    row = ledger.releases.get(identity)
+    assert (row.state, row.cause, row.release) == (ReleaseState.ERROR, Cause.INTERRUPTED, None)
 
 
 def test_a_take_over_that_fails_changes_nothing(ledger: Ledger) -> None:
@@ -141,7 +162,7 @@ def test_a_predecessor_that_has_stopped_already_stays_as_it_is(ledger: Ledger) -
 def test_a_release_that_fails_keeps_its_record_and_its_cause(ledger: Ledger) -> None:
     identity = starting(ledger)
     failure = FailureRecord(cause=Cause.LOAD_TIMEOUT, detail="900 s", suggestion="Wait.")
-    ledger.releases.fail(a_release(identity, failure=failure))
+    ledger.releases.fail(identity, failure.cause, a_release(identity, failure=failure))
     row = ledger.releases.get(identity)
     assert (row.state, row.cause) == (ReleaseState.ERROR, Cause.LOAD_TIMEOUT)
     assert row.release
@@ -167,6 +188,19 @@ def test_a_workload_of_another_version_can_still_be_found(ledger: Ledger, url: s
         connection.execute(update(WORKLOADS).values(workload={**written, "new": 1}))
     engine.dispose()
     assert ledger.releases.get(identity).workloads == (a_workload(release=identity),)
+
+
+def test_a_failed_release_that_still_holds_something_is_found(ledger: Ledger) -> None:
+    with_workload, with_claim, clean, alive = (begin(ledger, f"m{n}") for n in range(4))
+    ledger.workloads.put(with_workload, a_workload(release=with_workload))
+    ledger.claims.commit(with_claim, (a_claim(),), a_fleet())
+    ledger.workloads.put(alive, a_workload("other", release=alive))
+    for identity in (with_workload, with_claim, clean):
+        ledger.releases.fail(identity, Cause.INTERRUPTED)
+    assert [row.id for row in ledger.releases.not_undone()] == [with_workload, with_claim]
+    ledger.workloads.drop(a_workload().name)
+    ledger.claims.free(with_claim)
+    assert ledger.releases.not_undone() == []
 
 
 def test_nothing_runs_where_nothing_was_deployed(ledger: Ledger) -> None:
