@@ -124,7 +124,7 @@ class Watch:
         code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
         if seen.out_of_memory:
             log = await self._log()
-            detail = f"{self._workload.name} was killed for memory{code}"
+            detail = f"{self._workload.name}: {seen.detail}{code}"
             return Failure(Cause.ENGINE_OUT_OF_MEMORY, detail, log_tail=log)
         return await self._failure(Cause.ENGINE_EXITED, f"{seen.detail}{code}")
 

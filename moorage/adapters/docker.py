@@ -81,11 +81,13 @@ class DockerRuntime:
             except NotFound:
                 return Observation(running=False, detail="the container is gone")
         running = state["Status"] in ("running", "paused", "restarting")
+        killed = bool(state.get("OOMKilled"))
+        said = "it ran out of memory" if killed else state.get("Error") or ""
         return Observation(
             running=running,
             exit_code=None if running else state["ExitCode"],
-            out_of_memory=bool(state.get("OOMKilled")),
-            detail=f"the container is {state['Status']} {state.get('Error') or ''}".strip(),
+            out_of_memory=killed,
+            detail=f"the container is {state['Status']}{f': {said}' if said else ''}",
         )
 
     def logs(self, workload: Workload, tail: int) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import psutil
-
+from moorage.adapters.supervisor import seen
 from moorage.values import Value
 
 
@@ -16,20 +15,21 @@ class Owner(Value):
     Attributes:
         machine: Boot of the machine and namespace of process numbers; empty = unknown.
         pid: Process number there.
-        started_at: Start of the process, seconds since the epoch.
+        started_at: Start of the process in clock ticks since the boot; unlike a time of day, it
+            stays the same when the clock is set.
         note: What it is, for people.
     """
 
     machine: str
     pid: int
-    started_at: float
+    started_at: int
     note: str = ""
 
 
 def this_process(note: str = "") -> Owner:
     """The calling process."""
-    process = psutil.Process()
-    return Owner(machine=_machine(), pid=process.pid, started_at=process.create_time(), note=note)
+    pid = os.getpid()
+    return Owner(machine=_machine(), pid=pid, started_at=seen(pid)[1], note=note)
 
 
 def is_gone(owner: Owner) -> bool:
@@ -39,15 +39,10 @@ def is_gone(owner: Owner) -> bool:
     return not is_alive(owner.pid, owner.started_at)
 
 
-def is_alive(pid: int, started_at: float) -> bool:
+def is_alive(pid: int, started: int) -> bool:
     """Whether a process of this machine lives; one that waits to be reaped does not."""
-    try:
-        process = psutil.Process(pid)
-        if abs(process.create_time() - started_at) > 1:
-            return False
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    state, start = seen(pid)
+    return state not in ("", "Z", "X") and start == started
 
 
 def _machine() -> str:

@@ -56,7 +56,7 @@ class ProcessRuntime:
             self._end(self._processes(spec.name), 0)
             with watching_the_disk(self._root):
                 state = self._spawn(spec, secrets)
-        identity = f"{state['pid']}@{state['started_at']:.2f}"
+        identity = f"{state['pid']}@{state['started_at']}"
         return planned_workload(spec).model_copy(update={"identity": identity})
 
     def observe(self, workload: Workload) -> Observation:
@@ -71,7 +71,9 @@ class ProcessRuntime:
             running=False,
             exit_code=code,
             out_of_memory=code == -signal.SIGKILL,
-            detail="the process has ended",
+            detail="the process was killed, as the kernel does when memory runs out"
+            if code == -signal.SIGKILL
+            else "the process has ended",
         )
 
     def logs(self, workload: Workload, tail: int) -> str:
@@ -100,8 +102,8 @@ class ProcessRuntime:
         subprocess.Popen(
             [
                 sys.executable,
+                "-I",
                 "-S",
-                "-E",
                 str(Path(supervisor.__file__)),
                 str(folder / "state.json"),
                 str(folder / "log"),
@@ -160,10 +162,10 @@ class ProcessRuntime:
         if grace_seconds:
             for process in processes:
                 _signal(process, signal.SIGTERM)
-            _, processes = psutil.wait_procs(processes, timeout=grace_seconds)
+            processes = _wait(processes, grace_seconds)
         for process in processes:
             _signal(process, signal.SIGKILL)
-        psutil.wait_procs(processes, timeout=KILL_SECONDS)
+        _wait(processes, KILL_SECONDS)
 
     def _folder(self, name: str) -> Path:
         return self._root / name
@@ -176,6 +178,22 @@ def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, s
         for variable in spec.environment
     }
     return {**inherited, **own}
+
+
+def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Wait for processes to end; those that have not. A dead one that nobody reaps has ended."""
+    give_up = time.monotonic() + seconds
+    while (left := list(filter(_runs, processes))) and time.monotonic() < give_up:
+        time.sleep(POLL_SECONDS)
+    psutil.wait_procs(processes, timeout=0)  # reaps those that this process started
+    return left
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:

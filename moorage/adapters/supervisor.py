@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 
@@ -29,14 +28,23 @@ def main(state_path: str, log_path: str, argv: list[str]) -> int:
             )
         except OSError as error:
             log.write(f"{argv[0]}: {error.strerror}\n".encode())
-            _write(state, {"pid": 0, "started_at": 0.0, "exit_code": 127})
+            _write(state, {"pid": 0, "started_at": 0, "exit_code": 127})
             return 127
-    known = {"pid": engine.pid, "started_at": time.time(), "session": os.getsid(0)}
+    known = {"pid": engine.pid, "started_at": seen(engine.pid)[1], "session": os.getsid(0)}
     _write(state, {**known, "exit_code": None})
     code = engine.wait()
     _write(state, {**known, "exit_code": code})
     _end_session()
     return 0
+
+
+def seen(pid: int) -> tuple[str, int]:
+    """State of a process (empty = gone), and its start in clock ticks since the boot."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "", 0
+    return fields[0], int(fields[19])
 
 
 def _write(path: Path, content: dict[str, object]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from moorage.engines.arguments import has_argument, user_tokens
+from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES, choose_engine
 from moorage.failures import Cause, Failure
 from moorage.models.profile import ModelProfile
@@ -11,6 +13,13 @@ from moorage.placement.simple import place
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import EngineName, ModelSpec
 from moorage.values import Origin
+
+OWNED_ARGUMENTS = {
+    "--port": "`port`",
+    "--host": "`bind` of the host in the fleet file",
+    "--served-model-name": "`name`",
+}
+"""Arguments that decide how the engine is reached; each has a field of its own."""
 
 
 def propose(
@@ -28,6 +37,7 @@ def propose(
         Failure: `NO_FIT` (or `PORT_TAKEN`) with the reason for each host, `BAD_SPEC` when the
             engine cannot serve the model's mode at all.
     """
+    _refuse_owned_arguments(spec)
     engine, origin, why = choose_engine(spec, profile, fleet)
     if profile.mode not in engine.modes:
         modes = ", ".join(sorted(engine.modes))
@@ -36,32 +46,51 @@ def propose(
             f"engine.name: {engine.name} does not serve {profile.mode}, only {modes}",
             suggestion="Choose an engine that serves this mode, or set `mode`.",
         )
-    beside = place(spec, profile, fleet, engine, origin, why)
-    if beside.fits:
+    first = _with_engine(spec, profile, fleet, running, (engine, origin, why))
+    if first.fits:
+        return first
+    why = f"{engine.name} fits nowhere: {explain(first.verdicts)}"
+    for other in _others(spec, profile, engine):
+        second = _with_engine(spec, profile, fleet, running, (other, Origin.DERIVED, why))
+        if second.fits:
+            return second
+    raise _refusal(first)
+
+
+def _with_engine(
+    spec: ModelSpec,
+    profile: ModelProfile,
+    fleet: FleetSnapshot,
+    running: str,
+    choice: tuple[Engine, Origin, str],
+) -> Placement:
+    """Beside what runs, else instead of the model's own running release, else nowhere."""
+    beside = place(spec, profile, fleet, *choice)
+    if beside.fits or not running:
         return beside
-    if other := _other_engine(spec, profile, fleet, beside):
-        return other
-    if running:
-        instead = place(spec, profile, fleet.without(running), engine, origin, why)
-        if instead.fits:
-            reason = f"{running} must stop first: {explain(beside.verdicts)}"
-            return instead.model_copy(update={"stop_first": reason})
-    raise _refusal(beside)
+    instead = place(spec, profile, fleet.without(running), *choice)
+    if not instead.fits:
+        return beside
+    reason = f"{running} must stop first: {explain(beside.verdicts)}"
+    return instead.model_copy(update={"stop_first": reason})
 
 
-def _other_engine(
-    spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, refused: Placement
-) -> Placement | None:
+def _others(spec: ModelSpec, profile: ModelProfile, first: Engine) -> list[Engine]:
     """Where the engine was left open, another one may run where the first choice cannot."""
     if spec.engine.name != EngineName.AUTO or spec.engine.image:
-        return None
-    why = f"{refused.engine} fits nowhere: {explain(refused.verdicts)}"
-    for engine in ENGINES.values():
-        if engine.name != refused.engine and profile.mode in engine.modes:
-            placement = place(spec, profile, fleet, engine, Origin.DERIVED, why)
-            if placement.fits:
-                return placement
-    return None
+        return []
+    return [e for e in ENGINES.values() if e is not first and profile.mode in e.modes]
+
+
+def _refuse_owned_arguments(spec: ModelSpec) -> None:
+    tokens = user_tokens(spec.engine.args)
+    for flag, field in OWNED_ARGUMENTS.items():
+        if has_argument(tokens, flag):
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"engine.args: {flag} would move the engine away from where it is looked for",
+                suggestion=f"Set {field} instead.",
+            )
 
 
 def _refusal(placement: Placement) -> Failure:

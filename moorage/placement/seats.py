@@ -160,11 +160,13 @@ def _refuse_accelerators(
     group: Sequence[Accelerator],
     ready: Sequence[Accelerator],
 ) -> Refused:
-    counts = _counts(spec, len(group))
-    if not any(_divides(profile, count) for count in counts):
-        heads = profile.attention_heads
-        return Refused(Refusal.PARALLELISM, f"{counts[0]} do not divide {heads} attention heads")
     need, available = estimate_need(profile.weight_bytes), sum(_share(item) for item in ready)
+    counts = [n for n in _counts(spec, len(group)) if n <= len(ready)]
+    enough = [n for n in counts if n * min(map(_share, ready[:n])) >= need]
+    if enough:
+        heads = profile.attention_heads
+        text = f"{' or '.join(map(str, enough))} do not divide {heads} attention heads"
+        return Refused(Refusal.PARALLELISM, text)
     holders = sorted({c.release for c in host.claims if c.release and c.resource == "accelerator"})
     held = f"; held by {', '.join(holders)}" if holders else ""
     return Refused(

@@ -47,6 +47,9 @@ class Claims:
             if instead_of:
                 _free(connection, instead_of)
             fresh = _all(connection)
+            strangers = {claim.host for claim in wanted} - {host.name for host in fleet.hosts}
+            if strangers:
+                raise Failure(Cause.CLAIM_CONFLICT, f"not surveyed: {', '.join(sorted(strangers))}")
             for host in fleet.hosts:
                 own = [claim for claim in wanted if claim.host == host.name]
                 reasons = misfits(host.with_claims(fresh), own)

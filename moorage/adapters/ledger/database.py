@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,8 @@ from moorage.failures import Cause, Failure
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_SECONDS = 30
 """How long a writer waits for another one before it gives up."""
+
+LOCKED_SECONDS = 0.02
 
 MIGRATION_LOCK = 0x6D6F6F72
 """Key of the advisory lock that serialises migrations on PostgreSQL."""
@@ -78,6 +82,8 @@ def _reason(error: Exception) -> str:
 def _connect(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
+        if parsed.drivername == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
         return create_engine(parsed, pool_pre_ping=True)
     if parsed.database and parsed.database != ":memory:":
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
@@ -91,8 +97,21 @@ def _prepare_sqlite(connection: object, _record: object) -> None:
     # The driver must not open transactions of its own: it would begin them as readers, and two
     # readers that both turn into writers cannot wait for each other.
     connection.isolation_level = None  # type: ignore[attr-defined]
-    connection.execute("PRAGMA journal_mode=WAL")  # type: ignore[attr-defined]
+    _write_ahead(connection)
     connection.execute("PRAGMA foreign_keys=ON")  # type: ignore[attr-defined]
+
+
+def _write_ahead(connection: object) -> None:
+    # The one statement that SQLite refuses at once, instead of waiting, while others use the file.
+    give_up = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")  # type: ignore[attr-defined]
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(LOCKED_SECONDS)
 
 
 def _begin_sqlite(connection: Connection) -> None:
