@@ -114,3 +114,10 @@ def test_the_engine_and_why_it_was_taken_are_kept() -> None:
 def test_a_host_that_cannot_take_the_model_does_not_spoil_one_that_can(other: HostSnapshot) -> None:
     placement = propose(a_spec(), a_profile(), a_fleet(a_cpu_host(), other))
     assert (placement.engine, placement.seats[0].host) == (EngineName.TRANSFORMERS, "cpu-1")
+
+
+@pytest.mark.parametrize("argument", ["--port 9000", "--host=::", "--served_model_name x"])
+def test_an_argument_that_would_hide_the_engine_is_refused(argument: str) -> None:
+    failure = refused(a_spec(engine={"args": [argument]}), a_host())
+    assert failure.cause is Cause.BAD_SPEC
+    assert failure.suggestion.startswith("Set `")
