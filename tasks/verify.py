@@ -11,6 +11,7 @@ from prefect.artifacts import acreate_table_artifact
 from moorage.adapters.observation import Observation
 from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
+from moorage.adapters.secrets import read_secrets
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
@@ -45,8 +46,9 @@ async def verify(
     """
     with step("verify") as note:
         engine = ENGINES[plan.engine]
+        key = await in_thread(api_key, spec, engine)
         results = await asyncio.gather(
-            *(Watch(spec, profile, engine, workload).until_ready() for workload in workloads)
+            *(Watch(spec, profile, engine, workload, key).until_ready() for workload in workloads)
         )
         await acreate_table_artifact(
             table=readiness_table(tuple(results)),
@@ -62,13 +64,24 @@ async def verify(
         return tuple(results)
 
 
+def api_key(spec: ModelSpec, engine: Engine) -> str:
+    """The key that the engine will ask for: the secret that the spec gives it, if any."""
+    name = spec.secrets.get(engine.api_key_variable)
+    return read_secrets([name])[name] if name else ""
+
+
 class Watch:
     """Watches one workload until it is ready or has failed."""
 
     def __init__(
-        self, spec: ModelSpec, profile: ModelProfile, engine: Engine, workload: Workload
+        self,
+        spec: ModelSpec,
+        profile: ModelProfile,
+        engine: Engine,
+        workload: Workload,
+        key: str = "",
     ) -> None:
-        self._spec, self._engine, self._workload = spec, engine, workload
+        self._spec, self._engine, self._workload, self._key = spec, engine, workload, key
         self._probes = engine.probes(spec, profile)
         self._runtime = runtime_for(workload.runtime, workload.address, settings())
         self._begin = time.monotonic()
@@ -98,7 +111,7 @@ class Watch:
         while (left := began + allowed - time.monotonic()) > 0:
             attempts += 1
             timeout = left if probe.phase == Phase.ANSWERED else min(left, ASK_SECONDS)
-            status, answer = await ask(self._workload.endpoint, probe, timeout)
+            status, answer = await ask(self._workload.endpoint, probe, timeout, self._key)
             wrong, kept = judge(probe, status, answer)
             await self._must_live()
             if not wrong:

@@ -10,8 +10,16 @@ import httpx
 from moorage.readiness.protocol import Probe
 
 
-async def ask(endpoint: str, probe: Probe, timeout_seconds: float) -> tuple[int, Any]:
+async def ask(
+    endpoint: str, probe: Probe, timeout_seconds: float, api_key: str = ""
+) -> tuple[int, Any]:
     """Send a probe.
+
+    Args:
+        endpoint: Base URL of the engine.
+        probe: What to ask.
+        timeout_seconds: How long it may take.
+        api_key: Sent as a bearer token when there is one.
 
     Returns:
         HTTP status and answer (JSON where it is JSON, else text). Status 0 = no connection, with
@@ -20,7 +28,10 @@ async def ask(endpoint: str, probe: Probe, timeout_seconds: float) -> tuple[int,
     try:
         if not probe.method:
             return await _connect(endpoint, timeout_seconds)
-        async with httpx.AsyncClient(timeout=timeout_seconds, trust_env=False) as client:
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        async with httpx.AsyncClient(
+            timeout=timeout_seconds, trust_env=False, headers=headers
+        ) as client:
             response = await client.request(probe.method, endpoint + probe.path, json=probe.body)
     except (httpx.HTTPError, OSError, TimeoutError) as error:
         return 0, str(error) or type(error).__name__

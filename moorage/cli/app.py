@@ -166,6 +166,9 @@ def chat(
     name: ModelName,
     prompt: Annotated[str, typer.Argument(help="What to say.")],
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer in tokens.")] = 64,
+    api_key: Annotated[
+        str, typer.Option(envvar="MOORAGE_API_KEY", help="Key, where the engine asks for one.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Ask a deployed model something."""
@@ -177,7 +180,9 @@ def chat(
         return row
 
     row = guarded(action, as_json=as_json)
-    guarded(lambda: render.answer(row, prompt, max_tokens, as_json=as_json), as_json=as_json)
+    guarded(
+        lambda: render.answer(row, prompt, max_tokens, api_key, as_json=as_json), as_json=as_json
+    )
 
 
 @app.command()

@@ -145,7 +145,7 @@ def new_lines(before: str, now: str) -> str:
     return rest.lstrip("\n") + "\n" if found and rest.strip() else ""
 
 
-def answer(row: ReleaseRow, prompt: str, max_tokens: int, *, as_json: bool) -> None:
+def answer(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_json: bool) -> None:
     """Ask a model, and print what it says."""
     url = f"{row.workloads[0].endpoint}/v1/chat/completions"
     body = {
@@ -154,8 +154,11 @@ def answer(row: ReleaseRow, prompt: str, max_tokens: int, *, as_json: bool) -> N
         "max_tokens": max_tokens,
         "stream": False,
     }
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
-        response = httpx.post(url, json=body, timeout=ANSWER_SECONDS, trust_env=False)
+        response = httpx.post(
+            url, json=body, headers=headers, timeout=ANSWER_SECONDS, trust_env=False
+        )
     except httpx.HTTPError as error:
         raise Failure(Cause.BAD_ANSWER, f"{url}: {error}") from error
     if response.status_code != 200:

@@ -87,6 +87,9 @@ class Engine(ABC):
     lists_models: ClassVar[bool]
     """Whether `/v1/models` lists the served name."""
 
+    api_key_variable: ClassVar[str] = ""
+    """Variable that makes the server ask for a key, where it has one."""
+
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 
     @abstractmethod

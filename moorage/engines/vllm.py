@@ -33,6 +33,7 @@ class Vllm(Engine):
     runs_on_cpu = True
     modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
     lists_models = True
+    api_key_variable = "VLLM_API_KEY"
     log_causes = (
         LogCause(
             pattern=r"estimated maximum model length is (?P<length>\d+)",
