@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, StringConstraints, field_validator
 
-from moorage.engines.arguments import user_tokens
+from moorage.arguments import user_tokens
 from moorage.failures import Failure
 from moorage.units import GIB, Bytes
 from moorage.values import Value

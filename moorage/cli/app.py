@@ -15,8 +15,9 @@ from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
-from moorage.cli import render
-from moorage.cli.flows import Outcome, existing, exit_code, guarded, out, run_flow
+from moorage.cli import inventory, render
+from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
+from moorage.cli.output import dump, out
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, ExitCode, Failure
 from moorage.release import Release, ReleaseRow
@@ -135,7 +136,7 @@ def show(
     """Show the record of a release: every decision, every flag with its origin, every step."""
     row = guarded(lambda: _release(release), as_json=as_json)
     if row.foreign_record is not None:
-        render.dump(row.foreign_record)
+        dump(row.foreign_record)
         exit_code(ExitCode.OK)
     if row.release is None:
         out.print(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")
@@ -192,20 +193,20 @@ def fleet(
 ) -> None:
     """Show the hosts: accelerators, RAM, runtimes, and what is claimed."""
     hosts = guarded(lambda: load_fleet(file, Path("deployments/any.yaml")), as_json=as_json)
-    guarded(lambda: render.fleet(hosts, _ledger(), as_json=as_json), as_json=as_json)
+    guarded(lambda: inventory.fleet(hosts, _ledger(), as_json=as_json), as_json=as_json)
 
 
 @app.command()
 def engines(as_json: AsJson = False) -> None:
     """Show the engines: where they run, what they serve, which image they come in."""
-    render.engines(list(ENGINES.values()), as_json=as_json)
+    inventory.engines(list(ENGINES.values()), as_json=as_json)
 
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Check what this machine can run, and say how to mend what is missing."""
     checks = doctor_checks.examine(Settings())
-    render.doctor(checks, as_json=as_json)
+    inventory.doctor(checks, as_json=as_json)
     if any(check.broken for check in checks):
         exit_code(ExitCode.MACHINE)
 

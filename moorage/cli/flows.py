@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from rich.console import Console
 from rich.markup import escape
 
 from moorage.adapters.specs import InvalidFile
+from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
 
@@ -34,9 +34,6 @@ PREFECT_DEFAULTS = {
 """Set before Prefect is imported, where the user has not set them."""
 
 LOG_LINES_SHOWN = 25
-
-out = Console()
-err = Console(stderr=True)
 
 
 @dataclass(frozen=True)

@@ -1,32 +1,22 @@
-"""What the commands print: tables for people, JSON for programs."""
+"""What the commands print about releases."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
 from rich.markup import escape
-from rich.table import Table
 
-from moorage.adapters.hosts import survey_host
-from moorage.adapters.ledger import Ledger
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.settings import Settings
-from moorage.cli.doctor import Check
-from moorage.cli.flows import Outcome, out
+from moorage.cli.flows import Outcome
+from moorage.cli.output import dump, out, print_table
 from moorage.document import Document
-from moorage.engines.base import Engine
 from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
-from moorage.images.catalogue import CATALOGUE
-from moorage.placement.claims import Resource
-from moorage.placement.snapshot import HostSnapshot
 from moorage.release import Release, ReleaseRow, ReleaseState
 from moorage.rendering import plan_document, release_document
-from moorage.units import human_bytes
 
 ANSWER_SECONDS = 300
 
@@ -69,7 +59,7 @@ def page(document: Document) -> None:
         if section.text:
             out.print(section.text, markup=False, highlight=False, soft_wrap=True)
         if section.rows:
-            _print(section.header, section.rows)
+            print_table(section.header, section.rows)
         if section.code:
             out.print(section.code, markup=False, style="dim", highlight=False, soft_wrap=True)
 
@@ -100,7 +90,7 @@ def status(rows: Sequence[tuple[ReleaseRow, str]], *, as_json: bool) -> None:
     """One line a model."""
     if as_json:
         return dump([{**_row_json(row), "observed": seen} for row, seen in rows])
-    return _print(
+    return print_table(
         ("model", "release", "state", "endpoint", "observed"),
         [(row.model, row.id, row.state, _endpoints(row), seen) for row, seen in rows],
         empty="Nothing has been deployed yet: `moorage deploy deployments/tiny-llama.yaml`.",
@@ -111,7 +101,7 @@ def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
     """One line a release."""
     if as_json:
         return dump([_row_json(row) for row in rows])
-    return _print(
+    return print_table(
         ("release", "state", "created", "revision", "spec", "cause"),
         [
             (
@@ -170,109 +160,9 @@ def answer(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_js
     return None
 
 
-def fleet(hosts: Fleet, ledger: Ledger, *, as_json: bool) -> None:
-    """One line a host."""
-    claims = ledger.claims.all()
-    snapshots = [survey_host(host).with_claims(claims) for host in hosts.hosts]
-    if as_json:
-        return dump([host.model_dump(mode="json") for host in snapshots])
-    return _print(
-        ("host", "runtimes", "accelerators", "RAM free / total", "RAM claimed", "ports", "engines"),
-        [_host(host) for host in snapshots],
-    )
-
-
-def engines(known: Sequence[Engine], *, as_json: bool) -> None:
-    """One line an engine."""
-    rows: list[dict[str, Any]] = [
-        {
-            "engine": engine.name,
-            "version": engine.default_version,
-            "modes": sorted(engine.modes),
-            "accelerators": [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu],
-            "images": {
-                row.accelerator_type: row.template.format(version=engine.default_version)
-                for row in CATALOGUE
-                if row.engine == engine.name
-            },
-            "program": engine.program,
-        }
-        for engine in known
-    ]
-    if as_json:
-        return dump(rows)
-    return _print(
-        ("engine", "version", "serves", "runs on", "images", "program"),
-        [
-            (
-                str(row["engine"]),
-                str(row["version"]),
-                ", ".join(row["modes"]),
-                ", ".join(row["accelerators"]),
-                "\n".join(row["images"].values()) or "none: give `engine.image`",
-                f"{row['program']} serve",
-            )
-            for row in rows
-        ],
-    )
-
-
-def doctor(checks: Sequence[Check], *, as_json: bool) -> None:
-    """One line a check."""
-    if as_json:
-        return dump([check.model_dump(mode="json") for check in checks])
-    marks = {"ok": "[green]✓[/]", "absent": "[yellow]-[/]", "broken": "[red]✗[/]"}
-    for check in checks:
-        out.print(
-            f"{marks[check.state]} {check.name}: {escape(check.found)}",
-            highlight=False,
-            soft_wrap=True,
-        )
-        if check.fix:
-            out.print(f"    [dim]{escape(check.fix)}[/]", highlight=False, soft_wrap=True)
-    return None
-
-
-def dump(content: Any) -> None:
-    """Print JSON."""
-    json.dump(content, sys.stdout, indent=2, default=str)
-    sys.stdout.write("\n")
-
-
-def _print(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "") -> None:
-    if not rows and empty:
-        out.print(empty)
-        return
-    table = Table(box=None, header_style="bold", show_header=any(header))
-    for name in header:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
-    out.print(table)
-
-
 def _row_json(row: ReleaseRow) -> dict[str, Any]:
     return row.model_dump(mode="json", exclude={"release"})
 
 
 def _endpoints(row: ReleaseRow) -> str:
     return "\n".join(f"{workload.endpoint}/v1" for workload in row.workloads)
-
-
-def _host(host: HostSnapshot) -> tuple[str, ...]:
-    low, high = host.port_range
-    accelerators = [
-        f"{item.type}:{item.index} {item.name} {human_bytes(item.memory_free)} /"
-        f" {human_bytes(item.memory_total)}, claimed"
-        f" {human_bytes(host.claimed(Resource.ACCELERATOR, item.index))}"
-        for item in host.accelerators
-    ]
-    return (
-        host.name,
-        ", ".join(host.runtimes) or host.unreachable,
-        "\n".join(accelerators) or "none",
-        f"{human_bytes(host.ram_free)} / {human_bytes(host.ram_total)}",
-        human_bytes(host.claimed(Resource.RAM)),
-        f"{low}-{high}",
-        ", ".join(f"{item.engine} {item.version}".strip() for item in host.programs) or "none",
-    )

@@ -19,7 +19,7 @@ from prefect.settings import get_current_settings
 
 import flows
 from flows.serving import deployments_of, serve_all
-from moorage.cli.flows import out
+from moorage.cli.output import out
 from moorage.failures import Cause, Failure
 
 PROJECT_FILE = "prefect.yaml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from moorage.engines.arguments import has_argument, user_tokens
+from moorage.arguments import has_argument, user_tokens
 from moorage.images.image import Image
 from moorage.launch import (
     LABEL_LEDGER,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.engines.arguments import has_argument, user_tokens
+from moorage.arguments import has_argument, user_tokens
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES, choose_engine
 from moorage.failures import Cause, Failure

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.engines.arguments import has_argument, user_tokens
+from moorage.arguments import has_argument, user_tokens
 from moorage.failures import Cause, Failure
 
 JSON = '{"mode": 3, "ops": ["a b", "c="]}'
