@@ -92,10 +92,11 @@ async def _deploy(
             readiness = await verify(spec, profile, plan, workloads)
             release = _finished(draft, story, readiness=readiness, replacement=_how(draft, old))
             await publish(release)
-    except Failure as failure:
+    except (Failure, TimeoutError) as error:
+        failure = story.failure_of(error)
         record = _failed(draft, story, failure)
         await in_thread(ledger().releases.fail, draft.id, failure.cause, record)
-        raise
+        raise failure from None
     except BaseException as error:
         # Cancelled, a signal, or a mistake of ours: the effects are undone; close the release too.
         cause = Cause.INTERRUPTED if not isinstance(error, Exception) else f"internal: {error!r}"

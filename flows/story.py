@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from prefect import get_run_logger
 from prefect.runtime import flow_run
 
-from moorage.failures import Failure
+from moorage.failures import Cause, Failure
 from moorage.release import StepRecord
 from moorage.units import human_seconds
 from tasks.journal import Journal, journal
@@ -24,6 +24,13 @@ class Story:
         self.flow_run_id = flow_run_id
         self.release = ""
 
+    def failure_of(self, error: Failure | TimeoutError) -> Failure:
+        """A failure as it is; the time-out of a task as a failure that names the step."""
+        if isinstance(error, Failure):
+            return error
+        step = self.journal.steps[-1].name if self.journal.steps else "start"
+        return Failure(Cause.STEP_TIMEOUT, f"{step}: {error}")
+
     def undone(self, label: str, error: BaseException | None) -> None:
         """Tell about an undo that ran."""
         self.journal.tell(f"undone: {label}" if error is None else f"could not {label}: {error}")
@@ -36,9 +43,10 @@ async def told(model: str) -> AsyncIterator[Story]:
         story = Story(opened, str(flow_run.id or ""))
         try:
             yield story
-        except Failure as failure:
+        except (Failure, TimeoutError) as error:
+            failure = story.failure_of(error)
             await publish_failure(model, failure, story.release)
-            raise
+            raise failure from None
 
 
 class RunLog:

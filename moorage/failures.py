@@ -69,6 +69,7 @@ class Cause(StrEnum):
     LEDGER_UNAVAILABLE = "ledger-unavailable"
     SERVER_UNAVAILABLE = "server-unavailable"
     STORE_UNWRITABLE = "store-unwritable"
+    STEP_TIMEOUT = "step-timeout"
     INTERRUPTED = "interrupted"
 
 
@@ -346,6 +347,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.MACHINE,
         "The model store cannot be written",
         "Give this user the right to write under MOORAGE_HOME, or set it to another folder.",
+    ),
+    Cause.STEP_TIMEOUT: _facts(
+        ExitCode.MACHINE,
+        "A step took longer than any such step should",
+        "See which step it was; the hub, the host or the ledger hardly answers.",
     ),
     Cause.INTERRUPTED: _facts(
         ExitCode.CANCELLED,
