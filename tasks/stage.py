@@ -19,9 +19,6 @@ from tasks.retries import RETRIED
 async def stage(spec: ModelSpec, model: ResolvedModel) -> ResolvedModel:
     """Download what is missing; a download that was cut goes on where it ended."""
     with step("stage") as note:
-        if model.staged:
-            note.say(f"already in {model.path}")
-            return model
         source = source_for(spec, settings(), await in_thread(hub_token, spec))
 
         async def download(progress: Progress) -> ResolvedModel:
@@ -30,5 +27,8 @@ async def stage(spec: ModelSpec, model: ResolvedModel) -> ResolvedModel:
 
         title = f"Downloading {spec.source}"
         staged = await shown(download, note, f"download-{spec.slug}", title)
+        if model.staged:
+            note.say(f"already in {model.path}")
+            return staged
         note.say(f"{human_bytes(staged.bytes_to_stage)}, verified, in {staged.path}")
         return staged

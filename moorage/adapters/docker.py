@@ -16,6 +16,7 @@ from docker.types import Mount as DockerMount
 
 from moorage.adapters.observation import Observation
 from moorage.failures import Cause, Failure
+from moorage.images.image import repository
 from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload, planned_workload
 
 TIMEOUT_SECONDS = 60
@@ -112,14 +113,17 @@ class DockerRuntime:
                 return
 
     def image_identity(self, reference: str) -> tuple[str, str] | None:
-        """Local id and repository digest of an image; None when the host does not have it."""
+        """Local id of an image, and its digest in the repository that the reference names.
+
+        None when the host does not have it; no digest when it was never pulled from there.
+        """
         with self._client() as client:
             try:
                 image = client.images.get(reference)
             except ImageNotFound:
                 return None
-        digests = [str(entry).partition("@")[2] for entry in image.attrs.get("RepoDigests") or ()]
-        return str(image.id), digests[0] if digests else ""
+        known = dict(entry.split("@", 1) for entry in image.attrs.get("RepoDigests") or ())
+        return str(image.id), known.get(repository(reference), "")
 
     def pull(self, reference: str, on_progress: Callable[[int, int], None]) -> None:
         """Pull an image; progress is reported in bytes, done and known so far.

@@ -21,6 +21,7 @@ from moorage.launch import (
     container_name,
 )
 from moorage.models.profile import ModelProfile
+from moorage.models.source import ModelFile
 from moorage.placement.placement import CPU, Seat
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.diagnosis import LogCause
@@ -43,6 +44,7 @@ class LaunchRequest(Value):
         release: The release's id.
         ledger: Identity of the ledger that it is in.
         model_path: Directory of the model on the host.
+        files: Its files.
         image: The image, or None for a process.
     """
 
@@ -53,6 +55,7 @@ class LaunchRequest(Value):
     release: str
     ledger: str
     model_path: str
+    files: tuple[ModelFile, ...] = ()
     image: Image | None = None
 
     @property
@@ -208,9 +211,16 @@ def _own_command(request: LaunchRequest) -> Flag:
 
 
 def _mounts(request: LaunchRequest) -> tuple[Mount, ...]:
+    """The model's directory; file by file where links lead out of it, as in the hub's cache."""
     if not request.in_container:
         return ()
-    return (Mount(source=request.model_path, target=request.engine_model_path),)
+    source, target = request.model_path, request.engine_model_path
+    if not any(file.target for file in request.files):
+        return (Mount(source=source, target=target),)
+    return tuple(
+        Mount(source=file.target or f"{source}/{file.name}", target=f"{target}/{file.name}")
+        for file in request.files
+    )
 
 
 def _devices(request: LaunchRequest) -> tuple[str, ...]:

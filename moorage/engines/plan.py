@@ -45,6 +45,7 @@ def plan_launch(
             release=release,
             ledger=ledger,
             model_path=model.path,
+            files=model.files,
             image=image if seat.runtime == RuntimeName.DOCKER else None,
         )
         for seat in placement.seats

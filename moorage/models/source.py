@@ -15,12 +15,14 @@ class ModelFile(Value):
         size: Bytes.
         sha256: Checksum that the source announces for a large (LFS) file, else empty.
         git_oid: Git's blob id (SHA-1) that the source announces for a small file, else empty.
+        target: Where it really is, when it is a link that leads out of the model's directory.
     """
 
     name: str
     size: int
     sha256: str = ""
     git_oid: str = ""
+    target: str = ""
 
 
 class SkippedFile(Value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import openai
 import pytest
@@ -23,8 +24,21 @@ def vllm_image(docker: None) -> str:  # noqa: ARG001
     return f"moorage/vllm-cpu:{VERSION}"
 
 
-def test_vllm_serves_a_chat_until_it_is_retired(workplace: Workplace, vllm_image: str) -> None:
+@pytest.fixture
+def snapshot(tiny_llama: Path, tmp_path: Path) -> Path:
+    """The model as the hub client's cache holds it: a folder of links to files elsewhere."""
+    folder = tmp_path / "snapshots" / "main"
+    folder.mkdir(parents=True)
+    for file in tiny_llama.iterdir():
+        (folder / file.name).symlink_to(file)
+    return folder
+
+
+def test_vllm_serves_a_chat_until_it_is_retired(
+    workplace: Workplace, vllm_image: str, snapshot: Path
+) -> None:
     spec = workplace.spec(
+        source=f"file://{snapshot}",
         engine={
             "name": "vllm",
             "runtime": "docker",

@@ -8,6 +8,7 @@ import pytest
 from moorage.engines.plan import plan_launch
 from moorage.images.image import Image
 from moorage.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.models.source import ModelFile, ResolvedModel
 from moorage.placement.propose import propose
 from moorage.placement.snapshot import HostSnapshot, Program
 from moorage.spec import EngineName, Mode
@@ -34,9 +35,13 @@ OWN = ["/serve", "{{model_path}}", "--name={{model_name}}", "--at={{host}}:{{por
 
 
 def planned(
-    wish: Wish, host: HostSnapshot, image: Image | None = None, **profile: Any
+    wish: Wish,
+    host: HostSnapshot,
+    image: Image | None = None,
+    model: ResolvedModel | None = None,
+    **profile: Any,
 ) -> LaunchPlan:
-    spec, model, snapshot = a_spec(**wish), a_model(), a_fleet(host)
+    spec, model, snapshot = a_spec(**wish), model or a_model(), a_fleet(host)
     placement = propose(spec, a_profile(**profile), snapshot)
     return plan_launch(
         spec, model, a_profile(**profile), placement, snapshot, image, f"{spec.name}.v1", LEDGER
@@ -149,6 +154,16 @@ def test_only_the_claimed_devices_and_the_model_are_given() -> None:
     container = only(CASES["vllm_tp2"]())
     assert container.devices == ("GPU-0", "GPU-1")
     assert [(m.source, m.read_only) for m in container.mounts] == [("/store/org/tiny", True)]
+
+
+def test_links_that_lead_out_of_the_model_are_mounted_as_what_they_stand_for() -> None:
+    linked = ModelFile(name="model.safetensors", size=1, target="/blobs/abc")
+    plain = ModelFile(name="config.json", size=1)
+    container = only(planned({}, GPU, an_image(), a_model(files=(plain, linked))))
+    assert [(m.source, m.target, m.read_only) for m in container.mounts] == [
+        ("/store/org/tiny/config.json", "/models/tiny/config.json", True),
+        ("/blobs/abc", "/models/tiny/model.safetensors", True),
+    ]
 
 
 def environment(plan: LaunchPlan) -> dict[str, str]:

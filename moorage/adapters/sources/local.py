@@ -122,9 +122,11 @@ def _is_regular(path: Path) -> bool:
 
 def _file(root: Path, path: Path) -> ModelFile:
     try:
-        return ModelFile(name=path.relative_to(root).as_posix(), size=path.stat().st_size)
+        size, real = path.stat().st_size, path.resolve()
     except OSError as error:
         raise _unreadable(error) from None
+    outside = "" if real.is_relative_to(root.resolve()) else str(real)
+    return ModelFile(name=path.relative_to(root).as_posix(), size=size, target=outside)
 
 
 def _read(path: Path, start: int, stop: int) -> bytes:

@@ -87,7 +87,9 @@ def test_links_to_files_are_followed(root: Path, tmp_path: Path) -> None:
     blob = tmp_path / "blob"
     (root / SHARD).rename(blob)
     (root / SHARD).symlink_to(blob)
-    assert resolve(root).weights.bytes == WEIGHT_BYTES
+    found = resolve(root)
+    assert found.weights.bytes == WEIGHT_BYTES
+    assert {file.name: file.target for file in found.files if file.target} == {SHARD: str(blob)}
 
 
 def test_a_missing_directory_suggests_its_neighbour(root: Path) -> None:
