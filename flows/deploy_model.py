@@ -37,6 +37,8 @@ from tasks.stage import stage
 from tasks.survey import survey
 from tasks.verify import verify
 
+PORT_ATTEMPTS = 3
+
 
 @flow(name="deploy-model", flow_run_name="deploy {spec.name}", persist_result=False)
 async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
@@ -56,8 +58,27 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
             old, healthy = await serving(spec)
             if old and healthy and _is_same(old, spec, model):
                 return _unchanged(old)
-            release = await _deploy(story, spec, fleet, model, profile, old)
+            release = await _deploy_on_a_free_port(story, spec, fleet, model, profile, old)
     return Completed(message=_announcement(release), data=release)
+
+
+async def _deploy_on_a_free_port(
+    story: Story,
+    spec: ModelSpec,
+    fleet: Fleet,
+    model: ResolvedModel,
+    profile: ModelProfile,
+    old: ReleaseRow | None,
+) -> Release:
+    """A port that was ours to choose may be taken by a stranger before the engine binds it."""
+    for _ in range(PORT_ATTEMPTS - 1):
+        try:
+            return await _deploy(story, spec, fleet, model, profile, old)
+        except Failure as failure:
+            if failure.cause != Cause.PORT_TAKEN or spec.port != "auto":
+                raise
+            story.journal.tell(f"{failure}; trying another port")
+    return await _deploy(story, spec, fleet, model, profile, old)
 
 
 async def _deploy(

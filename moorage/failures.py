@@ -266,7 +266,7 @@ CAUSES: dict[Cause, CauseFacts] = {
     Cause.PROGRAM_MISSING: _facts(
         ExitCode.MACHINE,
         "The engine is not installed on this host",
-        "Install it, for example `pip install 'moorage[transformers]'`, or use Docker.",
+        "Install it, in the checkout `pip install '.[transformers]'`, or use Docker.",
     ),
     Cause.ACCELERATOR_RUNTIME_MISSING: _facts(
         ExitCode.MACHINE,

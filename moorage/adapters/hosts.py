@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import importlib.util
 import platform
 import shutil
+import socket
 import sys
 from pathlib import Path
 
@@ -46,7 +48,7 @@ def survey_host(host: Host) -> HostSnapshot:
         accelerator_reserve=int(host.reserve.accelerator_memory),
         accelerators=_accelerators(host),
         port_range=host.port_range,
-        ports_in_use=_listening_ports(),
+        ports_in_use=tuple(sorted(_listening_ports() | _bound_ports(host))),
     )
 
 
@@ -103,7 +105,23 @@ def _program(engine: Engine) -> Program | None:
     return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
 
 
-def _listening_ports() -> tuple[int, ...]:
+def _listening_ports() -> set[int]:
     connections = psutil.net_connections(kind="tcp")
     listening = (c.laddr for c in connections if c.status == psutil.CONN_LISTEN)
-    return tuple(sorted({address.port for address in listening if address}))
+    return {address.port for address in listening if address}
+
+
+def _bound_ports(host: Host) -> set[int]:
+    """Ports of the host's range that are bound, though nobody listens yet: a server that starts."""
+    low, high = host.port_range
+    return {port for port in range(low, high + 1) if not _can_bind(host.bind, port)}
+
+
+def _can_bind(address: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
+    return True

@@ -122,5 +122,5 @@ def _engine(name: EngineName, version: str | None) -> Check:
         found="not installed here (it can run in a container)"
         if name == EngineName.VLLM
         else "not installed here",
-        fix=f"pip install 'moorage[{name}]'",
+        fix=f"In the checkout: pip install '.[{name}]'",
     )

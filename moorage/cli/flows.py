@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -58,6 +59,8 @@ def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outc
     Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
         parents=True, exist_ok=True
     )
+    # It complains about events that it still sends when a command ends; they do arrive.
+    logging.getLogger("EventsWorker").setLevel(logging.ERROR)
     # Importing Prefect takes longer than refusing a bad spec should.
     from prefect.exceptions import TerminationSignal  # noqa: PLC0415
 

@@ -17,6 +17,7 @@ from moorage.document import Document
 from moorage.failures import Cause, Failure
 from moorage.release import Release, ReleaseRow, ReleaseState
 from moorage.rendering import plan_document, release_document
+from moorage.spec import Mode
 
 ANSWER_SECONDS = 300
 
@@ -137,13 +138,15 @@ def new_lines(before: str, now: str) -> str:
 
 def answer(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_json: bool) -> None:
     """Ask a model, and print what it says."""
-    url = f"{row.workloads[0].endpoint}/v1/chat/completions"
-    body = {
-        "model": row.model,
-        "messages": [{"role": "user", "content": prompt}],
-        "max_tokens": max_tokens,
-        "stream": False,
-    }
+    profile = row.release.profile if row.release else None
+    if profile and profile.mode != Mode.COMPLETION:
+        raise Failure(Cause.BAD_ANSWER, f"{row.model} serves {profile.mode}, it does not talk")
+    talks = profile is None or profile.has_chat_template
+    path = "/v1/chat/completions" if talks else "/v1/completions"
+    url = f"{row.workloads[0].endpoint}{path}"
+    messages = [{"role": "user", "content": prompt}]
+    asked = {"messages": messages} if talks else {"prompt": prompt}
+    body = {"model": row.model, "max_tokens": max_tokens, "stream": False, **asked}
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
         response = httpx.post(
@@ -156,7 +159,8 @@ def answer(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_js
         raise Failure(Cause.BAD_ANSWER, detail)
     if as_json:
         return dump(response.json())
-    sys.stdout.write(f"{response.json()['choices'][0]['message']['content']}\n")
+    choice = response.json()["choices"][0]
+    sys.stdout.write(f"{choice['message']['content'] if talks else choice['text']}\n")
     return None
 
 

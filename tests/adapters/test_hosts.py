@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import socket
+
+import psutil
+
+from moorage.adapters.hosts import survey_host
+from moorage.fleet import Host
+from moorage.spec import RuntimeName
+from moorage.units import GIB
+
+
+def test_this_machine_is_seen_as_it_is() -> None:
+    seen = survey_host(Host(name="here", runtimes=("process",)))
+    assert seen.unreachable == ""
+    assert seen.runtimes == (RuntimeName.PROCESS,)
+    assert seen.cpus == psutil.cpu_count()
+    assert seen.ram_total == psutil.virtual_memory().total
+    assert 0 < seen.ram_free <= seen.ram_total
+
+
+def test_what_is_written_down_wins_over_what_is_detected() -> None:
+    host = Host.model_validate(
+        {
+            "name": "here",
+            "runtimes": ["process"],
+            "ram": "1GiB",
+            "reserve": {"ram": "256MiB"},
+            "accelerators": [{"type": "cuda", "index": 3, "memory": "80GiB"}],
+        }
+    )
+    seen = survey_host(host)
+    assert (seen.ram_total, seen.ram_reserve) == (GIB, GIB // 4)
+    assert seen.ram_free <= GIB
+    (gpu,) = seen.accelerators
+    assert (gpu.type, gpu.index, gpu.memory_free) == ("cuda", 3, 80 * GIB)
+
+
+def test_a_port_is_in_use_as_soon_as_it_is_bound() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        host = Host(name="here", runtimes=("process",), ports=f"{port}-{port}")
+        assert port in survey_host(host).ports_in_use
+        taken.listen()
+        assert port in survey_host(Host(name="here", runtimes=("process",))).ports_in_use
+    assert port not in survey_host(host).ports_in_use
+
+
+def test_a_host_without_any_runtime_is_unreachable_with_the_reason() -> None:
+    seen = survey_host(Host(name="gone", address="unix:///nowhere/docker.sock"))
+    assert seen.runtimes == ()
+    assert "/nowhere/docker.sock" in seen.unreachable

@@ -1,0 +1,33 @@
+"""A port that moorage chose is taken by a stranger at the last moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import process_engine
+from tests.e2e.workplace import Workplace
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
+LOSES_ITS_PORT_ONCE = """#!/bin/sh
+mkdir {mark} 2>/dev/null && echo "OSError: [Errno 98] Address already in use" && exit 1
+exec "$@"
+"""
+
+
+@pytest.mark.parametrize("port", ["auto", 41555])
+def test_it_is_tried_again_where_the_port_was_ours_to_choose(
+    workplace: Workplace, lifecycle_program: Path, port: str | int
+) -> None:
+    script = workplace.folder / "engine.sh"
+    script.write_text(LOSES_ITS_PORT_ONCE.format(mark=workplace.folder / "mark"))
+    script.chmod(0o755)
+    engine = process_engine(lifecycle_program)
+    engine["command"] = [str(script), *engine["command"]]
+    workplace.run(
+        "deploy", workplace.spec(engine=engine, port=port), code=0 if port == "auto" else 7
+    )
+    states = [(row.state, row.cause) for row in workplace.releases()]
+    assert states == [("running", ""), ("error", "port-taken")][0 if port == "auto" else 1 :]
