@@ -9,7 +9,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.story import Story, told
+from flows.story import Story, told, unchanged
 from moorage.engines.plan import plan_launch
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
@@ -22,6 +22,7 @@ from tasks.cleanup import (
     abandon,
     end_superseded,
     free_claims,
+    replaceable,
     sole_flow,
     start_again,
     stop_for,
@@ -56,8 +57,8 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         profile = await derive(spec, model)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
             old, healthy = await serving(spec)
-            if old and healthy and _is_same(old, spec, model):
-                return _unchanged(old)
+            if old and healthy and old.is_of(spec, model.revision):
+                return unchanged(old)
             release = await _deploy_on_a_free_port(story, spec, fleet, model, profile, old)
     return Completed(message=_announcement(release), data=release)
 
@@ -96,7 +97,7 @@ async def _deploy(
             snapshot = await survey(fleet)
             saga.arm("free the claims", free_claims, draft.id, old)
             placement, snapshot = await place(
-                spec, profile, fleet, snapshot, draft.id, old.id if old else ""
+                spec, profile, fleet, snapshot, draft.id, replaceable(old)
             )
             draft = draft.model_copy(update={"placement": placement})
             image, model = await asyncio.gather(pull(spec, placement, snapshot), stage(spec, model))
@@ -124,7 +125,8 @@ async def _deploy(
         to_its_end(lambda: ledger().releases.fail(draft.id, cause))
         raise
     if old:
-        await in_thread(end_superseded, old.id, story.journal)
+        # The new release serves: an impatient signal must not leave the old one half ended.
+        to_its_end(lambda: end_superseded(old.id, story.journal))
     return release
 
 
@@ -149,18 +151,6 @@ async def _begin(
         flow_run_id=story.flow_run_id,
         created_at=begun,
         finished_at=begun,
-    )
-
-
-def _is_same(old: ReleaseRow, spec: ModelSpec, model: ResolvedModel) -> bool:
-    return (old.spec_digest, old.revision) == (spec.digest, model.revision)
-
-
-def _unchanged(old: ReleaseRow) -> State[Release]:
-    return Completed(
-        name="Unchanged",
-        message=f"unchanged: {old.id} already serves this spec at this revision",
-        data=old.release,
     )
 
 

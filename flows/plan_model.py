@@ -8,11 +8,12 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.story import told
+from flows.story import told, unchanged
 from moorage.engines.plan import plan_launch
 from moorage.fleet import Fleet
 from moorage.release import Release
 from moorage.spec import ModelSpec
+from tasks.cleanup import abandoned, replaceable
 from tasks.context import in_thread, ledger
 from tasks.derive import derive
 from tasks.image import choose
@@ -34,9 +35,14 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
     async with told(spec.name) as story:
         model = await resolve(spec)
         profile = await derive(spec, model)
-        old, _ = await serving(spec)
+        old, healthy = await serving(spec)
+        if old and healthy and old.is_of(spec, model.revision):
+            return unchanged(old)
         snapshot = await survey(fleet)
-        placement = await propose_placement(spec, profile, snapshot, old.id if old else "")
+        # A deploy would clean up first what flows that are gone have left.
+        for row in await in_thread(abandoned):
+            snapshot = snapshot.without(row.id)
+        placement = await propose_placement(spec, profile, snapshot, replaceable(old))
         image = await choose(spec, placement, snapshot)
         identity = await in_thread(ledger().releases.next_id, spec.name)
         release = Release(

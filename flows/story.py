@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from prefect import get_run_logger
+from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
+from prefect.states import Completed
 
 from moorage.failures import Cause, Failure
-from moorage.release import StepRecord
+from moorage.release import Release, ReleaseRow, StepRecord
 from moorage.units import human_seconds
 from tasks.journal import Journal, journal
 from tasks.release import publish_failure
@@ -47,6 +49,15 @@ async def told(model: str) -> AsyncIterator[Story]:
             failure = story.failure_of(error)
             await publish_failure(model, failure, story.release)
             raise failure from None
+
+
+def unchanged(old: ReleaseRow) -> State[Release]:
+    """The end of a run that has nothing to do."""
+    return Completed(
+        name="Unchanged",
+        message=f"unchanged: {old.id} already serves this spec at this revision",
+        data=old.release,
+    )
 
 
 class RunLog:

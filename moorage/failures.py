@@ -30,6 +30,7 @@ class Cause(StrEnum):
 
     BAD_SPEC = "bad-spec"
     BAD_FLEET = "bad-fleet"
+    BAD_SETTING = "bad-setting"
     UNKNOWN_RELEASE = "unknown-release"
     SECRET_MISSING = "secret-missing"
     SOURCE_MISSING = "source-missing"
@@ -146,6 +147,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.BAD_INPUT,
         "The fleet file is not valid",
         "Correct the fields named above; docs/spec.md lists every field.",
+    ),
+    Cause.BAD_SETTING: _facts(
+        ExitCode.BAD_INPUT,
+        "A setting or argument is not valid",
+        "Correct the environment variable or argument named above.",
     ),
     Cause.UNKNOWN_RELEASE: _facts(
         ExitCode.BAD_INPUT,

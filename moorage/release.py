@@ -144,6 +144,11 @@ class ReleaseRow(Value):
     foreign_record: dict[str, Any] | None = None
     workloads: tuple[Workload, ...] = ()
 
+    def is_of(self, spec: ModelSpec, revision: str) -> bool:
+        """Whether it serves this very spec at this revision, as far as its record can be read."""
+        same = (self.spec_digest, self.revision) == (spec.digest, revision)
+        return same and self.release is not None
+
 
 def release_id(model: str, number: int) -> str:
     """The id of the n-th release of a model."""

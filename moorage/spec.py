@@ -119,6 +119,7 @@ class EngineSpec(Value):
     )
     command: tuple[str, ...] | None = Field(
         None,
+        min_length=1,
         description="Replaces the whole command line. `{{model_path}}`, `{{model_name}}`,"
         " `{{host}}` and `{{port}}` are filled in.",
     )

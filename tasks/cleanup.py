@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import uuid
+import asyncio
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
-from moorage.adapters.owner import this_process
+from moorage.adapters.ledger.locks import LockHeld
+from moorage.adapters.probe import ask
+from moorage.adapters.runtime import runtime_for
 from moorage.failures import Cause, Failure
-from moorage.launch import ContainerSpec
+from moorage.launch import ContainerSpec, Workload
+from moorage.readiness.protocol import Phase, Probe
 from moorage.release import ReleaseRow, ReleaseState
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, GRACE_SECONDS, start, stop
+
+COME_UP_SECONDS = 60.0
+"""How long an undo waits for a release that it started again."""
+
+POLL_SECONDS = 0.5
 
 SUPERSEDED = "superseded by"
 """How the cause of a release begins that stops for its successor."""
@@ -33,7 +42,7 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
         await in_thread(_recover_all, model, journal)
         yield
     finally:
-        holding.__exit__(None, None, None)
+        await in_thread(holding.__exit__, None, None, None)
 
 
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
@@ -52,8 +61,14 @@ def abandon(release: str) -> None:
     """
     if not ledger().releases.give_up(release):
         return
+    failures = []
     for workload in ledger().releases.get(release).workloads:
-        stop(workload, ABORT_SECONDS)
+        try:
+            stop(workload, ABORT_SECONDS)
+        except Failure as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> None:
@@ -70,6 +85,11 @@ def free_claims(release: str, old: ReleaseRow | None) -> None:
         ledger().claims.hand_back(release, old.id, old.release.placement.claims)
     else:
         ledger().claims.free(release)
+
+
+def replaceable(old: ReleaseRow | None) -> str:
+    """The release that may be stopped first: only one that could be started again."""
+    return old.id if old and old.release and old.release.plan else ""
 
 
 def stop_for(old: ReleaseRow, release: str) -> None:
@@ -93,9 +113,30 @@ def start_again(row: ReleaseRow, successor: str) -> None:
     if ledger().releases.get(successor).state == ReleaseState.RUNNING:
         return
     for spec in _containers(row):
-        start(row.id, spec)
+        _must_come_up(start(row.id, spec), row)
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
         ledger().releases.move(row.id, ReleaseState.RUNNING, "its successor failed")
+
+
+def abandoned() -> list[ReleaseRow]:
+    """Releases that a flow which is gone left unfinished, or not wholly undone."""
+    rows = [*ledger().releases.unfinished(), *ledger().releases.not_undone()]
+    return [row for row in rows if not ledger().locks.is_held(row.model)]
+
+
+def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
+    """Wait until a workload that was started again is healthy; one that ends is a failure."""
+    path = row.release.spec.readiness.probe.path if row.release else "/health"
+    probe = Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)
+    runtime = runtime_for(workload.runtime, workload.address, settings())
+    give_up = time.monotonic() + COME_UP_SECONDS
+    while time.monotonic() < give_up:
+        seen = runtime.observe(workload)
+        if not seen.running:
+            raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
+        if asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))[0] == 200:
+            return
+        time.sleep(POLL_SECONDS)
 
 
 def _recover_all(model: str, journal: Journal) -> None:
@@ -103,14 +144,11 @@ def _recover_all(model: str, journal: Journal) -> None:
         if row.model == model:
             _recover(row, journal)
             continue
-        token = uuid.uuid4().hex
-        if ledger().locks.take(row.model, token, this_process("cleaning up")) is None:
+        with suppress(LockHeld), ledger().locks.holding(row.model, wait_seconds=0):
             try:
                 _recover(ledger().releases.get(row.id), journal)
             except Failure as failure:
                 journal.tell(f"could not clean up after {row.id}: {failure}")
-            finally:
-                ledger().locks.drop(row.model, token)
 
 
 def _recover(row: ReleaseRow, journal: Journal) -> None:
@@ -125,6 +163,8 @@ def _recover(row: ReleaseRow, journal: Journal) -> None:
         abandon(row.id)
         ledger().claims.free(row.id)
         _return_claims(row.model)
+    else:
+        return
     journal.tell(f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}")
 
 
@@ -133,9 +173,7 @@ def _return_claims(model: str) -> None:
     running = ledger().releases.running(model)
     if running is None or running.release is None or running.release.placement is None:
         return
-    if not any(claim.release == running.id for claim in ledger().claims.all()):
-        placement = running.release.placement
-        ledger().claims.hand_back(running.id, running.id, placement.claims)
+    ledger().claims.hand_back(running.id, running.id, running.release.placement.claims)
 
 
 def _containers(row: ReleaseRow) -> tuple[ContainerSpec, ...]:

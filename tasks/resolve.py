@@ -22,6 +22,8 @@ HUB_TOKEN = "HF_TOKEN"
 async def resolve(spec: ModelSpec) -> ResolvedModel:
     """Find the model at its source. Weights are not downloaded yet."""
     with step("resolve") as note:
+        # A secret that is missing is told now, not when the old release has stopped for this one.
+        await in_thread(read_secrets, sorted(set(spec.secrets.values())))
         token = await in_thread(hub_token, spec)
         source = source_for(spec, settings(), token)
         model = await in_thread(source.resolve, spec)

@@ -47,9 +47,10 @@ async def verify(
     with step("verify") as note:
         engine = ENGINES[plan.engine]
         key = await in_thread(api_key, spec, engine)
-        results = await asyncio.gather(
-            *(Watch(spec, profile, engine, workload, key).until_ready() for workload in workloads)
-        )
+        watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
+        results = await asyncio.gather(*(watch.until_ready() for watch in watches))
+        # The first one to be ready may have died while the last one loaded.
+        await asyncio.gather(*(watch.must_live() for watch in watches))
         await acreate_table_artifact(
             table=readiness_table(tuple(results)),
             key=f"readiness-{spec.slug}",
@@ -113,7 +114,7 @@ class Watch:
             timeout = left if probe.phase == Phase.ANSWERED else min(left, ASK_SECONDS)
             status, answer = await ask(self._workload.endpoint, probe, timeout, self._key)
             wrong, kept = judge(probe, status, answer)
-            await self._must_live()
+            await self.must_live()
             if not wrong:
                 seconds = round(time.monotonic() - self._begin, 3)
                 return ProbeResult(
@@ -128,7 +129,8 @@ class Watch:
             cause, f"not {probe.phase} within {allowed:g} s: {probe.path or 'connection'}: {wrong}"
         )
 
-    async def _must_live(self) -> None:
+    async def must_live(self) -> None:
+        """Fail with the cause when the workload has ended."""
         seen = await in_thread(self._runtime.observe, self._workload)
         if not seen.running:
             raise await self._death(seen)

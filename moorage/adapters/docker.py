@@ -34,6 +34,18 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
 """Texts of the daemon when a start fails, and what they mean."""
 
 
+MISSING_IMAGE = (
+    "not found",
+    "manifest unknown",
+    "does not exist",
+    "denied",
+    "unauthorized",
+    "invalid reference",
+    "must be lowercase",
+)
+"""Words of a daemon or registry that has no such image, or shows it to nobody without a login."""
+
+
 class DockerRuntime:
     """The Docker daemon of one host.
 
@@ -77,10 +89,10 @@ class DockerRuntime:
     def observe(self, workload: Workload) -> Observation:
         """The container's state."""
         with self._client() as client:
-            try:
-                state = client.containers.get(workload.name).attrs["State"]
-            except NotFound:
+            container = _find(client, workload)
+            if container is None:
                 return Observation(running=False, detail="the container is gone")
+            state = container.attrs["State"]
         running = state["Status"] in ("running", "paused", "restarting")
         killed = bool(state.get("OOMKilled"))
         said = "it ran out of memory" if killed else state.get("Error") or ""
@@ -94,21 +106,17 @@ class DockerRuntime:
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of both streams."""
         with self._client() as client:
-            try:
-                raw = client.containers.get(workload.name).logs(tail=tail)
-            except NotFound:
-                return ""
+            container = _find(client, workload)
+            raw = container.logs(tail=tail) if container else b""
         return bytes(raw).decode(errors="replace")
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period, and removal; a foreign container stays."""
         with self._client() as client:
             try:
-                container = client.containers.get(workload.name)
-                if not _belongs(container, workload):
-                    return
-                container.stop(timeout=int(grace_seconds))
-                container.remove(force=True)
+                if container := _find(client, workload):
+                    container.stop(timeout=int(grace_seconds))
+                    container.remove(force=True)
             except NotFound:
                 return
 
@@ -122,6 +130,8 @@ class DockerRuntime:
                 image = client.images.get(reference)
             except ImageNotFound:
                 return None
+            except APIError as error:
+                raise _pull_failure(str(error.explanation or error), reference) from error
         known = dict(entry.split("@", 1) for entry in image.attrs.get("RepoDigests") or ())
         return str(image.id), known.get(repository(reference), "")
 
@@ -162,8 +172,9 @@ class DockerRuntime:
     def _client(self, timeout: int = TIMEOUT_SECONDS) -> Iterator[docker.DockerClient]:
         try:
             yield _connect(self.address, timeout)
-        except (APIError, NotFound):
-            raise
+        except APIError as error:
+            text = str(error.explanation or error)
+            raise Failure(Cause.LAUNCH_REFUSED, f"Docker at {self.address}: {text}") from error
         except (DockerException, requests.exceptions.RequestException) as error:
             _connect.cache_clear()
             reason = str(error).splitlines()[0][:300]
@@ -210,6 +221,15 @@ def _arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any
     }
 
 
+def _find(client: docker.DockerClient, workload: Workload) -> Container | None:
+    """The container of a workload; one of the same name that is not ours counts as none."""
+    try:
+        container = client.containers.get(workload.name)
+    except NotFound:
+        return None
+    return container if _belongs(container, workload) else None
+
+
 def _belongs(container: Container, workload: Workload) -> bool:
     labels = container.labels
     return (labels.get(LABEL_RELEASE), labels.get(LABEL_LEDGER)) == (
@@ -233,10 +253,6 @@ def _start_failure(error: APIError, spec: ContainerSpec) -> Failure:
 
 
 def _pull_failure(text: str, reference: str) -> Failure:
-    unknown = ("not found", "manifest unknown", "does not exist", "denied", "unauthorized")
-    cause = (
-        Cause.IMAGE_MISSING
-        if any(word in text.lower() for word in unknown)
-        else Cause.IMAGE_PULL_FAILED
-    )
+    missing = any(word in text.lower() for word in MISSING_IMAGE)
+    cause = Cause.IMAGE_MISSING if missing else Cause.IMAGE_PULL_FAILED
     return Failure(cause, f"{reference}: {text}")

@@ -71,7 +71,7 @@ class ProcessRuntime:
             running=False,
             exit_code=code,
             out_of_memory=code == -signal.SIGKILL,
-            detail="the process was killed, as the kernel does when memory runs out"
+            detail="the process was killed (SIGKILL); if nobody did that, memory ran out"
             if code == -signal.SIGKILL
             else "the process has ended",
         )

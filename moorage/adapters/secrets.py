@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+import httpx
 from prefect.blocks.system import Secret
 
 from moorage.failures import Cause, Failure
@@ -31,4 +32,6 @@ def _read(name: str) -> str | None:
         found = Secret.load(block, _sync=True)  # type: ignore[call-arg]
     except ValueError:
         return None
+    except (httpx.HTTPError, RuntimeError) as error:
+        raise Failure(Cause.SERVER_UNAVAILABLE, f"looking for secret {name}: {error}") from None
     return str(found.get())  # type: ignore[union-attr]

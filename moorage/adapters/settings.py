@@ -15,7 +15,9 @@ class Settings(BaseSettings):
     Attributes are environment variables with the prefix `MOORAGE_`, except the hub's own.
     """
 
-    model_config = SettingsConfigDict(env_prefix="MOORAGE_", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="MOORAGE_", env_ignore_empty=True, frozen=True, populate_by_name=True
+    )
 
     home: Path = Field(
         Path("~/.moorage"), description="Where models, logs and the default ledger are kept."

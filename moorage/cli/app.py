@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import TypeAdapter
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.pretrained import warm
@@ -21,6 +22,7 @@ from moorage.cli.output import dump, out
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, ExitCode, Failure
 from moorage.release import Release, ReleaseRow
+from moorage.spec import Name
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -80,7 +82,7 @@ def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> No
 
         return run_flow(start, as_json=as_json)
 
-    render.record(guarded(action, as_json=as_json).result, as_json=as_json)
+    render.planned(guarded(action, as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -88,6 +90,8 @@ def retire(name: ModelName, as_json: AsJson = False) -> None:
     """Stop what serves a model and free what it holds."""
 
     def action() -> Outcome[str]:
+        TypeAdapter(Name).validate_python(name)
+
         def start() -> Awaitable[Any]:
             from flows.retire_model import retire_model  # noqa: PLC0415  (see run_flow)
 
@@ -137,6 +141,9 @@ def show(
     row = guarded(lambda: _release(release), as_json=as_json)
     if row.foreign_record is not None:
         dump(row.foreign_record)
+        exit_code(ExitCode.OK)
+    if row.release is None and as_json:
+        dump(row.model_dump(mode="json", exclude={"release"}))
         exit_code(ExitCode.OK)
     if row.release is None:
         out.print(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+from pydantic import ValidationError
 from rich.markup import escape
 
 from moorage.adapters.specs import InvalidFile
@@ -87,8 +88,25 @@ def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:
         return action()
     except Failure as failure:
         _exit(failure, as_json=as_json)
+    except ValidationError as error:
+        _exit(_bad_setting(error), as_json=as_json)
+    except RuntimeError as error:
+        if "Failed to reach API" not in str(error):
+            raise
+        _exit(Failure(Cause.SERVER_UNAVAILABLE, str(error)), as_json=as_json)
+    except OSError as error:
+        _exit(Failure(Cause.STORE_UNWRITABLE, str(error)), as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
         _exit(Failure(Cause.INTERRUPTED, "stopped by a signal; what was begun is undone"), as_json)
+
+
+def _bad_setting(error: ValidationError) -> Failure:
+    """What Settings refused: an environment variable."""
+    first = error.errors(include_url=False)[0]
+    name = "_".join(map(str, first["loc"])).upper()
+    return Failure(
+        Cause.BAD_SETTING, f"{error.title}: {name}: found {first['input']!r}; {first['msg']}"
+    )
 
 
 def _exit(failure: Failure, as_json: bool) -> NoReturn:
@@ -132,7 +150,7 @@ def show_failure(failure: Failure) -> None:
 
 def existing(path: Path) -> Path:
     """The path as the user gave it; a bare model name means its file under deployments/."""
-    if not path.exists() and path.suffix == "":
+    if not path.is_file() and path.suffix not in (".yaml", ".yml") and path.name == str(path):
         candidate = Path("deployments") / f"{path}.yaml"
         if candidate.exists():
             return candidate

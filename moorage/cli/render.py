@@ -15,7 +15,7 @@ from moorage.cli.flows import Outcome
 from moorage.cli.output import dump, out, print_table
 from moorage.document import Document
 from moorage.failures import Cause, Failure
-from moorage.release import Release, ReleaseRow, ReleaseState
+from moorage.release import Release, ReleaseRow
 from moorage.rendering import plan_document, release_document
 from moorage.spec import Mode
 
@@ -41,6 +41,13 @@ def deployed(outcome: Outcome[Release], *, as_json: bool) -> None:
     hint = f"`moorage show {release.id}` tells why; `moorage retire {release.model}` ends it"
     out.print(hint, style="dim", highlight=False, soft_wrap=True)
     return None
+
+
+def planned(outcome: Outcome[Release], *, as_json: bool) -> None:
+    """What a deploy would run, or that it would change nothing."""
+    if outcome.name == "Unchanged" and not as_json:
+        return out.print(f"{outcome.message}: a deploy would change nothing", soft_wrap=True)
+    return record(outcome.result, as_json=as_json)
 
 
 def record(release: Release, *, as_json: bool) -> None:
@@ -75,7 +82,7 @@ def retired(name: str, outcome: Outcome[str], *, as_json: bool) -> None:
 
 def observed(row: ReleaseRow, settings: Settings) -> str:
     """What a release's workloads are really doing."""
-    if row.state != ReleaseState.RUNNING:
+    if not row.workloads:
         return row.cause or row.state
     states = []
     for workload in row.workloads:
@@ -84,7 +91,7 @@ def observed(row: ReleaseRow, settings: Settings) -> str:
             states.append(runtime.observe(workload).detail)
         except Failure as failure:
             states.append(str(failure))
-    return "; ".join(states) or "nothing runs"
+    return "; ".join(states)
 
 
 def status(rows: Sequence[tuple[ReleaseRow, str]], *, as_json: bool) -> None:

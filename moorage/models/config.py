@@ -6,6 +6,7 @@ of transformers for the mode.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -90,7 +91,9 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
 def architectures(config: Config) -> tuple[str, ...]:
     """The architectures that a configuration names; empty when it names none."""
     named = config.get("architectures") or ()
-    return tuple(str(name) for name in named)
+    if isinstance(named, str):
+        return (named,)
+    return tuple(map(str, named)) if isinstance(named, list | tuple) else ()
 
 
 def text_config(config: Config) -> Config:
@@ -101,7 +104,8 @@ def text_config(config: Config) -> Config:
     for key in TEXT_CONFIG_KEYS:
         part = config.get(key)
         if isinstance(part, Mapping):
-            part = part.get("text_config", part) if key == "thinker_config" else part
+            inner = part.get("text_config") if key == "thinker_config" else None
+            part = inner if isinstance(inner, Mapping) else part
             if part.get("num_attention_heads"):
                 return part
     return config
@@ -118,11 +122,11 @@ def context_length(config: Config) -> int | None:
         return length  # its configured length is the scaled one
     for rope in _rope_settings(text):
         kind = rope.get("rope_type") or rope.get("type") or "default"
-        factor = rope.get("factor")
-        if kind in SCALING_INCLUDED or not isinstance(factor, int | float):
+        factor = _finite(rope.get("factor"))
+        if kind in SCALING_INCLUDED or factor is None:
             continue
         if kind == "yarn":
-            length = int(rope.get("original_max_position_embeddings") or length)
+            length = _first_int(rope, "original_max_position_embeddings") or length
         return int(length * factor)
     return length
 
@@ -172,6 +176,10 @@ def _first_int(config: Config, *keys: str) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None
+
+
+def _finite(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _dtype(config: Config, text: Config) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 
 from moorage.values import Value
@@ -28,3 +30,18 @@ class Claim(Value):
     index: int = 0
     amount: int
     release: str = ""
+
+
+def remainder(held: Sequence[Claim], used: Sequence[Claim]) -> tuple[Claim, ...]:
+    """What is left of claims when others take their part of the same resources."""
+    taken: Counter[tuple[str, Resource, int]] = Counter()
+    for claim in used:
+        taken[claim.host, claim.resource, claim.index] += claim.amount
+    left = []
+    for claim in held:
+        key = (claim.host, claim.resource, claim.index)
+        part = min(claim.amount, taken[key])
+        taken[key] -= part
+        if claim.amount > part:
+            left.append(claim.model_copy(update={"amount": claim.amount - part}))
+    return tuple(left)

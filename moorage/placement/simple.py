@@ -84,9 +84,21 @@ def _fullness(host: HostSnapshot) -> float:
 
 
 def _with_seat(fleet: FleetSnapshot, seat: Seat) -> FleetSnapshot:
-    return FleetSnapshot(
-        hosts=tuple(
-            host.with_claims((*host.claims, *seat.claims)) if host.name == seat.host else host
-            for host in fleet.hosts
-        )
+    hosts = (_taken(host, seat) if host.name == seat.host else host for host in fleet.hosts)
+    return FleetSnapshot(hosts=tuple(hosts))
+
+
+def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
+    """The host as the next replica finds it: claimed, and no longer free either."""
+    held = dict(zip(seat.accelerators, seat.accelerator_bytes, strict=True))
+    free = {item.index: item.memory_free - held.get(item.index, 0) for item in host.accelerators}
+    return host.model_copy(
+        update={
+            "claims": (*host.claims, *seat.claims),
+            "ram_free": max(0, host.ram_free - seat.ram_bytes),
+            "accelerators": tuple(
+                item.model_copy(update={"memory_free": max(0, free[item.index])})
+                for item in host.accelerators
+            ),
+        }
     )

@@ -10,7 +10,7 @@ from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.releases import move
 from moorage.adapters.ledger.tables import CLAIMS
 from moorage.failures import Cause, Failure
-from moorage.placement.claims import Claim, Resource
+from moorage.placement.claims import Claim, Resource, remainder
 from moorage.placement.fit import misfits
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.release import ReleaseState
@@ -38,24 +38,27 @@ class Claims:
             release: The release.
             wanted: What it needs.
             fleet: The snapshot that was proposed on; its claims are replaced by fresh ones.
-            instead_of: Release whose claims are freed in the same transaction.
+            instead_of: Release that will stop for this one, and makes room in the same transaction.
 
         Raises:
-            Failure: `CLAIM_CONFLICT` when others were faster.
+            Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet does not
+                name every host on which something is claimed.
         """
         with gate(self._engine) as connection:
-            if instead_of:
-                _free(connection, instead_of)
+            before = _all(connection)
+            _must_name_all(fleet, (*before, *wanted))
+            held = tuple(claim for claim in before if claim.release == instead_of)
+            _free(connection, instead_of)
             fresh = _all(connection)
-            strangers = {claim.host for claim in wanted} - {host.name for host in fleet.hosts}
-            if strangers:
-                raise Failure(Cause.CLAIM_CONFLICT, f"not surveyed: {', '.join(sorted(strangers))}")
             for host in fleet.hosts:
                 own = [claim for claim in wanted if claim.host == host.name]
                 reasons = misfits(host.with_claims(fresh), own)
                 if reasons:
                     raise Failure(Cause.CLAIM_CONFLICT, f"{host.name}: {'; '.join(reasons)}")
             _insert(connection, release, wanted)
+            # What the old one held beyond this stays its own until it has ended: it still runs now,
+            # and it must fit again when this release fails.
+            _insert(connection, instead_of, remainder(held, wanted))
             move(connection, release, ReleaseState.SCHEDULED)
 
     def free(self, release: str) -> None:
@@ -69,6 +72,18 @@ class Claims:
             _free(connection, release)
             _free(connection, to)
             _insert(connection, to, claims)
+
+
+def _must_name_all(fleet: FleetSnapshot, claims: Sequence[Claim]) -> None:
+    """All hosts are this machine or daemons on it: under another name it would be given twice."""
+    unknown = {c.host: c.release for c in claims} | {host.name: "" for host in fleet.hosts}
+    for host, release in unknown.items():
+        if release:
+            raise Failure(
+                Cause.BAD_FLEET,
+                f"{release} holds claims on host '{host}', which this fleet does not name",
+                suggestion=f"Name the host '{host}' in the fleet file, or retire {release} first.",
+            )
 
 
 def _all(connection: Connection) -> tuple[Claim, ...]:
