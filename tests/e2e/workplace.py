@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from moorage.release import ReleaseRow
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND_SECONDS = 600
+HAPPEN_SECONDS = 60
 
 
 class Workplace:
@@ -35,10 +37,9 @@ class Workplace:
         self.environment = {**os.environ, **environment, "MOORAGE_HOME": str(self.home)}
         self._ledger: Ledger | None = None
         # Ledgers of other tests do not know of each other, so each gets its own range of ports.
-        first = 20_000 + time.monotonic_ns() // 1000 % 400 * 40
-        (folder / "fleet.yaml").write_text(
-            f"hosts: [{{name: local, ports: {first}-{first + 39}}}]\n"
-        )
+        self.first_port = 20_000 + time.monotonic_ns() // 1000 % 400 * 40
+        ports = f"{self.first_port}-{self.first_port + 39}"
+        (folder / "fleet.yaml").write_text(f"hosts: [{{name: local, ports: {ports}}}]\n")
 
     @property
     def ledger(self) -> Ledger:
@@ -116,6 +117,13 @@ class Workplace:
             [*command, "--format", "{{.Names}}"], capture_output=True, text=True, check=False
         )
         return [name for name in listed.stdout.split() if f"-{self.prefix}-" in name]
+
+    def wait_until(self, happened: Callable[[], bool]) -> None:
+        """Wait for something that a command in the background will do."""
+        deadline = time.monotonic() + HAPPEN_SECONDS
+        while not happened():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
 
     def is_clean(self) -> bool:
         """Whether nothing is claimed and nothing runs."""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from moorage.placement.claims import Resource
+import pytest
+
+from moorage.placement.claims import Claim, Resource, remainder
 from moorage.placement.placement import Seat
 from moorage.spec import RuntimeName
 from moorage.units import GIB
@@ -25,3 +27,24 @@ def test_a_seat_claims_each_accelerator_its_ram_and_its_port() -> None:
 
 def test_a_seat_always_claims_its_port_and_never_nothing_of_ram() -> None:
     assert held() == [(Resource.PORT, 40000, 1)]
+
+
+def ram(amount: int, host: str = "gpu-1") -> Claim:
+    return Claim(host=host, resource=Resource.RAM, amount=amount)
+
+
+@pytest.mark.parametrize(
+    ("held", "used", "left"),
+    [
+        ([ram(14)], [], [14]),
+        ([ram(14)], [ram(5)], [9]),
+        ([ram(14)], [ram(14)], []),
+        ([ram(14)], [ram(20)], []),
+        ([ram(14)], [ram(5, "gpu-2")], [14]),
+        ([ram(8), ram(8)], [ram(10)], [6]),
+    ],
+)
+def test_what_others_do_not_take_of_a_claim_is_left(
+    held: list[Claim], used: list[Claim], left: list[int]
+) -> None:
+    assert [claim.amount for claim in remainder(held, used)] == left

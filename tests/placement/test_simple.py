@@ -302,3 +302,10 @@ def test_the_explanation_has_a_line_for_every_refused_host() -> None:
 def test_the_verdicts_stand_in_the_order_of_the_fleet() -> None:
     placement = placed(on(1), *reversed(HOSTS))
     assert [verdict.host for verdict in placement.verdicts] == ["gpu-3", "gpu-2", "gpu-1"]
+
+
+def test_replicas_share_what_is_really_free_not_what_is_unclaimed() -> None:
+    half_used = a_host(ram_free=20 * GIB)
+    two = a_spec(replicas=2, placement={**ON_CPU, "ram": "12GiB"})
+    assert not placed(two, half_used).fits
+    assert placed(a_spec(placement={**ON_CPU, "ram": "12GiB"}), half_used).fits
