@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -72,14 +73,20 @@ def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outc
         result = await state.aresult()
         return Outcome(name=state.name or "", message=state.message or "", result=result)
 
+    # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         if as_json:
             return asyncio.run(main())
         with StepPrinter(err) as printer, listening(printer):
             return asyncio.run(main())
-    except TerminationSignal as signal:
+    except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
-        raise KeyboardInterrupt from signal
+        raise KeyboardInterrupt from error
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:
