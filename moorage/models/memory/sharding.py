@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Split(StrEnum):
@@ -70,10 +71,10 @@ MODULES: dict[str, Split] = {
 
 SPLITS_BY_TYPE: dict[str, dict[str, Split]] = {
     "whisper": {"embed_tokens": Split.WHOLE, "proj_out": Split.SKIPPED},
-    **dict.fromkeys(
-        ("mamba2", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2"),
-        {"in_proj": Split.STATE, "conv1d": Split.STATE},
-    ),
+    **{
+        model_type: {"in_proj": Split.STATE, "conv1d": Split.STATE}
+        for model_type in ("mamba2", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2")
+    },
 }
 """Where a model type differs from `MODULES`."""
 
@@ -123,6 +124,7 @@ class TensorName:
         return self.module.rpartition(".")[2]
 
 
+@lru_cache(maxsize=1 << 17)
 def take_apart(name: str) -> TensorName:
     """Read the name of a tensor."""
     layer = LAYER.search(name)

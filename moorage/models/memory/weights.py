@@ -121,7 +121,7 @@ def _stages_of(
     facts: Facts, name: TensorName, tied: bool, stages: Sequence[range]
 ) -> Sequence[int]:
     every = range(len(stages))
-    if name.layer is not None and not (len(stages) == 1):
+    if name.layer is not None and len(stages) != 1:
         return [i for i in every if name.layer in stages[i]]
     part = _part(name)
     if len(stages) == 1 or part in ON_EVERY_STAGE.get(facts.architecture, frozenset()):
