@@ -79,7 +79,10 @@ def layer_caches(
         if per_token:
             block = _hybrid_block(block, state, per_token, uses_mla(facts))
             state = block * per_token
-    specs = {mixer: _spec(facts, mixer, block, per_token, state, tokens, prefix) for mixer in kinds}
+    page = block * per_token
+    specs = {mixer: _attention(facts, mixer, block, page, settings) for mixer in kinds}
+    if Mixer.STATE in kinds:
+        specs[Mixer.STATE] = _state(block if prefix else tokens, state, prefix)
     return [
         LayerCache(layer=index, spec=specs[mixer])
         for index, layer in enumerate(mixers)
@@ -94,22 +97,20 @@ def _hybrid_block(block: int, state: int, per_token: int, mla: bool) -> int:
     return max(block, align * divide_up(state, align * per_token))
 
 
-def _spec(
-    facts: Facts, mixer: Mixer, block: int, per_token: int, state: int, tokens: int, prefix: bool
+def _state(block: int, page: int, prefix: bool) -> KVSpec:
+    return KVSpec(kind=KVKind.MAMBA, block_size=block, page_bytes=page, states=2 if prefix else 1)
+
+
+def _attention(
+    facts: Facts, mixer: Mixer, block: int, page: int, settings: MemorySettings
 ) -> KVSpec:
-    if mixer is Mixer.STATE:
-        return KVSpec(
-            kind=KVKind.MAMBA,
-            block_size=block if prefix else tokens,
-            page_bytes=state,
-            states=2 if prefix else 1,
-        )
     kind = KVKind.MLA if mixer is Mixer.FULL and uses_mla(facts) else KINDS[mixer]
     sizes = {Mixer.SLIDING: window(facts), Mixer.CHUNKED: facts.get("attention_chunk_size")}
     return KVSpec(
         kind=kind,
         block_size=block,
-        page_bytes=block * per_token,
+        page_bytes=page,
         window=sizes.get(mixer),
-        encoder_tokens=facts.whole("max_source_positions") if mixer is Mixer.CROSS else 0,
+        # `config/scheduler.py`: max_num_encoder_input_tokens = max_num_batched_tokens.
+        encoder_tokens=settings.max_num_batched_tokens if mixer is Mixer.CROSS else 0,
     )
