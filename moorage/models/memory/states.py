@@ -165,7 +165,10 @@ def _product(facts: Facts, key: Key) -> int:
             return int(facts.whole("expand") * facts.whole("hidden_size"))
         return facts.whole(key)
     left, right = key
-    return int(float(facts.get(left)) * facts.whole(right))
+    factor = facts.get(left)
+    if not isinstance(factor, int | float):
+        raise unknown(f"the configuration does not say `{left}`")
+    return int(factor * facts.whole(right))
 
 
 def _share(amount: int, tp: int) -> int:

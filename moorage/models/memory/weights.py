@@ -38,6 +38,9 @@ KEPT = (
 PER_OUTPUT_LEAVES = ("bias", "weight_scale", "input_scale", "weight_shape", "k_scale", "v_scale")
 """Leaves of a row-parallel layer that are whole on every rank, unless they come in groups."""
 
+GROUP_AXES = {"scales": 0, "weight_scale": 1}
+"""Dimension in which the scales of a quantised layer run over the groups of its input."""
+
 MERGED_LEAVES = ("g_idx", "weight_g_idx", "weight_shape")
 MERGED_AWAY = ("k_proj", "v_proj", "up_proj", "w3")
 """Layers that are merged into the one before them and have no such leaf of their own."""
@@ -211,6 +214,7 @@ def _require_divisible(facts: Facts, kind: _Kind, split: Split, tp: int) -> None
         kv_heads = _kv_heads(facts)
         if kv_heads % tp and tp % kv_heads:
             raise rejected(f"{kv_heads} key/value heads cannot be spread over {tp} ranks")
+    _require_whole_groups(kind, split, tp)
     if name.leaf != "weight" or len(shape) < 2 or split not in (Split.COLUMN, Split.ROW):
         return
     axis = _split_axis(name, split)
@@ -225,6 +229,19 @@ def _require_divisible(facts: Facts, kind: _Kind, split: Split, tp: int) -> None
                 f"{length // tp} of {name.module} on each of {tp} ranks is not divisible by the "
                 f"quantisation block of {size}"
             )
+
+
+def _require_whole_groups(kind: _Kind, split: Split, tp: int) -> None:
+    """Source: `quantization/utils/marlin_utils.py:verify_marlin_supports_shape`."""
+    axis = GROUP_AXES.get(kind.name.leaf)
+    if split is not Split.ROW or axis is None or len(kind.header.shape) != 2:
+        return
+    groups = kind.header.shape[axis]
+    if groups > 1 and groups % tp:
+        raise rejected(
+            f"the {groups} quantisation groups of {kind.name.module} are not divisible by "
+            f"{tp} ranks"
+        )
 
 
 def _split_axis(name: TensorName, split: Split) -> int:

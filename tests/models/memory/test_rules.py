@@ -184,6 +184,24 @@ def test_what_vllm_refuses_is_refused(
     assert reason in got.reason
 
 
+@pytest.mark.parametrize(
+    ("leaf", "dtype", "shape", "config"),
+    [
+        ("scales", "F16", (3, 64), {}),
+        ("weight_scale", "BF16", (64, 3), {}),
+        ("weight", "F8_E4M3", (64, 96), {"quantization_config": {"weight_block_size": [32, 32]}}),
+    ],
+)
+def test_quantisation_groups_are_not_cut(
+    leaf: str, dtype: str, shape: tuple[int, ...], config: dict[str, object]
+) -> None:
+    header = TensorHeader(dtype=dtype, shape=shape)
+    tensors = {**TENSORS, f"model.layers.0.mlp.down_proj.{leaf}": header}
+    got = predict_memory({**LLAMA, **config}, tensors, MemorySettings(tensor_parallel_size=2))
+    assert isinstance(got, MemoryRefusal)
+    assert got.kind is RefusalKind.REJECTED
+
+
 def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:
     assert refuse({"model_type": "deepseek_v32"}).kind is RefusalKind.UNKNOWN
     assert refuse({"num_hidden_layers": None}).kind is RefusalKind.UNKNOWN
