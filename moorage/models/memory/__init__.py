@@ -1,0 +1,22 @@
+"""How much accelerator memory vLLM will take for weights and KV cache: exact, before it starts.
+
+The rules are those of vLLM 0.32. Everything follows from config.json and the tensor headers;
+what the rules do not cover is a refusal with a reason, never zero bytes.
+"""
+
+from moorage.models.memory.predict import predict_memory
+from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
+from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
+from moorage.models.memory.settings import MemorySettings
+from moorage.models.tensors import TensorHeader
+
+__all__ = [
+    "GroupMemory",
+    "MemoryPrediction",
+    "MemoryRefusal",
+    "MemorySettings",
+    "RefusalKind",
+    "StageMemory",
+    "TensorHeader",
+    "predict_memory",
+]

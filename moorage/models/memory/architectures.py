@@ -1,0 +1,141 @@
+"""What vLLM 0.32 knows about architectures, as data.
+
+Source: `model_executor/models/registry.py` and the class bases and constructors in
+`model_executor/models/`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Part(StrEnum):
+    """Parts of a model that belong to no decoder layer."""
+
+    EMBEDDING = "embedding"
+    NORM = "norm"
+    HEAD = "head"
+    OTHER = "other"
+
+
+REMOVED: dict[str, str] = {
+    **dict.fromkeys(("MotifForCausalLM", "Phi4FlashForCausalLM"), "0.10.2"),
+    **dict.fromkeys(("DonutForConditionalGeneration", "MllamaForConditionalGeneration"), "0.10.2"),
+    "Phi3SmallForCausalLM": "0.9.2",
+    "Phi4MultimodalForCausalLM": "0.12.0",
+    "JAISLMHeadModel": "0.22.0",
+    **dict.fromkeys(("ErnieModel", "ErnieForSequenceClassification"), "0.23.0"),
+    **dict.fromkeys(("InternLMForCausalLM", "InternLM2VEForCausalLM"), "0.23.0"),
+    **dict.fromkeys(("QWenLMHeadModel", "QwenVLForConditionalGeneration"), "0.23.0"),
+    **dict.fromkeys(("XverseForCausalLM", "Dots1ForCausalLM", "BambaForCausalLM"), "0.23.0"),
+    **dict.fromkeys(("MiniMaxForCausalLM", "MiniMaxText01ForCausalLM"), "0.23.0"),
+    **dict.fromkeys(("MiniMaxM1ForCausalLM", "MiniMaxVL01ForConditionalGeneration"), "0.23.0"),
+    **dict.fromkeys(("BaiChuanForCausalLM", "BaichuanForCausalLM"), "0.23.0"),
+    **dict.fromkeys(("AquilaModel", "AquilaForCausalLM"), "0.24.0"),
+    **dict.fromkeys(("Grok1ModelForCausalLM", "Grok1ForCausalLM"), "0.24.0"),
+    **dict.fromkeys(("TeleChatForCausalLM", "PersimmonForCausalLM"), "0.25.0"),
+    "FuyuForCausalLM": "0.25.0",
+    **dict.fromkeys(("Plamo2ForCausalLM", "OuroForCausalLM"), "0.26.0"),
+    **dict.fromkeys(("ArcticForCausalLM", "Fairseq2LlamaForCausalLM", "GritLM"), "0.28.0"),
+    **dict.fromkeys(("MPTForCausalLM", "MptForCausalLM", "RWForCausalLM"), "0.28.0"),
+    **dict.fromkeys(("StableLMEpochForCausalLM", "ChameleonForConditionalGeneration"), "0.28.0"),
+}
+"""Architectures that vLLM no longer has, and the last version that had them."""
+
+PLUGIN_ONLY = (
+    *("BartModel", "BartForConditionalGeneration", "MBartForConditionalGeneration"),
+    "Florence2ForConditionalGeneration",
+)
+"""Architectures that need a plug-in."""
+
+NO_PIPELINE = (
+    *("BertModel", "BertForMaskedLM", "BertForSequenceClassification", "NomicBertModel"),
+    *("BertForTokenClassification", "BertSpladeSparseEmbeddingModel", "BgeM3EmbeddingModel"),
+    *("RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"),
+    *("RobertaForTokenClassification", "XLMRobertaModel", "XLMRobertaForSequenceClassification"),
+    *("XLMRobertaForTokenClassification", "GteModel", "GteNewModel"),
+    *("GteNewForSequenceClassification", "ModernBertModel", "ModernBertForTokenClassification"),
+    *("ModernBertForSequenceClassification", "HF_ColBERT", "Gemma3TextModel"),
+    *("EmbeddingGemma2Model", "LlamaBidirectionalModel", "JinaForRanking"),
+    *("LlamaBidirectionalForSequenceClassification", "VoyageQwen3BidirectionalEmbedModel"),
+    *("GPT2ForSequenceClassification", "Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"),
+    *("HrmTextForCausalLM", "IQuestLoopCoderForCausalLM", "Mamba2ForCausalLM"),
+    *("Zamba2ForCausalLM", "Phi4MMForCausalLM", "WhisperForConditionalGeneration"),
+)
+"""Architectures without the `SupportsPP` interface."""
+
+ENCODERS = (
+    *("BertModel", "BertForMaskedLM", "BertForSequenceClassification", "NomicBertModel"),
+    *("BertForTokenClassification", "BertSpladeSparseEmbeddingModel", "BgeM3EmbeddingModel"),
+    *("RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"),
+    *("RobertaForTokenClassification", "XLMRobertaModel", "XLMRobertaForSequenceClassification"),
+    *("XLMRobertaForTokenClassification", "GteModel", "GteNewModel", "HF_ColBERT"),
+    *("GteNewForSequenceClassification", "ModernBertModel", "ModernBertForTokenClassification"),
+    *("ModernBertForSequenceClassification", "LlamaBidirectionalModel"),
+    *("LlamaBidirectionalForSequenceClassification", "VoyageQwen3BidirectionalEmbedModel"),
+)
+"""Architectures whose attention keeps no KV cache."""
+
+POOLING_ENDINGS = ("Model", "ForSequenceClassification", "ForTokenClassification", "ForMaskedLM")
+"""Ends of architecture names that vLLM runs with the pooling runner."""
+
+NO_FLOAT16 = ("gemma2", "gemma3", "gemma3_text", "glm4")
+"""Model types that vLLM does not run in float16 (`config/model.py`)."""
+
+_ALL = frozenset({Part.EMBEDDING, Part.NORM, Part.HEAD})
+
+ON_EVERY_STAGE: dict[str, frozenset[Part]] = {
+    **dict.fromkeys(
+        (
+            *("BloomForCausalLM", "ChatGLMModel", "ChatGLMForConditionalGeneration"),
+            *("DbrxForCausalLM", "FalconForCausalLM", "FalconMambaForCausalLM"),
+            *("GemmaForCausalLM", "Gemma3ForCausalLM", "Gemma4ForCausalLM", "Rnj1ForCausalLM"),
+            *("GptOssForCausalLM", "GPT2LMHeadModel", "GPTJForCausalLM"),
+            *("GraniteMoeForCausalLM", "GraniteMoeHybridForCausalLM"),
+            *("GraniteMoeSharedForCausalLM", "GraniteMoeSWAForCausalLM", "HYV3ForCausalLM"),
+            *("JambaForCausalLM", "MambaForCausalLM", "Mamba2ForCausalLM"),
+            *("MiniCPMForCausalLM", "MiniCPM3ForCausalLM", "MixtralForCausalLM"),
+            *("NemotronHForCausalLM", "NemotronHPuzzleForCausalLM", "OlmoHybridForCausalLM"),
+            *("OlmoeForCausalLM", "OrionForCausalLM", "PhiMoEForCausalLM", "Plamo3ForCausalLM"),
+            *("Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM", "StableLmForCausalLM"),
+            *("CohereForCausalLM", "Cohere2ForCausalLM", "Cohere2MoeForCausalLM"),
+            *("Gemma2ForCausalLM", "Gemma3nForCausalLM", "InternLM2ForCausalLM"),
+            *("OPTForCausalLM", "K2HorizonForCausalLM"),
+        ),
+        _ALL,
+    ),
+    "Qwen3NextForCausalLM": frozenset({Part.EMBEDDING, Part.HEAD}),
+    **dict.fromkeys(
+        (
+            *("Lfm2ForCausalLM", "Lfm2MoeForCausalLM", "Qwen3_5ForCausalLM"),
+            "Qwen3_5MoeForCausalLM",
+        ),
+        frozenset({Part.EMBEDDING}),
+    ),
+}
+"""Parts that a model class allocates on every pipeline stage, used there or not.
+
+Classes that are not named here allocate the embedding on the first stage (and on the last, when
+the head is tied to it), norm and head on the last.
+"""
+
+MLA_TYPES = (
+    *("axk1", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "kimi_k2", "kimi_linear"),
+    *("longcat_flash", "pangu_ultra_moe", "bailing_hybrid", "dots3_note", "sarvam_mla"),
+)
+"""Model types with a compressed KV cache (`is_deepseek_mla`), where `kv_lora_rank` is set."""
+
+UNCOVERED: dict[str, str] = {
+    **dict.fromkeys(("deepseek_v4", "deepseek_v41"), "its KV groups are packed"),
+    **dict.fromkeys(
+        ("deepseek_v32", "glm_moe_dsa"), "its sparse indexer keeps a cache that is not modelled"
+    ),
+    **dict.fromkeys(
+        ("gemma4", "gemma4_text", "gemma4_unified"), "its full layers have heads of another size"
+    ),
+    "longcat_flash": "its layers have two attentions each",
+    "bailing_hybrid": "its linear attention is not modelled",
+    "deci": "its layers differ in their heads",
+    "nemotron-nas": "its layers differ in their heads",
+}
+"""Model types whose memory these rules do not describe, and why."""

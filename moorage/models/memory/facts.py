@@ -1,0 +1,225 @@
+"""What a configuration says about sizes, read as vLLM reads it.
+
+Source: `transformers_utils/model_arch_config_convertor.py`, `config/model.py`, and the defaults of
+the configuration classes of transformers 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.models.config import architectures, text_config
+from moorage.models.memory.refusal import rejected, unknown
+
+Config = Mapping[str, Any]
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
+    "num_attention_heads": ("n_head", "n_heads", "num_heads", "decoder_attention_heads"),
+    "hidden_size": ("n_embd", "d_model"),
+    "vocab_size": ("padded_vocab_size",),
+    "intermediate_size": ("n_inner", "ffn_dim"),
+    "torch_dtype": ("dtype",),
+    "conv_dim": ("hidden_size",),
+    "mamba_num_heads": ("num_heads",),
+}
+"""Other names of the same fact, by the name used here."""
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "gemma": {"head_dim": 256, "tie_word_embeddings": True},
+    "gemma2": {"head_dim": 256, "sliding_window": 4096},
+    "gemma3_text": {"head_dim": 256, "sliding_window": 4096, "num_key_value_heads": 4},
+    "gemma3n_text": {"head_dim": 256, "sliding_window": 512, "num_key_value_heads": 2},
+    "mistral": {"sliding_window": None},
+    "mixtral": {"num_key_value_heads": 8},
+    "qwen3": {"head_dim": 128},
+    "qwen3_5_text": {"head_dim": 256},
+    "qwen3_5_moe_text": {"head_dim": 256},
+    "qwen3_next": {"head_dim": 256},
+    "glm": {"head_dim": 128, "num_key_value_heads": 2},
+    "glm4": {"head_dim": 128, "num_key_value_heads": 2},
+    "gpt_oss": {"head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128},
+    "llama4_text": {"head_dim": 128, "num_key_value_heads": 8, "attention_chunk_size": 8192},
+    "seed_oss": {"head_dim": 128},
+    "ernie4_5": {"head_dim": 128},
+    "minimax_m2": {"head_dim": 128},
+    "nemotron_h": {"head_dim": 128, "conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128},
+    "cohere2": {"sliding_window": 4096},
+    "olmo3": {"sliding_window": 4096},
+    "exaone4": {"sliding_window": 4096},
+    "modernbert": {"sliding_window": 64},
+    "mamba": {"conv_kernel": 4, "state_size": 16, "expand": 2},
+    "falcon_mamba": {"conv_kernel": 4, "state_size": 16, "expand": 2},
+    "mamba2": {
+        **{"conv_kernel": 4, "state_size": 128, "expand": 2, "n_groups": 8},
+        **{"num_heads": 128, "head_dim": 64},
+    },
+    "jamba": {
+        **{"mamba_expand": 2, "mamba_d_state": 16, "mamba_d_conv": 4},
+        **{"attn_layer_period": 8, "attn_layer_offset": 4, "num_key_value_heads": 8},
+    },
+    "granitemoehybrid": {
+        **{"mamba_expand": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_n_groups": 1},
+        **{"mamba_n_heads": 128, "mamba_d_head": 64},
+    },
+    "falcon_h1": {
+        **{"mamba_expand": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_n_groups": 1},
+        **{"mamba_n_heads": 128, "mamba_d_head": 8, "mamba_d_ssm": 1024},
+    },
+    "lfm2": {"conv_L_cache": 3, "num_key_value_heads": 8},
+    "lfm2_moe": {"conv_L_cache": 3, "num_key_value_heads": 8},
+    "falcon": {"multi_query": True, "new_decoder_architecture": False},
+    "whisper": {"max_source_positions": 1500, "max_target_positions": 448},
+    "deepseek_v2": {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "kv_lora_rank": 512},
+    "deepseek_v3": {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "kv_lora_rank": 512},
+}
+"""Values that the configuration classes fill in where config.json is silent, by model type."""
+
+LENGTH_KEYS = (
+    *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+    *("model_max_length", "max_target_positions", "max_sequence_length", "max_seq_length"),
+    "seq_len",
+)
+LENGTH_WHEN_UNKNOWN = 2048
+
+ROPE_WITHOUT_FACTOR = (
+    *("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"),
+    *("default", "mrope", "proportional"),
+)
+"""Rope types whose factor vLLM does not apply to the configured length."""
+
+KV_HEAD_KEYS = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num")
+EXPERT_KEYS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+
+
+class Facts:
+    """Reads one configuration; every lookup that fails is a refusal."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.text = text_config(config)
+        self.model_type = str(self.text.get("model_type") or config.get("model_type") or "")
+        names = architectures(config)
+        if not names:
+            raise unknown("the configuration names no architecture")
+        self.architecture = names[0]
+
+    def get(self, key: str) -> Any:
+        """A fact under any of its names, else the default of its model type, else None."""
+        defaults = DEFAULTS.get(self.model_type, {})
+        for name in (key, *ALIASES.get(key, ())):
+            if self.text.get(name) is not None:
+                return self.text[name]
+        for name in (key, *ALIASES.get(key, ())):
+            if defaults.get(name) is not None:
+                return defaults[name]
+        return self.config.get(key)
+
+    def whole(self, key: str) -> int:
+        """A fact that must be a whole number.
+
+        Raises:
+            Refused: When the configuration does not say it.
+        """
+        value = self.get(key)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise unknown(f"the configuration does not say `{key}`")
+        return value
+
+    @property
+    def layers(self) -> int:
+        """Decoder layers."""
+        return self.whole("num_hidden_layers")
+
+    @property
+    def heads(self) -> int:
+        """Attention heads; 0 in models without attention."""
+        value = self.get("num_attention_heads")
+        return value if isinstance(value, int) else 0
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of the keys and values, over all ranks."""
+        if self.get("multi_query") and not self.get("new_decoder_architecture"):
+            return 1
+        attention = self.text.get("attn_config")
+        if isinstance(attention, Mapping) and attention.get("kv_n_heads"):
+            return int(attention["kv_n_heads"])
+        for key in KV_HEAD_KEYS:
+            value = self.get(key)
+            if isinstance(value, int):
+                return value
+        return self.heads
+
+    @property
+    def head_size(self) -> int:
+        """Elements of one head."""
+        value = self.get("head_dim")
+        if isinstance(value, int) and value > 0:
+            return value
+        if not self.heads:
+            raise unknown("the configuration does not say `num_attention_heads`")
+        return self.whole("hidden_size") // self.heads
+
+    @property
+    def experts(self) -> int:
+        """Routed experts of a layer; 0 in dense models."""
+        for key in EXPERT_KEYS:
+            value = self.get(key)
+            if isinstance(value, list):
+                value = value[0]
+            if isinstance(value, int) and value > 0:
+                return value
+        return 0
+
+    @property
+    def longest(self) -> int:
+        """Longest context in tokens that vLLM derives. Source: `_get_and_verify_max_len`."""
+        lengths = [v for key in LENGTH_KEYS if isinstance(v := self.get(key), int)]
+        length = float(self.text.get("model_max_length") or min(lengths, default=0))
+        if not length:
+            return LENGTH_WHEN_UNKNOWN
+        ropes = self.ropes
+        if any(kind == "longrope" for kind, _ in ropes):
+            original = self.get("original_max_position_embeddings")
+            return int(original) if original else int(length)
+        if "gemma3" not in str(self.config.get("model_type") or ""):
+            for kind, factor in ropes:
+                if kind not in ROPE_WITHOUT_FACTOR and factor:
+                    return int(length * factor)
+        return int(length)
+
+    @property
+    def longest_allowed(self) -> int:
+        """Longest context that a user may ask for; larger than `longest` with long rope."""
+        if any(kind == "longrope" for kind, _ in self.ropes):
+            return self.whole("max_position_embeddings")
+        return max(self.longest, int(self.get("model_max_length") or 0))
+
+    @property
+    def ropes(self) -> list[tuple[str, float | None]]:
+        """Type and factor of each rope scaling."""
+        scaling = self.text.get("rope_scaling") or self.text.get("rope_parameters")
+        if not isinstance(scaling, Mapping):
+            return []
+        parts = [part for part in scaling.values() if isinstance(part, Mapping)] or [scaling]
+        return [
+            (str(part.get("rope_type") or part.get("type") or "default"), part.get("factor"))
+            for part in parts
+        ]
+
+    def resolve_length(self, asked: int | None) -> int:
+        """The longest request in tokens.
+
+        Raises:
+            Refused: When more is asked for than the model can have.
+        """
+        if asked is None:
+            return self.longest
+        if asked > self.longest_allowed:
+            raise rejected(
+                f"User-specified max_model_len ({asked}) is greater than the derived "
+                f"max_model_len ({self.longest_allowed})."
+            )
+        return asked

@@ -1,0 +1,147 @@
+"""Which kind of attention or state each decoder layer has.
+
+Source: the `layer_types` of the configuration classes of transformers 5, and the constructors in
+`model_executor/models/`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from moorage.models.memory.architectures import ENCODERS
+from moorage.models.memory.facts import Facts
+from moorage.models.memory.refusal import unknown
+
+
+class Mixer(StrEnum):
+    """What mixes the tokens of a layer."""
+
+    FULL = "full"
+    SLIDING = "sliding"
+    CHUNKED = "chunked"
+    STATE = "state"
+    CROSS = "cross"
+
+
+NAMES: dict[str, tuple[Mixer, ...]] = {
+    **dict.fromkeys(("full_attention", "attention", "global", "global_attention"), (Mixer.FULL,)),
+    **dict.fromkeys(("*", "E*"), (Mixer.FULL,)),
+    **dict.fromkeys(("sliding_attention", "local_attention"), (Mixer.SLIDING,)),
+    "chunked_attention": (Mixer.CHUNKED,),
+    **dict.fromkeys(("linear_attention", "mamba", "mamba2", "conv", "M"), (Mixer.STATE,)),
+    "short_conv": (Mixer.STATE,),
+    "hybrid": (Mixer.STATE, Mixer.FULL),
+    **dict.fromkeys(("mlp", "moe", "-", "E"), ()),
+}
+"""Mixers of a layer by the names that configurations use."""
+
+PERIODS: dict[str, tuple[str, int, Mixer]] = {
+    "gemma2": ("sliding_window_pattern", 2, Mixer.SLIDING),
+    "gemma3_text": ("sliding_window_pattern", 6, Mixer.SLIDING),
+    "gemma3n_text": ("sliding_window_pattern", 5, Mixer.SLIDING),
+    "cohere2": ("sliding_window_pattern", 4, Mixer.SLIDING),
+    "exaone4": ("sliding_window_pattern", 4, Mixer.SLIDING),
+    "olmo3": ("sliding_window_pattern", 4, Mixer.SLIDING),
+    "gpt_oss": ("sliding_window_pattern", 2, Mixer.SLIDING),
+    "llama4_text": ("no_rope_layer_interval", 4, Mixer.CHUNKED),
+    **dict.fromkeys(
+        ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "olmo_hybrid"),
+        ("full_attention_interval", 4, Mixer.STATE),
+    ),
+}
+"""Model types where every n-th layer is full: the key of n, its default, what the others are."""
+
+ALL_STATE = ("mamba", "mamba2", "falcon_mamba")
+"""Model types without attention."""
+
+PARALLEL = ("falcon_h1",)
+"""Model types whose every layer has a state and full attention side by side."""
+
+WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
+"""Model types that slide only where `use_sliding_window` says so."""
+
+WINDOW_PLUS_ONE = ("cohere2", "modernbert")
+"""Model types whose window counts the token itself besides (`commandr.py`, `modernbert.py`)."""
+
+BLOCK_NAME_KEYS = ("layer_types", "layers_block_type", "hybrid_override_pattern")
+
+
+def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
+    """The mixers with a cache of every decoder layer, in order."""
+    if facts.architecture in ENCODERS or facts.get("is_causal") is False:
+        return [()] * facts.layers
+    if facts.get("is_encoder_decoder"):
+        return [(Mixer.FULL, Mixer.CROSS)] * facts.layers
+    if facts.model_type in PARALLEL:
+        return [(Mixer.FULL, Mixer.STATE)] * facts.layers
+    if facts.model_type in ALL_STATE:
+        return [(Mixer.STATE,)] * facts.layers
+    mixers = _named(facts) or _periodic(facts) or _uniform(facts)
+    shared = facts.get("num_kv_shared_layers") or 0
+    return [own if i < facts.layers - shared else () for i, own in enumerate(mixers)]
+
+
+def window(facts: Facts) -> int | None:
+    """Tokens that a sliding layer sees; None when nothing slides."""
+    if facts.model_type in WINDOW_OFF_BY_DEFAULT and not facts.get("use_sliding_window"):
+        return None
+    if facts.get("use_sliding_window") is False:
+        return None
+    size = facts.get("sliding_window")
+    if not isinstance(size, int) or size <= 0:
+        return None
+    return size + 1 if facts.model_type in WINDOW_PLUS_ONE else size
+
+
+def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
+    if facts.model_type == "llama4_text":
+        ropes = facts.get("no_rope_layers")
+        if not ropes:
+            return None
+        local = Mixer.CHUNKED if facts.get("attention_chunk_size") else Mixer.FULL
+        return [(local,) if rope else (Mixer.FULL,) for rope in ropes]
+    if facts.model_type == "jamba":
+        period, offset = facts.whole("attn_layer_period"), facts.whole("attn_layer_offset")
+        return [
+            (Mixer.FULL,) if i % period == offset else (Mixer.STATE,) for i in range(facts.layers)
+        ]
+    if facts.model_type == "lfm2" and facts.get("full_attn_idxs") is not None:
+        full = facts.get("full_attn_idxs")
+        return [(Mixer.FULL,) if i in full else (Mixer.STATE,) for i in range(facts.layers)]
+    if facts.model_type in WINDOW_OFF_BY_DEFAULT and window(facts) is None:
+        return [(Mixer.FULL,)] * facts.layers
+    for key in BLOCK_NAME_KEYS:
+        if names := facts.get(key):
+            return [_mixers(facts, str(name)) for name in list(names)[: facts.layers]]
+    return None
+
+
+def _mixers(facts: Facts, name: str) -> tuple[Mixer, ...]:
+    if name not in NAMES:
+        raise unknown(f"layer type {name!r} is not known")
+    mixers = NAMES[name]
+    if Mixer.SLIDING in mixers and window(facts) is None:
+        return (Mixer.FULL,)
+    return mixers
+
+
+def _periodic(facts: Facts) -> list[tuple[Mixer, ...]] | None:
+    if facts.model_type not in PERIODS:
+        return None
+    key, default, other = PERIODS[facts.model_type]
+    period = facts.get(key) or facts.get(f"_{key}") or default
+    if isinstance(period, str):
+        period = len(period)
+    if other is Mixer.SLIDING and window(facts) is None:
+        other = Mixer.FULL
+    return [(other,) if (i + 1) % period else (Mixer.FULL,) for i in range(facts.layers)]
+
+
+def _uniform(facts: Facts) -> list[tuple[Mixer, ...]]:
+    size = window(facts)
+    if size is None:
+        return [(Mixer.FULL,)] * facts.layers
+    first = 0
+    if facts.model_type in WINDOW_OFF_BY_DEFAULT:
+        first = facts.get("max_window_layers") or 0
+    return [(Mixer.SLIDING,) if i >= first else (Mixer.FULL,) for i in range(facts.layers)]

@@ -1,0 +1,151 @@
+"""The prediction: weights and KV cache of one engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from moorage.models.memory.architectures import ENCODERS, POOLING_ENDINGS
+from moorage.models.memory.caches import layer_caches
+from moorage.models.memory.checks import require_startable
+from moorage.models.memory.dtypes import engine_dtype, kv_dtype
+from moorage.models.memory.facts import Facts
+from moorage.models.memory.groups import KVGroup, LayerCache, group_layers
+from moorage.models.memory.kv import blocks_per_request, bytes_per_block, longest_fit
+from moorage.models.memory.layers import Mixer, layer_mixers
+from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
+from moorage.models.memory.refusal import MemoryRefusal, Refused
+from moorage.models.memory.settings import MemorySettings
+from moorage.models.memory.specs import KVKind
+from moorage.models.memory.stages import stage_layers
+from moorage.models.memory.weights import stage_weights
+from moorage.models.tensors import TensorHeader
+
+
+def predict_memory(
+    config: Mapping[str, Any], tensors: Mapping[str, TensorHeader], settings: MemorySettings
+) -> MemoryPrediction | MemoryRefusal:
+    """Predict what vLLM 0.32 takes for weights and KV cache on each rank.
+
+    Args:
+        config: Content of config.json.
+        tensors: Headers of the checkpoint, by tensor name.
+        settings: The engine.
+
+    Returns:
+        The numbers, or the reason why there are none.
+    """
+    try:
+        return _predict(Facts(config), tensors, settings)
+    except Refused as refused:
+        return refused.refusal
+
+
+def _predict(
+    facts: Facts, tensors: Mapping[str, TensorHeader], settings: MemorySettings
+) -> MemoryPrediction:
+    require_startable(facts, settings)
+    pooling = _pools(facts, settings)
+    dtype = engine_dtype(facts, pooling)
+    tokens = facts.resolve_length(settings.max_model_len)
+    prefix = _caches_prefixes(facts, settings)
+    element = kv_dtype(facts, settings.kv_cache_dtype, dtype)
+    caches = layer_caches(facts, settings, dtype, element, tokens, prefix)
+    groups = group_layers(caches, settings.hybrid_kv_cache_manager)
+    ranges = stage_layers(facts.layers, settings.pipeline_parallel_size)
+    weights = stage_weights(facts, tensors, settings, dtype, ranges)
+    request = blocks_per_request(groups, tokens, settings.in_flight_tokens)
+    stages = _stages(groups, ranges, weights, request, settings)
+    return _prediction(dtype, tokens, prefix, groups, stages, request, settings)
+
+
+def _pools(facts: Facts, settings: MemorySettings) -> bool:
+    if settings.runner != "auto":
+        return settings.runner == "pooling"
+    return facts.architecture.endswith(POOLING_ENDINGS)
+
+
+def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
+    """Source: `config/model.py:is_prefix_caching_supported`."""
+    kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
+    if facts.architecture in ENCODERS or not kinds:
+        return False
+    if settings.enable_prefix_caching is not None:
+        return settings.enable_prefix_caching and Mixer.CROSS not in kinds
+    if Mixer.CROSS in kinds or kinds == {Mixer.STATE}:
+        return False
+    return not (_pools(facts, settings) and Mixer.STATE in kinds)
+
+
+def _stages(
+    groups: Sequence[KVGroup],
+    ranges: Sequence[range],
+    weights: Sequence[int],
+    request: int,
+    settings: MemorySettings,
+) -> tuple[StageMemory, ...]:
+    stages = []
+    for rank, layers in enumerate(ranges):
+        block = bytes_per_block([group.on_stage(layers) for group in groups])
+        stages.append(
+            StageMemory(
+                pp_rank=rank,
+                layers=len(layers),
+                weight_bytes=weights[rank],
+                bytes_per_block=block,
+                full_request_bytes=block * request,
+                num_blocks_alone=settings.kv_pool_bytes // block if block else None,
+            )
+        )
+    return tuple(stages)
+
+
+def _prediction(
+    dtype: str,
+    tokens: int,
+    prefix: bool,
+    groups: Sequence[KVGroup],
+    stages: Sequence[StageMemory],
+    request: int,
+    settings: MemorySettings,
+) -> MemoryPrediction:
+    block = max(stage.bytes_per_block for stage in stages)
+    pools = [s.num_blocks_alone for s in stages if s.num_blocks_alone is not None]
+    number = min(pools, default=None)
+    in_flight = settings.in_flight_tokens
+    # One block, the null block, is always held back.
+    fit = None if number is None else longest_fit(groups, number - 1, tokens, in_flight)
+    attention = [
+        group.members[0].spec.block_size
+        for group in groups
+        if group.members[0].spec.kind is not KVKind.MAMBA
+    ]
+    return MemoryPrediction(
+        dtype=dtype,
+        max_model_len=tokens,
+        enable_prefix_caching=prefix,
+        max_in_flight_tokens=in_flight,
+        weight_bytes_per_rank=max(stage.weight_bytes for stage in stages),
+        block_size=min(attention, default=None),
+        bytes_per_block=block,
+        blocks_per_full_request=request,
+        full_request_bytes=block * request,
+        num_blocks=number,
+        concurrency=None if number is None else number / request,
+        max_fit_len=fit,
+        full_request_fits=number is None or request <= number - 1,
+        groups=tuple(_group(group.members, tokens, in_flight) for group in groups),
+        stages=tuple(stages),
+    )
+
+
+def _group(members: Sequence[LayerCache], tokens: int, in_flight: int) -> GroupMemory:
+    spec = members[0].spec
+    return GroupMemory(
+        layers=len(members),
+        kind=spec.kind.value,
+        block_size=spec.block_size,
+        page_bytes=spec.page_bytes,
+        window=spec.window,
+        blocks_per_full_request=spec.blocks_for(tokens, in_flight),
+    )

@@ -1,0 +1,158 @@
+"""How each tensor is split over tensor-parallel ranks, by the name of its module.
+
+Source: the linear and embedding layers that the constructors in `model_executor/models/` choose.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+
+class Split(StrEnum):
+    """How a tensor is split."""
+
+    WHOLE = "whole"
+    """On every rank."""
+
+    COLUMN = "column"
+    """By output: weight and bias."""
+
+    ROW = "row"
+    """By input: the weight; the bias is whole."""
+
+    KV = "kv"
+    """By key/value heads, of which each rank has at least one."""
+
+    QKV = "qkv"
+    """Queries by heads, keys and values by key/value heads, in one tensor."""
+
+    VOCABULARY = "vocabulary"
+    """By tokens, after padding."""
+
+    STATE = "state"
+    """Input of a Mamba 2 layer: inner width and heads split, groups at least one per rank."""
+
+    SKIPPED = "skipped"
+    """vLLM does not create it."""
+
+
+MODULES: dict[str, Split] = {
+    **dict.fromkeys(("gate_proj", "up_proj", "w1", "w3", "gate_up_proj", "v1"), Split.COLUMN),
+    **dict.fromkeys(("q_proj", "query", "wq", "q_b_proj", "kv_b_proj"), Split.COLUMN),
+    **dict.fromkeys(("fc1", "c_fc", "c_fc_0", "c_fc_1", "fc_in", "fc11", "fc12"), Split.COLUMN),
+    **dict.fromkeys(("dense_h_to_4h", "Wi", "dt_proj", "conv1d", "in_proj"), Split.COLUMN),
+    **dict.fromkeys(("in_proj_qkvz", "in_proj_ba", "in_proj_qkv", "in_proj_z"), Split.COLUMN),
+    **dict.fromkeys(("in_proj_a", "in_proj_b", "g_proj", "input_linear"), Split.COLUMN),
+    **dict.fromkeys(("intermediate.dense", "conv.conv", "up_gate_proj"), Split.COLUMN),
+    **dict.fromkeys(("A_log", "A", "D", "dt_bias", "sinks"), Split.COLUMN),
+    "per_layer_model_projection": Split.COLUMN,
+    **dict.fromkeys(("down_proj", "o_proj", "out_proj", "w2", "fc2", "c_proj"), Split.ROW),
+    **dict.fromkeys(("dense_4h_to_h", "fc_out", "Wo", "wo", "x_proj", "dense"), Split.ROW),
+    "output_linear": Split.ROW,
+    **dict.fromkeys(("k_proj", "v_proj", "key", "value", "wk", "wv"), Split.KV),
+    **dict.fromkeys(("qkv_proj", "query_key_value", "c_attn", "Wqkv", "wqkv"), Split.QKV),
+    **dict.fromkeys(("embed_tokens", "wte", "word_embeddings", "embeddings"), Split.VOCABULARY),
+    **dict.fromkeys(("embedding", "tok_embeddings", "embed_in"), Split.VOCABULARY),
+    **dict.fromkeys(("token_type_embeddings", "position_embeddings"), Split.VOCABULARY),
+    "embed_tokens_per_layer": Split.VOCABULARY,
+    **dict.fromkeys(("lm_head", "embed_out", "output_layer", "output"), Split.VOCABULARY),
+    **dict.fromkeys(("gate", "router", "router.layer", "shared_expert_gate"), Split.WHOLE),
+    **dict.fromkeys(("q_a_proj", "kv_a_proj_with_mqa", "classifier", "score"), Split.WHOLE),
+    **dict.fromkeys(("wpe", "embed_positions", "conv1", "conv2", "project_in"), Split.WHOLE),
+    **dict.fromkeys(("project_out", "per_layer_input_gate", "per_layer_projection"), Split.WHOLE),
+    **dict.fromkeys(("e_score_correction_bias", "expert_bias", "layer_scalar"), Split.WHOLE),
+    **dict.fromkeys(("pooler.dense", "inv_freq", "masked_bias", "position_ids"), Split.SKIPPED),
+    "shared_head.head": Split.SKIPPED,
+}
+"""Splits by the last name, or the last two names, of a module."""
+
+SPLITS_BY_TYPE: dict[str, dict[str, Split]] = {
+    "whisper": {"embed_tokens": Split.WHOLE, "proj_out": Split.SKIPPED},
+    **{
+        model_type: {"in_proj": Split.STATE, "conv1d": Split.STATE}
+        for model_type in ("mamba2", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2")
+    },
+}
+"""Where a model type differs from `MODULES`."""
+
+NORM = re.compile(r"(?i)norm|^ln_|_ln$|^ln$")
+"""Names of modules that are whole on every rank."""
+
+MASKS = re.compile(r"(?:attn|attention|rotary_emb)\.(?:bias|masked_bias|inv_freq)$")
+"""Buffers that old checkpoints hold: vLLM makes its own."""
+
+LEAVES = (
+    *("weight", "bias", "qweight", "qzeros", "scales", "g_idx", "weight_scale_inv"),
+    *("weight_scale", "weight_packed", "weight_zero_point", "weight_shape", "weight_g_idx"),
+    *("input_scale", "k_scale", "v_scale", "input_zero_point", "weight_global_scale"),
+    *("weight_scale_2", "gamma", "beta"),
+)
+"""Last names that belong to the module before them."""
+
+LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|layer)\.(\d+)\.")
+NUMBER = re.compile(r"\.\d+(?=\.)")
+FUSED_EXPERT = re.compile(
+    r"experts\.(?:mlp\.)?(gate_up_proj|down_proj|w1|w2|v1)(_bias|_blocks|_scales)?$"
+)
+EXPERT_LINEARS = ("block_sparse_moe.input_linear", "block_sparse_moe.output_linear")
+
+
+@dataclass(frozen=True)
+class TensorName:
+    """A tensor's name, taken apart.
+
+    Attributes:
+        layer: Index of its decoder layer; None outside of them.
+        module: Name of its module without numbers.
+        leaf: Its own name, such as `weight`.
+        expert: Whether it belongs to routed experts.
+        stacked: Whether it holds all experts of a layer at once.
+    """
+
+    layer: int | None
+    module: str
+    leaf: str
+    expert: bool
+    stacked: bool
+
+    @property
+    def last(self) -> str:
+        """Last name of the module."""
+        return self.module.rpartition(".")[2]
+
+
+@lru_cache(maxsize=1 << 17)
+def take_apart(name: str) -> TensorName:
+    """Read the name of a tensor."""
+    layer = LAYER.search(name)
+    plain = NUMBER.sub("", name)
+    fused = FUSED_EXPERT.search(plain)
+    if fused:
+        leaf = {"_bias": "bias", "_blocks": "weight", "_scales": "weight_scale"}.get(
+            fused[2] or "", "weight"
+        )
+        return TensorName(_index(layer), plain[: fused.end(1)], leaf, expert=True, stacked=True)
+    module, _, leaf = plain.rpartition(".")
+    if leaf not in LEAVES:
+        module, leaf = plain, ""
+    stacked = module.endswith(EXPERT_LINEARS)
+    return TensorName(_index(layer), module, leaf, stacked or ".experts." in name, stacked)
+
+
+def split_of(name: TensorName, model_type: str) -> Split | None:
+    """How a tensor is split; None when no rule knows it."""
+    if MASKS.search(f"{name.module}.{name.leaf}".rstrip(".")) or "rotary_emb" in name.module:
+        return Split.SKIPPED
+    own = SPLITS_BY_TYPE.get(model_type, {})
+    two = ".".join(name.module.split(".")[-2:])
+    for key in (two, name.last):
+        if split := own.get(key) or MODULES.get(key):
+            return split
+    return Split.WHOLE if NORM.search(name.last) else None
+
+
+def _index(match: re.Match[str] | None) -> int | None:
+    return int(match[1]) if match else None

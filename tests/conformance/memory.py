@@ -1,0 +1,144 @@
+"""Runs memory cases in the schema of `conformance/memory`: python -m tests.conformance.memory DIR.
+
+Prints each difference and ends with the line `N passed, N failed`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from moorage.models.memory import (
+    MemoryPrediction,
+    MemoryRefusal,
+    MemorySettings,
+    RefusalKind,
+    TensorHeader,
+    predict_memory,
+)
+
+EXACT = (
+    *("dtype", "max_model_len", "enable_prefix_caching", "max_in_flight_tokens", "block_size"),
+    *("bytes_per_block", "blocks_per_full_request", "full_request_bytes", "num_blocks"),
+    *("max_fit_len", "full_request_fits"),
+)
+GROUP_FIELDS = (
+    *("layers", "kind", "block_size", "page_bytes", "window", "blocks_per_full_request"),
+)
+WEIGHT_TOLERANCE = 1e-3
+CONCURRENCY_TOLERANCE = 1e-5
+
+Difference = tuple[str, Any, Any]
+
+
+class Model:
+    def __init__(self, folder: Path) -> None:
+        self.name = folder.name
+        self.config: dict[str, Any] = json.loads((folder / "config.json").read_text())
+        plain = folder / "tensors.json"
+        text = plain.read_bytes() if plain.exists() else _unpacked(folder / "tensors.json.gz")
+        self.tensors = {
+            name: TensorHeader(dtype=entry["dtype"], shape=tuple(entry["shape"]))
+            for name, entry in json.loads(text).items()
+        }
+        self.rows: list[dict[str, Any]] = json.loads((folder / "expected.json").read_text())["rows"]
+
+    def differences(self, row: Mapping[str, Any]) -> list[Difference]:
+        try:
+            settings = MemorySettings(**row["input"])
+            got = predict_memory(self.config, self.tensors, settings)
+        except Exception as error:
+            return [("exception", "none", repr(error))]
+        return list(compare(row["expected"], got))
+
+
+def models(folder: Path) -> Iterator[Model]:
+    """The models below a folder, or the one that the folder itself holds."""
+    for path in sorted(folder.glob("**/expected.json")):
+        yield Model(path.parent)
+
+
+def compare(
+    expected: Mapping[str, Any], got: MemoryPrediction | MemoryRefusal
+) -> Iterator[Difference]:
+    refused = bool(expected.get("rejected") or expected.get("error"))
+    if isinstance(got, MemoryRefusal):
+        if not refused or got.kind is not RefusalKind.REJECTED:
+            yield "refusal", expected.get("error"), f"{got.kind}: {got.reason}"
+        return
+    if refused:
+        yield "rejected", expected.get("error"), "a prediction"
+        return
+    for field in EXACT:
+        if field in expected and getattr(got, field) != expected[field]:
+            yield field, expected[field], getattr(got, field)
+    yield from _close("weight_bytes_per_rank", expected, got, WEIGHT_TOLERANCE)
+    yield from _close("concurrency", expected, got, CONCURRENCY_TOLERANCE)
+    yield from _groups(expected, got)
+    yield from _stages(expected, got)
+
+
+def main(folder: Path) -> int:
+    passed = failed = 0
+    for model in models(folder):
+        for row in model.rows:
+            differences = model.differences(row)
+            passed, failed = passed + (not differences), failed + bool(differences)
+            for field, expected, got in differences:
+                print(
+                    f"{model.name} {_short(row['input'])} {field}: expected {expected}, got {got}"
+                )
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+def _unpacked(path: Path) -> bytes:
+    with gzip.open(path) as file:
+        return file.read()
+
+
+def _close(
+    field: str, expected: Mapping[str, Any], got: MemoryPrediction, tolerance: float
+) -> Iterator[Difference]:
+    want, have = expected.get(field), getattr(got, field)
+    if want is None or have is None:
+        if field in expected and want != have:
+            yield field, want, have
+    elif abs(have - want) > tolerance * abs(want):
+        yield field, want, f"{have} ({(have - want) / want:+.4%})"
+
+
+def _groups(expected: Mapping[str, Any], got: MemoryPrediction) -> Iterator[Difference]:
+    if "groups" not in expected:
+        return
+    want = sorted(repr([group[f] for f in GROUP_FIELDS]) for group in expected["groups"])
+    have = sorted(repr([getattr(group, f) for f in GROUP_FIELDS]) for group in got.groups)
+    if want != have:
+        yield "groups", want, have
+
+
+def _stages(expected: Mapping[str, Any], got: MemoryPrediction) -> Iterator[Difference]:
+    for stage, have in zip(expected.get("stages", ()), got.stages, strict=False):
+        want = stage["weight_bytes"]
+        if abs(have.weight_bytes - want) > WEIGHT_TOLERANCE * want:
+            yield f"stage {have.pp_rank} weight_bytes", want, have.weight_bytes
+        if "bytes_per_block" in stage and stage["bytes_per_block"] != have.bytes_per_block:
+            yield (
+                f"stage {have.pp_rank} bytes_per_block",
+                stage["bytes_per_block"],
+                have.bytes_per_block,
+            )
+
+
+def _short(row: Mapping[str, Any]) -> str:
+    default = MemorySettings().model_dump()
+    changed = {k: v for k, v in row.items() if default.get(k) != v}
+    return ",".join(f"{k}={v}" for k, v in changed.items()) or "defaults"
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

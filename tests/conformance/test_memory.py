@@ -1,0 +1,16 @@
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.memory import Model
+
+DATA = Path(__file__).parent / "data" / "memory"
+MODELS = sorted(path.name for path in DATA.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_prediction_is_what_vllm_says(name: str) -> None:
+    model = Model(DATA / name)
+    assert model.rows
+    different = [(row["input"], found) for row in model.rows if (found := model.differences(row))]
+    assert not different
