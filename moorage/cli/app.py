@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,8 +21,9 @@ from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.cli.output import dump, out
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, ExitCode, Failure
+from moorage.fleet import Fleet
 from moorage.release import Release, ReleaseRow
-from moorage.spec import Name
+from moorage.spec import ModelSpec, Name
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -51,38 +52,24 @@ def main() -> None:
 def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Deploy a model: download, place, launch, and prove that it answers."""
 
-    def action() -> Outcome[Release]:
-        path = existing(spec)
-        wanted, hosts = load_spec(path), load_fleet(fleet, path)
+    def start(wanted: ModelSpec, hosts: Fleet) -> Awaitable[Any]:
+        from flows.deploy_model import deploy_model  # noqa: PLC0415  (see run_flow)
 
-        def start() -> Awaitable[Any]:
-            from flows.deploy_model import deploy_model  # noqa: PLC0415  (see run_flow)
+        return deploy_model(wanted, hosts, return_state=True)
 
-            warm()
-            return deploy_model(wanted, hosts, return_state=True)
-
-        return run_flow(start, as_json=as_json)
-
-    render.deployed(guarded(action, as_json=as_json), as_json=as_json)
+    render.deployed(_run_on_spec(start, spec, fleet, as_json=as_json), as_json=as_json)
 
 
 @app.command()
 def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> None:
     """Show exactly what `deploy` would run, and why. Nothing is claimed or started."""
 
-    def action() -> Outcome[Release]:
-        path = existing(spec)
-        wanted, hosts = load_spec(path), load_fleet(fleet, path)
+    def start(wanted: ModelSpec, hosts: Fleet) -> Awaitable[Any]:
+        from flows.plan_model import plan_model  # noqa: PLC0415  (see run_flow)
 
-        def start() -> Awaitable[Any]:
-            from flows.plan_model import plan_model  # noqa: PLC0415  (see run_flow)
+        return plan_model(wanted, hosts, return_state=True)
 
-            warm()
-            return plan_model(wanted, hosts, return_state=True)
-
-        return run_flow(start, as_json=as_json)
-
-    render.planned(guarded(action, as_json=as_json), as_json=as_json)
+    render.planned(_run_on_spec(start, spec, fleet, as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -229,6 +216,28 @@ def serve(
     from moorage.cli.serve import serve_flows  # noqa: PLC0415  (imports Prefect, see run_flow)
 
     guarded(lambda: serve_flows(limit))
+
+
+def _run_on_spec(
+    start: Callable[[ModelSpec, Fleet], Awaitable[Any]],
+    spec: Path,
+    fleet: Path | None,
+    *,
+    as_json: bool,
+) -> Outcome[Release]:
+    """Read the files, then run a flow on what they hold."""
+
+    def begin(wanted: ModelSpec, hosts: Fleet) -> Awaitable[Any]:
+        begun = start(wanted, hosts)
+        warm()
+        return begun
+
+    def action() -> Outcome[Release]:
+        path = existing(spec)
+        wanted, hosts = load_spec(path), load_fleet(fleet, path)
+        return run_flow(lambda: begin(wanted, hosts), as_json=as_json)
+
+    return guarded(action, as_json=as_json)
 
 
 def _ledger() -> Ledger:

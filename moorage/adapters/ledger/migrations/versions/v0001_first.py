@@ -12,6 +12,17 @@ depends_on = None
 
 
 def upgrade() -> None:
+    _gate_and_locks()
+    _releases()
+    _holdings()
+
+
+def downgrade() -> None:
+    for table in ("workloads", "claims", "transitions", "releases", "locks", "gate"):
+        op.drop_table(table)
+
+
+def _gate_and_locks() -> None:
     gate = op.create_table(
         "gate",
         sa.Column("id", sa.Integer, nullable=False),
@@ -28,6 +39,9 @@ def upgrade() -> None:
         sa.Column("expires_at", sa.Float, nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_locks"),
     )
+
+
+def _releases() -> None:
     op.create_table(
         "releases",
         sa.Column("id", sa.String(200), nullable=False),
@@ -58,6 +72,9 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["release"], ["releases.id"], name="fk_transitions_release"),
     )
     op.create_index("ix_transitions_release", "transitions", ["release"])
+
+
+def _holdings() -> None:
     op.create_table(
         "claims",
         sa.Column("id", sa.Integer, autoincrement=True, nullable=False),
@@ -81,11 +98,6 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["release"], ["releases.id"], name="fk_workloads_release"),
     )
     op.create_index("ix_workloads_release", "workloads", ["release"])
-
-
-def downgrade() -> None:
-    for table in ("workloads", "claims", "transitions", "releases", "locks", "gate"):
-        op.drop_table(table)
 
 
 def _unique_where(name: str, table: str, columns: list[str], where: str) -> None:
