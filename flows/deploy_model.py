@@ -97,7 +97,7 @@ async def _deploy(
             snapshot = await survey(fleet)
             saga.arm("free the claims", free_claims, draft.id, old)
             placement, snapshot = await place(
-                spec, profile, fleet, snapshot, draft.id, replaceable(old)
+                spec, model, profile, fleet, snapshot, draft.id, replaceable(old)
             )
             draft = draft.model_copy(update={"placement": placement})
             image, model = await asyncio.gather(pull(spec, placement, snapshot), stage(spec, model))

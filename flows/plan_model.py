@@ -42,7 +42,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
         # A deploy would clean up first what flows that are gone have left.
         for row in await in_thread(abandoned):
             snapshot = snapshot.without(row.id)
-        placement = await propose_placement(spec, profile, snapshot, replaceable(old))
+        placement = await propose_placement(spec, model, profile, snapshot, replaceable(old))
         image = await choose(spec, placement, snapshot)
         identity = await in_thread(ledger().releases.next_id, spec.name)
         release = Release(

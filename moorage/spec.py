@@ -21,6 +21,7 @@ from moorage.values import Value
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 SOURCE_PATTERN = r"^(hf://[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|file://[^\x00]+)$"
 ACCELERATOR_PATTERN = r"^[^:\s]+:[a-z]+:\d+$"
+KIND_PATTERN = r"^[\w* .()/-]+$"
 SECRET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
@@ -33,6 +34,7 @@ PATTERNS_IN_WORDS = {
     NAME_PATTERN: "letters, digits, '.', '_' and '-', at most 63, a letter or digit at both ends",
     SOURCE_PATTERN: "hf://org/repo or file://directory",
     ACCELERATOR_PATTERN: "host:type:index, such as gpu-1:cuda:0",
+    KIND_PATTERN: "a type, a vendor or a product name, such as cuda, nvidia or *H100*",
     SECRET_PATTERN: "a name of letters, digits, '.', '_' and '-'",
     VARIABLE_PATTERN: "the name of an environment variable",
     VERSION_PATTERN: "a version such as 0.32.0",
@@ -44,6 +46,7 @@ PATTERNS_IN_WORDS = {
 
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 AcceleratorId = Annotated[str, StringConstraints(pattern=ACCELERATOR_PATTERN)]
+Kind = Annotated[str, StringConstraints(pattern=KIND_PATTERN)]
 SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN)]
 VariableName = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -80,6 +83,14 @@ class Strategy(StrEnum):
 
     SPREAD = "spread"
     BINPACK = "binpack"
+
+
+class Policy(StrEnum):
+    """How much of an accelerator a model claims, and by which rules it is placed."""
+
+    FITTED = "fitted"
+    WHOLE = "whole"
+    BASELINE = "baseline"
 
 
 class EngineSpec(Value):
@@ -150,22 +161,77 @@ class PlacementSpec(Value):
         description="Accelerators of each replica: `auto`, how many (0 = run on CPU), or a list"
         " of `host:type:index`, such as `gpu-1:cuda:0`.",
     )
+    accelerator_kinds: tuple[Kind, ...] = Field(
+        (),
+        description="Only accelerators of one of these kinds are used: a type (`cuda`), a vendor"
+        " (`nvidia`), or a product name with `*` for any text (`*H100*`). Empty = any.",
+    )
+    policy: Policy = Field(
+        Policy.FITTED,
+        description="`fitted` claims what context and concurrency need, so that small models share"
+        " an accelerator; `whole` claims all that is free on the accelerators it takes, for the"
+        " largest cache; `baseline` follows the rules of GPUStack's vLLM scheduler.",
+    )
     strategy: Strategy = Field(
         Strategy.SPREAD,
         description="`spread` prefers the emptiest host, `binpack` the fullest that still fits.",
+    )
+    seed: int | None = Field(
+        None,
+        description="Breaks ties between equal hosts. Empty = the order of the fleet.",
     )
     host_labels: dict[str, str] = Field(
         {}, description="Only hosts that carry all these labels are considered."
     )
     across_hosts: bool = Field(
         False,
-        description="Allow one replica to span several hosts when no single host fits."
-        " The simple policy keeps each replica on one host.",
+        description="Allow one replica to span several hosts when no single host fits, where the"
+        " engine can.",
+    )
+    overcommit: bool = Field(
+        False,
+        description="Take accelerators that are listed by hand even when they are too full. The"
+        " engine may then fail to start.",
+    )
+    cores: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = Field(
+        "auto",
+        description="Processor cores reserved for each replica on CPU; `auto` reserves none and"
+        " shares what is not reserved.",
     )
     ram: Literal["auto"] | Bytes = Field(
         "auto",
         description="RAM reserved for each replica, in bytes or as `16GiB`. `auto` estimates it."
         " On CPU it is also the container's memory limit.",
+    )
+
+
+class MemorySpec(Value):
+    """What you know better than moorage about the memory of each accelerator.
+
+    Weights and KV cache are computed; the rest is estimated, and each estimate can be stated here.
+    """
+
+    claim: Bytes | None = Field(
+        None,
+        gt=0,
+        description="Bytes that the model takes of each accelerator in all. It wins over what is"
+        " computed; needed where nothing can be computed.",
+    )
+    activation: Bytes | None = Field(
+        None, description="Bytes for the intermediate results of the largest batch."
+    )
+    cuda_graphs: Bytes | None = Field(None, description="Bytes for captured CUDA graphs.")
+    draft: Bytes | None = Field(
+        None, description="Bytes for the draft model of speculative decoding, its cache included."
+    )
+    context: Bytes | None = Field(
+        None,
+        description="Bytes that the driver takes for each process, outside the engine's budget.",
+    )
+    nccl: Bytes | None = Field(
+        None,
+        description="Bytes for the communication between accelerators, outside the engine's"
+        " budget.",
     )
 
 
@@ -233,7 +299,15 @@ class ModelSpec(Value):
         description="Longest context in tokens, prompt and answer together. `auto` takes what the"
         " model was made for.",
     )
+    concurrency: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto",
+        description="Requests of the full context that the KV cache holds at once. `auto` is 1, or"
+        " as many as make 32768 tokens.",
+    )
     placement: PlacementSpec = Field(PlacementSpec(), description="Where the model may run.")
+    memory: MemorySpec = Field(
+        MemorySpec(), description="Accelerator memory that is stated, not estimated."
+    )
     replicas: int = Field(1, ge=1, le=256, description="How many copies of the model are served.")
     mode: Mode = Field(
         Mode.AUTO, description="What the model is served for. `auto` reads it from the model."

@@ -8,9 +8,10 @@ from prefect.artifacts import acreate_table_artifact
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
 from moorage.placement.explain import table
 from moorage.placement.placement import Placement
-from moorage.placement.propose import propose
+from moorage.placement.propose import Subject, propose
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec
 from tasks.context import in_thread, ledger
@@ -23,11 +24,15 @@ CLAIM_ATTEMPTS = 5
 
 @task(name="place", task_run_name="place {spec.name}", **PLAIN)
 async def propose_placement(
-    spec: ModelSpec, profile: ModelProfile, snapshot: FleetSnapshot, running: str
+    spec: ModelSpec,
+    model: ResolvedModel,
+    profile: ModelProfile,
+    snapshot: FleetSnapshot,
+    running: str,
 ) -> Placement:
     """Choose where the model would run. Nothing is claimed."""
     with step("place") as note:
-        placement = propose(spec, profile, snapshot, running)
+        placement = propose(_subject(spec, model, profile), snapshot, running)
         note.say(_summary(placement))
         return placement
 
@@ -35,6 +40,7 @@ async def propose_placement(
 @task(name="place", task_run_name="place {spec.name}", timeout_seconds=120, **PLAIN)
 async def place(
     spec: ModelSpec,
+    model: ResolvedModel,
     profile: ModelProfile,
     fleet: Fleet,
     snapshot: FleetSnapshot,
@@ -49,13 +55,19 @@ async def place(
         The placement, and the snapshot it was made on.
     """
     with step("place") as note:
+        subject = _subject(spec, model, profile)
         for attempt in range(1, CLAIM_ATTEMPTS + 1):
-            placement = propose(spec, profile, snapshot, running)
+            placement = propose(subject, snapshot, running)
             instead_of = running if placement.stop_first else ""
             base = snapshot.without(instead_of) if instead_of else snapshot
             try:
                 await in_thread(
-                    ledger().claims.commit, release, placement.claims, base, instead_of=instead_of
+                    ledger().claims.commit,
+                    release,
+                    placement.claims,
+                    base,
+                    instead_of=instead_of,
+                    overcommit=spec.placement.overcommit,
                 )
                 break
             except Failure as failure:
@@ -69,6 +81,10 @@ async def place(
             description=f"Placement of {release}: {_summary(placement)}",
         )
         return placement, snapshot
+
+
+def _subject(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Subject:
+    return Subject(spec=spec, profile=profile, staged=f"{model.source}@{model.revision}")
 
 
 def _summary(placement: Placement) -> str:

@@ -20,9 +20,9 @@ from moorage.launch import (
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.claims import Claim, Resource
+from moorage.placement.place import place
 from moorage.placement.placement import Placement
-from moorage.placement.propose import propose
-from moorage.placement.simple import place
+from moorage.placement.propose import Subject, propose, request_for
 from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
 from moorage.release import Release
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
@@ -129,11 +129,12 @@ def placed(
 ) -> Placement:
     """The placement on these hosts with a given engine."""
     fleet = a_fleet(*hosts)
-    return place(spec, profile or a_profile(), fleet, ENGINES[engine], Origin.USER, "asked for")
+    request = request_for(Subject(spec, profile or a_profile()), ENGINES[engine])
+    return place(request, fleet, Origin.USER, "asked for")
 
 
 def a_placement(spec: ModelSpec, *hosts: HostSnapshot) -> Placement:
-    return propose(spec, a_profile(), a_fleet(*hosts))
+    return propose(Subject(spec, a_profile()), a_fleet(*hosts))
 
 
 def an_image(**changes: Any) -> Image:

@@ -86,6 +86,9 @@ class Engine(ABC):
 
     accelerator_types: ClassVar[frozenset[str]]
     runs_on_cpu: ClassVar[bool]
+    spans_hosts: ClassVar[bool] = False
+    """Whether one replica can run on several hosts together."""
+
     modes: ClassVar[frozenset[Mode]]
     lists_models: ClassVar[bool]
     """Whether `/v1/models` lists the served name."""

@@ -5,10 +5,12 @@ Flags and environment as of vLLM 0.32.
 
 from __future__ import annotations
 
+from moorage.arguments import user_tokens
 from moorage.engines.base import Engine, LaunchRequest
 from moorage.failures import Cause
 from moorage.launch import Flag, Variable
 from moorage.models.profile import ModelProfile
+from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName, Mode
@@ -144,45 +146,33 @@ class Vllm(Engine):
 
 
 def _context_flag(request: LaunchRequest) -> Flag:
-    profile = request.profile
+    profile, tokens = request.profile, request.seat.tokens
     length, origin, reason = profile.context, profile.context_origin, profile.context_reason
-    room = _tokens_that_fit(request)
-    if origin != Origin.USER and room is not None and room < length:
-        length, origin = room, Origin.DERIVED
+    if origin != Origin.USER and tokens and tokens < length:
+        length, origin = tokens, Origin.DERIVED
         reason = f"of {profile.context} tokens, as many as the claimed memory holds"
     return Flag(tokens=("--max-model-len", str(length)), origin=origin, reason=reason)
 
 
-def _tokens_that_fit(request: LaunchRequest) -> int | None:
-    """Tokens of one context that the claimed accelerator memory holds; None = no limit known."""
-    per_token = request.profile.kv_bytes_per_token
-    if not per_token or not request.seat.accelerators:
-        return None
-    claimed = sum(request.seat.accelerator_bytes)
-    room = claimed - int(request.profile.weight_bytes * 1.2) - GIB
-    return max(16, room // per_token // 16 * 16)
-
-
 def _parallelism(request: LaunchRequest) -> tuple[Flag, ...]:
-    count = len(request.seat.accelerators)
+    seat = request.seat
+    if not seat.accelerators:
+        return ()
     flags = []
-    if count > 1:
-        flags.append(
-            Flag(
-                tokens=("--tensor-parallel-size", str(count)),
-                origin=Origin.DERIVED,
-                reason=f"{count} accelerators on one host",
-            )
-        )
-    if count:
-        flags.append(
-            Flag(
-                tokens=("--gpu-memory-utilization", f"{request.seat.utilization:g}"),
-                origin=Origin.DERIVED,
-                reason="the share of each accelerator that was claimed",
-            )
-        )
-    return tuple(flags)
+    if not stated_parallelism(user_tokens(request.spec.engine.args)):
+        sizes = {"--tensor-parallel-size": seat.tensor, "--pipeline-parallel-size": seat.pipeline}
+        reason = f"{len(seat.accelerators)} accelerators on this host"
+        flags = [
+            Flag(tokens=(name, str(size)), origin=Origin.DERIVED, reason=reason)
+            for name, size in sizes.items()
+            if size > 1
+        ]
+    share = Flag(
+        tokens=("--gpu-memory-utilization", f"{seat.utilization:g}"),
+        origin=Origin.DERIVED,
+        reason="the share of each accelerator that was claimed",
+    )
+    return (*flags, share)
 
 
 def _mode(request: LaunchRequest) -> tuple[Flag, ...]:

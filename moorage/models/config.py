@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from moorage.arguments import json_argument, user_tokens
 from moorage.failures import Cause, Failure
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
@@ -57,7 +58,9 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     Raises:
         Failure: `BAD_SPEC` when the spec asks for a longer context than the model can have.
     """
-    config = model.config
+    # What overrides the configuration for the engine overrides it for every decision here.
+    overrides = json_argument(user_tokens(spec.engine.args), "--hf-overrides") or {}
+    config = {**model.config, **overrides}
     text = text_config(config)
     warnings: list[str] = []
     mode, mode_origin = _mode(spec, model, warnings)
@@ -77,6 +80,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         attention_heads=heads,
         kv_heads=_first_int(text, "num_key_value_heads", "num_kv_heads", "multi_query_group_num")
         or heads,
+        vision_heads=vision_heads(config),
         head_dim=head_dim,
         hidden_size=hidden,
         vocab_size=_first_int(text, "vocab_size", "padded_vocab_size"),
@@ -94,6 +98,16 @@ def architectures(config: Config) -> tuple[str, ...]:
     if isinstance(named, str):
         return (named,)
     return tuple(map(str, named)) if isinstance(named, list | tuple) else ()
+
+
+def vision_heads(config: Config) -> int | None:
+    """Attention heads of the vision tower, with those that pad it; None where there is none."""
+    vision = config.get("vision_config")
+    if not isinstance(vision, Mapping):
+        return None
+    heads = _first_int(vision, "num_attention_heads", "num_heads")
+    dummies = _first_int(vision, "num_dummy_heads") or 0
+    return heads + max(0, dummies) if heads else None
 
 
 def text_config(config: Config) -> Config:

@@ -20,6 +20,7 @@ class ModelProfile(Value):
         layers: Number of hidden layers; None = unknown, as for all the counts below.
         attention_heads: Number of attention heads.
         kv_heads: Number of key/value heads.
+        vision_heads: Number of attention heads of the vision tower; None = there is none.
         head_dim: Size of one head.
         hidden_size: Size of the hidden state.
         vocab_size: Number of tokens in the vocabulary.
@@ -40,6 +41,7 @@ class ModelProfile(Value):
     layers: int | None
     attention_heads: int | None
     kv_heads: int | None
+    vision_heads: int | None = None
     head_dim: int | None
     hidden_size: int | None
     vocab_size: int | None

@@ -18,18 +18,32 @@ class Resource(StrEnum):
     RAM = "ram"
     """RAM of the host, in bytes; `index` is 0."""
 
+    CORES = "cores"
+    """Processor cores of the host; `index` is 0."""
+
     PORT = "port"
     """One TCP port; `index` is the port, `amount` is 1."""
 
 
 class Claim(Value):
-    """One reservation on one host."""
+    """One reservation on one host.
+
+    Attributes:
+        host: Name of the host.
+        resource: What is reserved.
+        index: Which one, where a host has several.
+        amount: Bytes, cores or ports.
+        release: Release that holds it; empty while it is only proposed.
+        pending: Whether the release has not been proven yet, so that what it claims may not be
+            in use yet.
+    """
 
     host: str
     resource: Resource
     index: int = 0
     amount: int
     release: str = ""
+    pending: bool = False
 
 
 def remainder(held: Sequence[Claim], used: Sequence[Claim]) -> tuple[Claim, ...]:

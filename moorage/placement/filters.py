@@ -1,51 +1,178 @@
-"""What a host must pass before its resources are looked at."""
+"""What a host must pass before its accelerators are looked at: a list to be read aloud."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.placement.placement import Refusal
+from moorage.failures import Failure
+from moorage.images.choice import choose_image
+from moorage.placement.claims import Resource
+from moorage.placement.fit import free_ports, holders
+from moorage.placement.kinds import AcceleratorKind
+from moorage.placement.placement import CPU
+from moorage.placement.request import Refused, Request
+from moorage.placement.runtime import RuntimeChoice, choose_runtime
 from moorage.placement.snapshot import HostSnapshot
-from moorage.spec import ModelSpec
+from moorage.placement.verdict import Refusal
+from moorage.placement.view import HostView, select
 
 
-class Refused(Exception):
-    """A host cannot take the model."""
+class Filters:
+    """All filters, in order; the first that refuses a host names the reason.
 
-    def __init__(self, refusal: Refusal, detail: str, needed: int = 0, available: int = 0) -> None:
-        super().__init__(refusal, detail)
-        self.refusal, self.detail = refusal, detail
-        self.needed, self.available = needed, available
+    A filter that could not refuse any host of this request is left out.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._runtimes: dict[tuple[object, ...], RuntimeChoice | str] = {}
+        placement, port = request.spec.placement, request.spec.port
+        table: tuple[tuple[bool, Callable[[HostView], HostView]], ...] = (
+            (True, self._is_reachable),
+            (bool(placement.host_labels), self._has_labels),
+            (request.spec.source.startswith("file://"), self._has_the_path),
+            (bool(request.by_hand), self._is_selected),
+            (bool(placement.accelerator_kinds), self._has_the_kind),
+            (True, self._runs_the_engine),
+            (True, self._has_a_port if port == "auto" else self._has_the_port),
+            (placement.ram != "auto", self._has_the_ram),
+        )
+        self._active = tuple(check for concerns, check in table if concerns)
+
+    def check(self, view: HostView) -> HostView:
+        """The host, narrowed to what may be used there.
+
+        Raises:
+            Refused: With the named reason.
+        """
+        for check in self._active:
+            view = check(view)
+        return view
+
+    def _is_reachable(self, view: HostView) -> HostView:
+        if view.host.unreachable:
+            raise Refused(Refusal.UNREACHABLE, view.host.unreachable)
+        return view
+
+    def _has_labels(self, view: HostView) -> HostView:
+        wanted, labels = self._request.spec.placement.host_labels, view.host.labels
+        differ = [f"{name}={value}" for name, value in wanted.items() if labels.get(name) != value]
+        if differ:
+            raise Refused(Refusal.LABELS, f"lacks {', '.join(differ)}")
+        return view
+
+    def _has_the_path(self, view: HostView) -> HostView:
+        path = self._request.spec.source.removeprefix("file://")
+        if view.host.paths is not None and path not in view.host.paths:
+            raise Refused(Refusal.LOCAL_PATH, f"{path} is not on this host")
+        return view
+
+    def _is_selected(self, view: HostView) -> HostView:
+        wanted = [identity.rsplit(":", 2) for identity in self._request.by_hand]
+        own = {(kind, int(index)) for host, kind, index in wanted if host == view.host.name}
+        if not own:
+            hosts = ", ".join(sorted({host for host, _, _ in wanted}))
+            raise Refused(Refusal.NOT_SELECTED, f"the spec selects {hosts}")
+        if len({kind for _, kind, _ in wanted}) > 1:
+            raise Refused(Refusal.MIXED_TYPES, "the selected accelerators are of several types")
+        there = {(item.type, item.index) for item in view.host.accelerators}
+        if missing := sorted(own - there):
+            names = ", ".join(f"{kind}:{index}" for kind, index in missing)
+            raise Refused(Refusal.NO_ACCELERATOR, f"{names} is not there; {_inventory(view.host)}")
+        return select(view, frozenset(index for _, index in own))
+
+    def _has_the_kind(self, view: HostView) -> HostView:
+        wanted = self._request.spec.placement.accelerator_kinds
+        groups = {kind: room for kind, room in view.groups.items() if kind.is_one_of(wanted)}
+        if not groups:
+            asked = ", ".join(wanted)
+            raise Refused(Refusal.KIND, f"{asked} asked for; {_inventory(view.host)}")
+        return _narrowed(view, groups)
+
+    def _runs_the_engine(self, view: HostView) -> HostView:
+        """Keeps the accelerators that the engine supports and some runtime can give it."""
+        request, engine = self._request, self._request.engine
+        groups = {} if request.on_cpu else view.groups
+        usable: dict[AcceleratorKind, list[int]] = {}
+        obstacle = ""
+        for kind, room in groups.items():
+            if kind.type not in engine.accelerator_types:
+                continue
+            runtime = self._runtime(view.host, kind.type)
+            if isinstance(runtime, str):
+                obstacle = runtime
+                continue
+            view.runtime[kind.type] = runtime
+            usable[kind] = room
+        if usable:
+            return view if len(usable) == len(view.groups) else _narrowed(view, usable)
+        if obstacle:
+            raise Refused(Refusal.ENGINE, obstacle)
+        return self._runs_on_cpu(view)
+
+    def _runs_on_cpu(self, view: HostView) -> HostView:
+        request = self._request
+        if not request.engine.runs_on_cpu or request.count:
+            raise Refused(
+                Refusal.NO_ACCELERATOR,
+                f"{request.engine.name} can use none of what is there: {_inventory(view.host)}",
+            )
+        runtime = self._runtime(view.host, CPU)
+        if isinstance(runtime, str):
+            raise Refused(Refusal.ENGINE, runtime)
+        view.runtime[CPU] = runtime
+        return _narrowed(view, {})
+
+    def _runtime(self, host: HostSnapshot, kind: str) -> RuntimeChoice | str:
+        """Many hosts are alike; they are asked once."""
+        key = (kind, host.architecture, host.runtimes, host.programs)
+        if key not in self._runtimes:
+            request = self._request
+            self._runtimes[key] = choose_runtime(request.spec, request.engine, host, kind)
+        return self._runtimes[key]
+
+    def _has_a_port(self, view: HostView) -> HostView:
+        host = view.host
+        low, high = host.port_range
+        if len(host.ports_in_use) + len(host.claims) <= high - low or free_ports(host, 1):
+            return view
+        raise Refused(Refusal.PORT, f"every port of {low}-{high} is taken")
+
+    def _has_the_port(self, view: HostView) -> HostView:
+        port = int(self._request.spec.port)
+        if view.host.claimed(Resource.PORT, port):
+            held_by = holders(view.host, Resource.PORT, port)
+            raise Refused(Refusal.PORT, f"port {port} is claimed already", held_by=held_by)
+        if port in view.host.ports_in_use:
+            raise Refused(Refusal.PORT, f"port {port}: something else listens there")
+        return view
+
+    def _has_the_ram(self, view: HostView) -> HostView:
+        needed, available = int(self._request.spec.placement.ram), view.room.ram
+        if needed <= available:
+            return view
+        held_by = holders(view.host, Resource.RAM)
+        raise Refused(Refusal.RAM, needed=needed, available=available, held_by=held_by)
 
 
-def _is_reachable(_spec: ModelSpec, host: HostSnapshot) -> None:
-    if host.unreachable:
-        raise Refused(Refusal.UNREACHABLE, host.unreachable)
+def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
+    """Whether a host has the image that the engine would start from."""
+    if not host.images:
+        return False
+    engine = request.engine
+    try:
+        image = choose_image(
+            request.spec, engine.name, engine.default_version, kind, host.architecture
+        )
+    except Failure:
+        return False
+    return image.reference in host.images
 
 
-def _has_labels(spec: ModelSpec, host: HostSnapshot) -> None:
-    wanted = spec.placement.host_labels
-    differ = [f"{k}={v}" for k, v in wanted.items() if host.labels.get(k) != v]
-    if differ:
-        raise Refused(Refusal.LABELS, f"lacks {', '.join(differ)}")
+def _narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostView:
+    return HostView(host=view.host, room=view.room, groups=groups, runtime=view.runtime)
 
 
-def _is_selected(spec: ModelSpec, host: HostSnapshot) -> None:
-    chosen = spec.placement.accelerators
-    if not isinstance(chosen, tuple):
-        return
-    hosts = {identity.split(":")[0] for identity in chosen}
-    if len(hosts) > 1:
-        raise Refused(Refusal.ONE_HOST_ONLY, f"accelerators of {len(hosts)} hosts are selected")
-    if host.name not in hosts:
-        raise Refused(Refusal.NOT_SELECTED, f"the spec selects {', '.join(sorted(hosts))}")
-    if len({identity.split(":")[1] for identity in chosen}) > 1:
-        raise Refused(Refusal.MIXED_TYPES, "the selected accelerators are of several types")
-
-
-FILTERS: tuple[Callable[[ModelSpec, HostSnapshot], None], ...] = (
-    _is_reachable,
-    _has_labels,
-    _is_selected,
-)
-"""In this order; the first that refuses a host names the reason."""
+def _inventory(host: HostSnapshot) -> str:
+    there = ", ".join(f"{item.type}:{item.index}" for item in host.accelerators)
+    return f"the host has {there or 'no accelerators'}"

@@ -5,39 +5,59 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from moorage.placement.claims import Claim, Resource
+from moorage.placement.room import Room, room_of
 from moorage.placement.snapshot import HostSnapshot
 from moorage.units import human_bytes
 
 
-def misfits(host: HostSnapshot, wanted: Iterable[Claim]) -> tuple[str, ...]:
+def misfits(
+    host: HostSnapshot, wanted: Iterable[Claim], *, overcommit: bool = False
+) -> tuple[str, ...]:
     """Why claims do not fit on a host, each with its numbers; empty = they fit.
 
     Several claims on one resource are added up.
+
+    Args:
+        host: The host with the claims of all others.
+        wanted: What is to be claimed.
+        overcommit: Whether accelerators may be claimed beyond their memory.
     """
     needs: dict[tuple[Resource, int], int] = {}
     for claim in wanted:
         key = (claim.resource, claim.index)
         needs[key] = needs.get(key, 0) + claim.amount
-    return tuple(
-        reason
-        for (resource, index), amount in needs.items()
-        if (reason := _misfit(host, resource, index, amount))
-    )
+    if not needs:
+        return ()
+    room = room_of(host)
+    memory = {i.index: left for i, left in zip(host.accelerators, room.memory, strict=True)}
+    reasons = []
+    for (resource, index), amount in needs.items():
+        if resource == Resource.PORT:
+            reasons.append(_port_misfit(host, index, amount))
+            continue
+        if overcommit and resource == Resource.ACCELERATOR and index in memory:
+            continue
+        available = {Resource.RAM: room.ram, Resource.CORES: room.cores}.get(
+            resource, memory.get(index, 0)
+        )
+        if amount > available:
+            reasons.append(_short(host, resource, index, amount, available))
+    reasons.append(_pool_misfit(host, room, needs))
+    return tuple(reason for reason in reasons if reason)
 
 
 def allocatable_ram(host: HostSnapshot) -> int:
-    """Bytes of RAM that can still be claimed, and never more than is really free now."""
-    unclaimed = host.ram_total - host.ram_reserve - host.claimed(Resource.RAM)
-    return max(0, min(unclaimed, host.ram_free))
+    """Bytes of RAM that can still be claimed."""
+    return room_of(host).ram
 
 
 def allocatable_memory(host: HostSnapshot, index: int) -> int:
-    """Bytes of an accelerator that can still be claimed, and never more than is really free."""
-    item = next((item for item in host.accelerators if item.index == index), None)
-    if item is None:
-        return 0
-    claimed = host.claimed(Resource.ACCELERATOR, index)
-    return max(0, min(item.memory_total - host.accelerator_reserve - claimed, item.memory_free))
+    """Bytes of an accelerator that can still be claimed."""
+    room = room_of(host)
+    for item, left in zip(host.accelerators, room.memory, strict=True):
+        if item.index == index:
+            return left
+    return 0
 
 
 def free_ports(host: HostSnapshot, count: int, taken: Sequence[int] = ()) -> list[int]:
@@ -49,29 +69,44 @@ def free_ports(host: HostSnapshot, count: int, taken: Sequence[int] = ()) -> lis
     return [port for port, _ in zip(free, range(count), strict=False)]
 
 
-def _misfit(host: HostSnapshot, resource: Resource, index: int, amount: int) -> str:
-    if resource == Resource.PORT:
-        return _port_misfit(host, index, amount)
-    if resource == Resource.RAM:
-        available, name = allocatable_ram(host), "RAM"
+def holders(host: HostSnapshot, resource: Resource, index: int | None = None) -> tuple[str, ...]:
+    """Releases that hold some of a resource; of all indexes when none is given."""
+    names = {
+        claim.release
+        for claim in host.claims
+        if claim.resource == resource and index in (None, claim.index) and claim.release
+    }
+    return tuple(sorted(names))
+
+
+def _short(host: HostSnapshot, resource: Resource, index: int, amount: int, available: int) -> str:
+    if resource == Resource.CORES:
+        reason = f"cores: {amount} needed, {available} available"
     else:
-        available, name = allocatable_memory(host, index), f"accelerator {index}"
-    if amount <= available:
-        return ""
-    held = _holders(host, resource, index)
-    reason = f"{name}: {human_bytes(amount)} needed, {human_bytes(available)} available"
+        name = "RAM" if resource == Resource.RAM else f"accelerator {index}"
+        reason = f"{name}: {human_bytes(amount)} needed, {human_bytes(available)} available"
+    held = _held(host, resource, index)
     return f"{reason}; {held}" if held else reason
 
 
-def _holders(host: HostSnapshot, resource: Resource, index: int) -> str:
-    claims = (c for c in host.claims if (c.resource, c.index) == (resource, index))
-    names = sorted({claim.release for claim in claims if claim.release})
+def _held(host: HostSnapshot, resource: Resource, index: int) -> str:
+    names = holders(host, resource, index)
     return f"held by {', '.join(names)}" if names else ""
 
 
 def _port_misfit(host: HostSnapshot, port: int, amount: int) -> str:
     if host.claimed(Resource.PORT, port):
-        return f"port {port}: {_holders(host, Resource.PORT, port) or 'claimed already'}"
+        return f"port {port}: {_held(host, Resource.PORT, port) or 'claimed already'}"
     if port in host.ports_in_use:
         return f"port {port}: something else listens there"
     return f"port {port}: wanted {amount} times" if amount > 1 else ""
+
+
+def _pool_misfit(host: HostSnapshot, room: Room, needs: dict[tuple[Resource, int], int]) -> str:
+    """With unified memory, RAM and accelerators are claimed from the same bytes."""
+    memory = sum(
+        n for (kind, _), n in needs.items() if kind in (Resource.RAM, Resource.ACCELERATOR)
+    )
+    if not host.unified_memory or memory <= room.ram:
+        return ""
+    return f"unified memory: {human_bytes(memory)} needed, {human_bytes(room.ram)} available"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from moorage.models.memory.need import Need
 from moorage.placement.claims import Claim, Resource
-from moorage.spec import EngineName, RuntimeName
+from moorage.placement.verdict import Verdict
+from moorage.spec import EngineName, Policy, RuntimeName
 from moorage.values import Origin, Value
 
 CPU = "cpu"
@@ -17,40 +19,6 @@ class Role(StrEnum):
 
     LEADER = "leader"
     FOLLOWER = "follower"
-
-
-class Refusal(StrEnum):
-    """Named reasons why a host is not taken."""
-
-    UNREACHABLE = "unreachable"
-    LABELS = "labels-differ"
-    NOT_SELECTED = "not-selected"
-    ENGINE = "engine-cannot-run"
-    NO_ACCELERATOR = "no-such-accelerator"
-    MIXED_TYPES = "mixed-accelerator-types"
-    PARALLELISM = "heads-do-not-divide"
-    ACCELERATOR_MEMORY = "accelerator-memory"
-    RAM = "ram"
-    PORT = "port"
-    ONE_HOST_ONLY = "one-host-only"
-
-
-class Verdict(Value):
-    """What became of one host.
-
-    Attributes:
-        host: Its name.
-        refusal: The named reason, or None when the host could take the model.
-        detail: The reason with its numbers, or what was chosen there.
-        needed: Bytes that were needed of the scarce resource; 0 when it was not about bytes.
-        available: Bytes that were available of it.
-    """
-
-    host: str
-    refusal: Refusal | None = None
-    detail: str
-    needed: int = 0
-    available: int = 0
 
 
 class Seat(Value):
@@ -65,8 +33,13 @@ class Seat(Value):
         accelerators: Indexes, ascending.
         accelerator_bytes: Bytes claimed of each of them, in the same order.
         ram_bytes: Bytes of RAM claimed; on CPU also the limit.
+        cores: Processor cores claimed; 0 = it shares what nobody claimed.
         port: Port on which it serves.
         utilization: Share of each accelerator's memory that the engine may take.
+        tokens: Context that it serves.
+        tensor: Ranks that share a layer.
+        pipeline: Stages that share the layers.
+        need: What the memory of one accelerator is for; None where nobody worked it out.
         reason: Why here, with numbers.
     """
 
@@ -78,8 +51,13 @@ class Seat(Value):
     accelerators: tuple[int, ...] = ()
     accelerator_bytes: tuple[int, ...] = ()
     ram_bytes: int = 0
+    cores: int = 0
     port: int
     utilization: float = 0.0
+    tokens: int = 0
+    tensor: int = 1
+    pipeline: int = 1
+    need: Need | None = None
     reason: str
 
     @property
@@ -95,6 +73,11 @@ class Seat(Value):
                 if self.ram_bytes
                 else []
             ),
+            *(
+                [Claim(host=self.host, resource=Resource.CORES, amount=self.cores)]
+                if self.cores
+                else []
+            ),
             Claim(host=self.host, resource=Resource.PORT, index=self.port, amount=1),
         )
 
@@ -106,17 +89,21 @@ class Placement(Value):
         engine: The engine that was chosen.
         engine_origin: `user`, or `derived` when the spec says `auto`.
         engine_reason: Why this engine.
+        policy: Rules by which it was placed.
         seats: One for each container; empty when the model fits nowhere.
         verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
             or of the last one placed).
+        remedies: What would make it fit, where it fits nowhere.
         stop_first: Release that must stop before this one can start, and why; empty = none.
     """
 
     engine: EngineName
     engine_origin: Origin
     engine_reason: str
+    policy: Policy = Policy.FITTED
     seats: tuple[Seat, ...]
     verdicts: tuple[Verdict, ...]
+    remedies: tuple[str, ...] = ()
     stop_first: str = ""
 
     @property

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from moorage.arguments import has_argument, user_tokens
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES, choose_engine
 from moorage.failures import Cause, Failure
 from moorage.models.profile import ModelProfile
+from moorage.placement.demand import Demand, Memory, wish_of
+from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated
 from moorage.placement.explain import explain
-from moorage.placement.placement import Placement, Refusal
-from moorage.placement.simple import place
+from moorage.placement.parallelism import stated_parallelism
+from moorage.placement.place import place
+from moorage.placement.placement import Placement
+from moorage.placement.remedies import remedies
+from moorage.placement.request import Request
 from moorage.placement.snapshot import FleetSnapshot
+from moorage.placement.verdict import Refusal
 from moorage.spec import EngineName, ModelSpec
 from moorage.values import Origin
 
@@ -22,14 +30,28 @@ OWNED_ARGUMENTS = {
 """Arguments that decide how the engine is reached; each has a field of its own."""
 
 
-def propose(
-    spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, running: str = ""
-) -> Placement:
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The model that looks for a place.
+
+    Attributes:
+        spec: What the user wrote.
+        profile: What the model is.
+        memory: How much memory it takes; None = only a rough estimate is possible.
+        staged: The model as hosts list what they have, `source@revision`.
+    """
+
+    spec: ModelSpec
+    profile: ModelProfile
+    memory: Memory | None = None
+    staged: str = ""
+
+
+def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placement:
     """Place a model beside what runs; if it only fits instead of its own running release, say so.
 
     Args:
-        spec: What the user wrote.
-        profile: The model.
+        subject: The model.
         fleet: The hosts with all claims.
         running: Release of the same model that serves now; empty = none.
 
@@ -37,6 +59,7 @@ def propose(
         Failure: `NO_FIT` (or `PORT_TAKEN`) with the reason for each host, `BAD_SPEC` when the
             engine cannot serve the model's mode at all.
     """
+    spec, profile = subject.spec, subject.profile
     _refuse_owned_arguments(spec)
     engine, origin, why = choose_engine(spec, profile, fleet)
     if profile.mode not in engine.modes:
@@ -46,29 +69,56 @@ def propose(
             f"engine.name: {engine.name} does not serve {profile.mode}, only {modes}",
             suggestion="Choose an engine that serves this mode, or set `mode`.",
         )
-    first = _with_engine(spec, profile, fleet, running, (engine, origin, why))
+    first = _with_engine(request_for(subject, engine), fleet, running, origin, why)
     if first.fits:
         return first
     why = f"{engine.name} fits nowhere: {explain(first.verdicts)}"
     for other in _others(spec, profile, engine):
-        second = _with_engine(spec, profile, fleet, running, (other, Origin.DERIVED, why))
+        request = request_for(subject, other)
+        second = _with_engine(request, fleet, running, Origin.DERIVED, why)
         if second.fits:
             return second
-    raise _refusal(first)
+    raise _refusal(first, remedies(request_for(subject, engine), fleet))
+
+
+def request_for(subject: Subject, engine: Engine) -> Request:
+    """What is to be placed when an engine serves the model.
+
+    Raises:
+        Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
+    """
+    spec, profile = subject.spec, subject.profile
+    memory = (
+        KnownOrEstimated(subject.memory, profile)
+        if subject.memory
+        else EstimatedMemory(profile, "no tensor headers")
+    )
+    request = Request(
+        spec=spec,
+        profile=profile,
+        engine=engine,
+        demand=Demand(memory, wish_of(spec, profile)),
+        stated=stated_parallelism(user_tokens(spec.engine.args)),
+        staged=subject.staged,
+    )
+    if request.stated and request.count not in (None, 0, request.stated.world):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"placement.accelerators: {request.count}, but engine.args make {request.stated.world}"
+            f" ({request.stated})",
+            suggestion="Leave one of the two out.",
+        )
+    return request
 
 
 def _with_engine(
-    spec: ModelSpec,
-    profile: ModelProfile,
-    fleet: FleetSnapshot,
-    running: str,
-    choice: tuple[Engine, Origin, str],
+    request: Request, fleet: FleetSnapshot, running: str, origin: Origin, why: str
 ) -> Placement:
     """Beside what runs, else instead of the model's own running release, else nowhere."""
-    beside = place(spec, profile, fleet, *choice)
+    beside = place(request, fleet, origin, why)
     if beside.fits or not running:
         return beside
-    instead = place(spec, profile, fleet.without(running), *choice)
+    instead = place(request, fleet.without(running), origin, why)
     if not instead.fits:
         return beside
     reason = f"{running} must stop first: {explain(beside.verdicts)}"
@@ -93,7 +143,7 @@ def _refuse_owned_arguments(spec: ModelSpec) -> None:
             )
 
 
-def _refusal(placement: Placement) -> Failure:
+def _refusal(placement: Placement, ways: tuple[str, ...]) -> Failure:
     reasons = {verdict.refusal for verdict in placement.verdicts}
     cause = Cause.PORT_TAKEN if reasons == {Refusal.PORT} else Cause.NO_FIT
-    return Failure(cause, explain(placement.verdicts))
+    return Failure(cause, explain(placement.verdicts), suggestion="\n".join(ways))

@@ -6,6 +6,18 @@ from moorage.placement.claims import Claim, Resource
 from moorage.spec import EngineName, RuntimeName
 from moorage.values import Value
 
+VENDORS = {
+    "cuda": "nvidia",
+    "rocm": "amd",
+    "cann": "huawei",
+    "musa": "mthreads",
+    "dcu": "hygon",
+    "corex": "iluvatar",
+    "maca": "metax",
+    "xpu": "intel",
+}
+"""Vendor by accelerator type."""
+
 
 class Accelerator(Value):
     """One accelerator of a host. Memory in bytes; `memory_free` is what the device reports."""
@@ -46,6 +58,10 @@ class HostSnapshot(Value):
         ram_reserve: Bytes of RAM that are never claimed.
         accelerator_reserve: Bytes of each accelerator that are never claimed.
         accelerators: In index order.
+        unified_memory: Whether the accelerators use the host's RAM as their memory.
+        models: What is staged there already, as `source@revision`.
+        images: References and digests of the images that are there already.
+        paths: Directories of `file://` models that are there; None = it shares this file system.
         port_range: First and last port that may be taken.
         ports_in_use: Ports on which something listens already.
         claims: What the ledger has reserved there.
@@ -65,6 +81,10 @@ class HostSnapshot(Value):
     ram_reserve: int = 0
     accelerator_reserve: int = 0
     accelerators: tuple[Accelerator, ...] = ()
+    unified_memory: bool = False
+    models: frozenset[str] = frozenset()
+    images: frozenset[str] = frozenset()
+    paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)
     ports_in_use: tuple[int, ...] = ()
     claims: tuple[Claim, ...] = ()

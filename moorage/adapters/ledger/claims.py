@@ -8,12 +8,15 @@ from sqlalchemy import Connection, Engine, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.releases import move
-from moorage.adapters.ledger.tables import CLAIMS
+from moorage.adapters.ledger.tables import CLAIMS, RELEASES
 from moorage.failures import Cause, Failure
 from moorage.placement.claims import Claim, Resource, remainder
 from moorage.placement.fit import misfits
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.release import ReleaseState
+
+PROVEN = (ReleaseState.RUNNING, ReleaseState.STOPPING)
+"""States in which a release really uses what it claims."""
 
 
 class Claims:
@@ -28,7 +31,13 @@ class Claims:
             return _all(connection)
 
     def commit(
-        self, release: str, wanted: Sequence[Claim], fleet: FleetSnapshot, *, instead_of: str = ""
+        self,
+        release: str,
+        wanted: Sequence[Claim],
+        fleet: FleetSnapshot,
+        *,
+        instead_of: str = "",
+        overcommit: bool = False,
     ) -> None:
         """Reserve all claims of a release and make it `scheduled`, or change nothing.
 
@@ -39,6 +48,7 @@ class Claims:
             wanted: What it needs.
             fleet: The snapshot that was proposed on; its claims are replaced by fresh ones.
             instead_of: Release that will stop for this one, and makes room in the same transaction.
+            overcommit: Whether accelerators may be claimed beyond their memory.
 
         Raises:
             Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet does not
@@ -50,11 +60,11 @@ class Claims:
             held = tuple(claim for claim in before if claim.release == instead_of)
             _free(connection, instead_of)
             fresh = _all(connection)
-            for host in fleet.hosts:
-                own = [claim for claim in wanted if claim.host == host.name]
-                reasons = misfits(host.with_claims(fresh), own)
-                if reasons:
-                    raise Failure(Cause.CLAIM_CONFLICT, f"{host.name}: {'; '.join(reasons)}")
+            for name in dict.fromkeys(claim.host for claim in wanted):
+                own = [claim for claim in wanted if claim.host == name]
+                host = fleet.host(name).with_claims(fresh)
+                if reasons := misfits(host, own, overcommit=overcommit):
+                    raise Failure(Cause.CLAIM_CONFLICT, f"{name}: {'; '.join(reasons)}")
             _insert(connection, release, wanted)
             # What the old one held beyond this stays its own until it has ended: it still runs now,
             # and it must fit again when this release fails.
@@ -87,7 +97,8 @@ def _must_name_all(fleet: FleetSnapshot, claims: Sequence[Claim]) -> None:
 
 
 def _all(connection: Connection) -> tuple[Claim, ...]:
-    rows = connection.execute(select(CLAIMS).order_by(CLAIMS.c.id))
+    query = select(CLAIMS, RELEASES.c.state).join(RELEASES, RELEASES.c.id == CLAIMS.c.release)
+    rows = connection.execute(query.order_by(CLAIMS.c.id))
     return tuple(
         Claim(
             host=row.host,
@@ -95,6 +106,7 @@ def _all(connection: Connection) -> tuple[Claim, ...]:
             index=row._mapping["index"],  # `row.index` is the tuple's own method
             amount=row.amount,
             release=row.release,
+            pending=row.state not in PROVEN,
         )
         for row in rows
     )
@@ -102,7 +114,10 @@ def _all(connection: Connection) -> tuple[Claim, ...]:
 
 def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> None:
     if claims:
-        rows = [{**claim.model_dump(mode="json"), "release": release} for claim in claims]
+        rows = [
+            {**claim.model_dump(mode="json", exclude={"pending"}), "release": release}
+            for claim in claims
+        ]
         connection.execute(insert(CLAIMS), rows)
 
 

@@ -3,12 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from moorage.placement.seats import UTILIZATION, estimate_need
 
 from moorage.placement.claims import Resource
 from moorage.placement.explain import explain, table
-from moorage.placement.placement import CPU, Placement, Refusal, Verdict
-from moorage.placement.seats import UTILIZATION, estimate_need
+from moorage.placement.placement import CPU, Placement
 from moorage.placement.snapshot import HostSnapshot
+from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import EngineName
 from moorage.units import GIB
 from tests.builders import (

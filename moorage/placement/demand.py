@@ -1,0 +1,245 @@
+"""What one replica asks of each accelerator of a kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Protocol
+
+from moorage.arguments import argument, switch, user_tokens, whole_number
+from moorage.failures import Cause, Failure
+from moorage.models.memory.need import Need
+from moorage.models.memory.options import TOKENS_AT_ONCE
+from moorage.models.memory.refusal import MemoryRefusal
+from moorage.models.profile import ModelProfile
+from moorage.placement.kinds import AcceleratorKind
+from moorage.spec import ModelSpec, Policy
+from moorage.values import Origin
+
+LEAST_CONTEXT = 8192
+"""An `auto` context is shortened to what fits, and below this not for the sake of fitting."""
+
+GRAIN = 1000
+"""Utilization is given to the engine in thousandths."""
+
+
+class Memory(Protocol):
+    """Whoever knows how much memory an engine takes; `MemoryModel` is the exact one."""
+
+    def need(
+        self,
+        *,
+        total: int,
+        device_name: str,
+        tensor: int,
+        pipeline: int,
+        tokens: int,
+        concurrency: int,
+    ) -> Need | MemoryRefusal:
+        """What one accelerator has to give."""
+
+    def longest(
+        self,
+        *,
+        total: int,
+        device_name: str,
+        tensor: int,
+        pipeline: int,
+        budget: int,
+        concurrency: int,
+        at_most: int,
+    ) -> int:
+        """The longest context whose claim stays within a budget of bytes; 0 = none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How the model is cut up: `tensor` ranks share a layer, `pipeline` stages the layers."""
+
+    tensor: int = 1
+    pipeline: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is taken of one accelerator.
+
+    Attributes:
+        bytes: Memory that is claimed.
+        utilization: Share of the whole memory that the engine is told to take.
+        tokens: Context that it serves.
+        need: What the memory is for.
+    """
+
+    bytes: int
+    utilization: float
+    tokens: int
+    need: Need
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user said about memory.
+
+    Attributes:
+        context: Longest context in tokens.
+        stated: Whether the user wants exactly this context; else it may be shortened.
+        concurrency: Requests of full context that the cache must hold at once.
+        policy: Whether accelerators are shared or taken whole.
+        utilization: Share of each accelerator that the user's arguments fix; 0 = they do not.
+        attention_heads: Heads that the tensor-parallel ranks share evenly; 0 = unknown.
+        vision_heads: Heads of the vision tower, likewise; 0 = there is none, or it is left out.
+    """
+
+    context: int
+    stated: bool = False
+    concurrency: int = 1
+    policy: Policy = Policy.FITTED
+    utilization: float = 0.0
+    attention_heads: int = 0
+    vision_heads: int = 0
+
+    @property
+    def least_context(self) -> int:
+        """The shortest context that still counts as what was asked for."""
+        return self.context if self.stated else min(self.context, LEAST_CONTEXT)
+
+
+def wish_of(spec: ModelSpec, profile: ModelProfile) -> Wish:
+    """What a spec and its engine arguments say about memory.
+
+    Raises:
+        Failure: `BAD_SPEC` when an argument is malformed.
+    """
+    tokens = user_tokens(spec.engine.args)
+    length = argument(tokens, "--max-model-len")
+    stated = profile.context_origin == Origin.USER
+    context = profile.context
+    if length not in (None, "auto", "-1"):
+        context, stated = whole_number(tokens, "--max-model-len") or context, True
+    enough = max(1, ceil(TOKENS_AT_ONCE / context))
+    return Wish(
+        context=context,
+        stated=stated,
+        concurrency=enough if spec.concurrency == "auto" else spec.concurrency,
+        policy=spec.placement.policy,
+        utilization=_share(argument(tokens, "--gpu-memory-utilization")),
+        attention_heads=profile.attention_heads or 0,
+        vision_heads=0 if switch(tokens, "--language-model-only") else profile.vision_heads or 0,
+    )
+
+
+def _share(text: str | None) -> float:
+    if text is None:
+        return 0.0
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.args: --gpu-memory-utilization {text} is no share between 0 and 1",
+            suggestion="Leave it out: the smallest share that serves the spec is derived.",
+        )
+    return share
+
+
+class Demand:
+    """Answers for each kind of accelerator and each split, and remembers the answers."""
+
+    def __init__(self, memory: Memory, wish: Wish) -> None:
+        self.memory, self.wish = memory, wish
+        self._asks: dict[tuple[AcceleratorKind, Split, int], Ask | str] = {}
+
+    def least(self, kind: AcceleratorKind, split: Split) -> Ask | str:
+        """The smallest claim that serves what was asked for, or why none does."""
+        return self._ask(kind, split, self.wish.least_context)
+
+    def full(self, kind: AcceleratorKind, split: Split) -> Ask | str:
+        """The claim that serves the whole context, or why none does."""
+        return self._ask(kind, split, self.wish.context)
+
+    def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Ask | str:
+        """The claim for the longest context within a budget of bytes on each accelerator."""
+        ask = self.full(kind, split)
+        if isinstance(ask, str) or ask.bytes > budget:
+            tokens = self._longest(kind, split, budget)
+            if not tokens:
+                return self.least(kind, split)
+            ask = self._ask(kind, split, tokens)
+        if self.wish.policy == Policy.WHOLE and not isinstance(ask, str):
+            return _enlarged(ask, kind.total, budget)
+        return ask
+
+    def _ask(self, kind: AcceleratorKind, split: Split, tokens: int) -> Ask | str:
+        key = (kind, split, tokens)
+        if key not in self._asks:
+            self._asks[key] = self._work_out(kind, split, tokens)
+        return self._asks[key]
+
+    def _work_out(self, kind: AcceleratorKind, split: Split, tokens: int) -> Ask | str:
+        wish = self.wish
+        if uneven := self._uneven(split.tensor):
+            return uneven
+        need = self.memory.need(
+            total=kind.total,
+            device_name=kind.name,
+            tensor=split.tensor,
+            pipeline=split.pipeline,
+            tokens=tokens,
+            concurrency=wish.concurrency,
+        )
+        if isinstance(need, MemoryRefusal):
+            return need.reason
+        if wish.utilization:
+            return self._with_stated_utilization(need, kind.total)
+        return Ask(
+            bytes=need.claim(kind.total),
+            utilization=need.utilization(kind.total),
+            tokens=tokens,
+            need=need,
+        )
+
+    def _uneven(self, ranks: int) -> str:
+        heads = {"attention": self.wish.attention_heads, "vision": self.wish.vision_heads}
+        for name, number in heads.items():
+            if number % ranks:
+                return f"{ranks} do not divide {number} {name} heads"
+        return ""
+
+    def _with_stated_utilization(self, need: Need, total: int) -> Ask | str:
+        share = self.wish.utilization
+        budget = ceil(total * share)
+        if need.inside > budget:
+            return (
+                f"--gpu-memory-utilization {share:g} is too small: {need.tokens} tokens take"
+                f" {need.utilization(total):g}"
+            )
+        return Ask(bytes=budget + need.outside, utilization=share, tokens=need.tokens, need=need)
+
+    def _longest(self, kind: AcceleratorKind, split: Split, budget: int) -> int:
+        if self.wish.stated:
+            return 0
+        if self.wish.utilization:
+            least = self.least(kind, split)
+            if isinstance(least, str):
+                return 0
+            budget = min(budget, least.bytes)
+        return self.memory.longest(
+            total=kind.total,
+            device_name=kind.name,
+            tensor=split.tensor,
+            pipeline=split.pipeline,
+            budget=budget,
+            concurrency=self.wish.concurrency,
+            at_most=self.wish.context,
+        )
+
+
+def _enlarged(ask: Ask, total: int, budget: int) -> Ask:
+    """All of a budget, for a larger cache than was asked for."""
+    outside = ask.need.outside
+    share = max(ask.utilization, floor((budget - outside) / total * GRAIN) / GRAIN)
+    claim = ceil(total * share) + outside
+    return Ask(bytes=claim, utilization=share, tokens=ask.tokens, need=ask.need)

@@ -1,0 +1,125 @@
+"""A rough answer where the exact rules end: from file sizes, layers and heads."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from moorage.models.memory.batch import Batch
+from moorage.models.memory.estimates import CONTEXT, NCCL, Term
+from moorage.models.memory.need import Need
+from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
+from moorage.models.profile import ModelProfile
+from moorage.placement.demand import Memory
+from moorage.units import GIB
+
+OVERHEAD = GIB
+"""Bytes for intermediate results and graphs, beside a fifth of the weights."""
+
+SHARE_WHEN_UNKNOWN = 0.9
+"""Share of an accelerator that is taken where nothing is known about the cache."""
+
+GRAIN = 256
+"""Tokens to which a context is rounded down."""
+
+
+class EstimatedMemory:
+    """Weights from file sizes, cache from layers and heads; every term is marked as estimated."""
+
+    def __init__(self, profile: ModelProfile, why: str) -> None:
+        self._profile, self._why = profile, why
+
+    def need(
+        self,
+        *,
+        total: int,
+        device_name: str,  # noqa: ARG002
+        tensor: int,
+        pipeline: int,
+        tokens: int,
+        concurrency: int,
+    ) -> Need | MemoryRefusal:
+        """What one accelerator has to give."""
+        weights = self._profile.weight_bytes // (tensor * pipeline)
+        rest = (weights, weights // 5 + OVERHEAD)
+        terms = (
+            _term("weights", rest[0], f"{self._why}: the size of the files over the ranks"),
+            _term("activation", rest[1], "a fifth of the weights and 1 GiB"),
+            self._cache(total - sum(rest), tensor, pipeline, tokens * concurrency),
+            _term("context", CONTEXT, "the driver's context of one process", inside=False),
+            _term("nccl", NCCL * (tensor * pipeline > 1), "between ranks", inside=False),
+        )
+        return Need(
+            tokens=tokens,
+            concurrency=concurrency,
+            tensor_parallel_size=tensor,
+            pipeline_parallel_size=pipeline,
+            batch=Batch(tokens=tokens, seqs=concurrency),
+            terms=tuple(term for term in terms if term.bytes),
+        )
+
+    def longest(
+        self,
+        *,
+        total: int,
+        device_name: str,
+        tensor: int,
+        pipeline: int,
+        budget: int,
+        concurrency: int,
+        at_most: int,
+    ) -> int:
+        """The longest context, in whole steps of 256 tokens, whose claim stays within a budget."""
+
+        def fits(tokens: int) -> bool:
+            need = self.need(
+                total=total,
+                device_name=device_name,
+                tensor=tensor,
+                pipeline=pipeline,
+                tokens=tokens,
+                concurrency=concurrency,
+            )
+            return isinstance(need, Need) and need.claim(total) <= budget
+
+        low, high = 0, at_most // GRAIN
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if fits(middle * GRAIN) else (low, middle - 1)
+        return low * GRAIN
+
+    def _cache(self, left: int, tensor: int, pipeline: int, tokens: int) -> Term:
+        each, heads = self._profile.kv_bytes_per_token, self._profile.kv_heads
+        if not each or not heads:
+            rest = max(0, int(left - (1 - SHARE_WHEN_UNKNOWN) * left))
+            return _term("kv_cache", rest, "the cache of this model is unknown: what is left")
+        size = ceil(each * tokens / min(tensor, heads) / pipeline)
+        return _term("kv_cache", size, f"{tokens} tokens x {each} B over the ranks")
+
+
+class KnownOrEstimated:
+    """The exact model, and the estimate where its rules do not cover a question."""
+
+    def __init__(self, exact: Memory, profile: ModelProfile) -> None:
+        self._exact, self._profile = exact, profile
+
+    def need(self, **question: object) -> Need | MemoryRefusal:
+        """What one accelerator has to give."""
+        answer = self._exact.need(**question)  # type: ignore[arg-type]
+        if isinstance(answer, MemoryRefusal) and answer.kind == RefusalKind.UNKNOWN:
+            return self._estimate(answer).need(**question)  # type: ignore[arg-type]
+        return answer
+
+    def longest(self, **question: object) -> int:
+        """The longest context whose claim stays within a budget."""
+        probe = {key: value for key, value in question.items() if key not in ("budget", "at_most")}
+        answer = self._exact.need(**probe, tokens=1)  # type: ignore[arg-type]
+        if isinstance(answer, MemoryRefusal) and answer.kind == RefusalKind.UNKNOWN:
+            return self._estimate(answer).longest(**question)  # type: ignore[arg-type]
+        return self._exact.longest(**question)  # type: ignore[arg-type]
+
+    def _estimate(self, refusal: MemoryRefusal) -> EstimatedMemory:
+        return EstimatedMemory(self._profile, f"not exact ({refusal.reason})")
+
+
+def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
+    return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)

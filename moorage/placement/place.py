@@ -1,0 +1,139 @@
+"""Placement by our own policies: a list of steps that can be read aloud.
+
+Filter the hosts, try the strategies in order, score what the first successful one offers, take the
+best, and tell every other host why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+
+from moorage.placement.filters import Filters
+from moorage.placement.many_hosts import many_hosts
+from moorage.placement.offer import Offer
+from moorage.placement.on_cpu import on_cpu
+from moorage.placement.one_host import one_host
+from moorage.placement.placement import Placement, Seat
+from moorage.placement.refusals import refuse_all, unfit
+from moorage.placement.request import Refused, Request
+from moorage.placement.scores import score
+from moorage.placement.seating import seats_of, with_seats
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.placement.verdict import Verdict
+from moorage.placement.view import HostView, look_at
+from moorage.values import Origin
+
+Strategy = Callable[[Request, Sequence[HostView]], list[Offer]]
+
+
+def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> Placement:
+    """Choose hosts, accelerators and ports for every replica. Nothing is reserved yet.
+
+    Args:
+        request: What is to be placed.
+        fleet: The hosts with all claims.
+        origin: Who chose the engine.
+        why: The reason of that choice.
+
+    Returns:
+        A placement with the seats of all replicas, or with none and a refusal for each host.
+    """
+    views = [look_at(host) for host in fleet.hosts]
+    seats: list[Seat] = []
+    verdicts: tuple[Verdict, ...] = ()
+    for replica in range(request.spec.replicas):
+        found, verdicts = place_replica(request, views, replica)
+        if not found:
+            seats = []
+            break
+        seats += found
+        views = with_seats(views, found)
+    return Placement(
+        engine=request.engine.name,
+        engine_origin=origin,
+        engine_reason=why,
+        policy=request.spec.placement.policy,
+        seats=tuple(seats),
+        verdicts=verdicts,
+    )
+
+
+def place_replica(
+    request: Request, views: Sequence[HostView], replica: int
+) -> tuple[tuple[Seat, ...], tuple[Verdict, ...]]:
+    """Seats for one replica (none when nothing fits), and a verdict for each host."""
+    able, refused = _filtered(request, views)
+    offers = _first_offers(request, able)
+    for offer in offers:
+        score(request, offer)
+    verdicts = _verdicts(request, views, able, refused, offers)
+    if not offers:
+        return (), verdicts
+    return seats_of(request, _best(request, offers), replica), verdicts
+
+
+def strategies(request: Request) -> tuple[Strategy, ...]:
+    """In order; the first that offers anything decides. Selection by hand is a filter before."""
+    spans = request.spec.placement.across_hosts and request.engine.spans_hosts
+    return (
+        *(() if request.on_cpu else (one_host,)),
+        *((many_hosts,) if spans and not request.on_cpu else ()),
+        *(() if request.count else (on_cpu,)),
+    )
+
+
+def _filtered(
+    request: Request, views: Sequence[HostView]
+) -> tuple[list[HostView], dict[str, Verdict]]:
+    filters = Filters(request)
+    able, refused = [], {}
+    for view in views:
+        try:
+            able.append(filters.check(view))
+        except Refused as reason:
+            refused[view.host.name] = unfit(view, reason)
+    return able, refused
+
+
+def _first_offers(request: Request, views: Sequence[HostView]) -> list[Offer]:
+    for strategy in strategies(request):
+        if offers := strategy(request, views):
+            # A host on which the whole context fits is never passed over for one where it does not.
+            return [offer for offer in offers if offer.is_full] or offers
+    return []
+
+
+def _best(request: Request, offers: Sequence[Offer]) -> Offer:
+    """The highest score; where the context is cut, the most room; then the tie-break."""
+    seed = request.spec.placement.seed
+
+    def rank(at: int) -> tuple[float, float, int]:
+        offer = offers[at]
+        tie = -at if seed is None else _chance(seed, offer.parts[0].view.host.name)
+        return (0.0 if offer.is_full else float(offer.budget), round(offer.score, 9), tie)
+
+    return offers[max(range(len(offers)), key=rank)]
+
+
+def _chance(seed: int, host: str) -> int:
+    return int.from_bytes(blake2b(f"{seed}:{host}".encode(), digest_size=8).digest(), "big")
+
+
+def _verdicts(
+    request: Request,
+    views: Sequence[HostView],
+    able: Sequence[HostView],
+    refused: dict[str, Verdict],
+    offers: Sequence[Offer],
+) -> tuple[Verdict, ...]:
+    """One verdict a host, in the order of the fleet."""
+    found = dict(refused)
+    for offer in offers:
+        for part in offer.parts:
+            host = part.view.host.name
+            if host not in found or found[host].score < offer.score:
+                found[host] = Verdict(host=host, score=offer.score, parts=offer.terms)
+    rest = [view for view in able if view.host.name not in found]
+    found.update(refuse_all(request, rest, offers))
+    return tuple(found[view.host.name] for view in views)

@@ -1,0 +1,123 @@
+"""Why hosts that passed the filters still cannot take the replica, with the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from moorage.placement.claims import Resource
+from moorage.placement.demand import Ask
+from moorage.placement.fit import holders
+from moorage.placement.kinds import AcceleratorKind
+from moorage.placement.layout import Layout, layouts_on_one_host
+from moorage.placement.offer import Offer
+from moorage.placement.on_cpu import cpu_refusal, ram_needed
+from moorage.placement.request import Refused, Request
+from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.view import HostView
+
+
+def unfit(view: HostView, reason: Refused) -> Verdict:
+    """The verdict of a refusal."""
+    return Verdict(
+        host=view.host.name,
+        refusal=reason.refusal,
+        note=reason.note,
+        needed=reason.needed,
+        available=reason.available,
+        held_by=reason.held_by,
+    )
+
+
+def refuse_all(
+    request: Request, views: Sequence[HostView], offers: Sequence[Offer]
+) -> Iterator[tuple[str, Verdict]]:
+    """A verdict for each host that got no offer.
+
+    Args:
+        request: What is to be placed.
+        views: The hosts that got none.
+        offers: What others offer: a host is measured against the shape that is taken; where there
+            is none, against the shape that it misses by the least.
+    """
+    taken = _layouts_of(offers)
+    cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]] = {}
+    for view in views:
+        yield view.host.name, _refuse(request, view, taken, cache)
+
+
+def _layouts_of(offers: Sequence[Offer]) -> list[Layout]:
+    """The shapes of the offers on one host; there is one, or one for each kind."""
+    shapes = {(len(o.parts[0].room), o.split) for o in offers[:1] if o.kind and len(o.parts) == 1}
+    return [Layout(count=count, split=split) for count, split in shapes]
+
+
+def _refuse(
+    request: Request,
+    view: HostView,
+    taken: list[Layout],
+    cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]],
+) -> Verdict:
+    if not view.groups:
+        reason = cpu_refusal(request, view, ram_needed(request))
+        return unfit(view, reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred"))
+    best: Verdict | None = None
+    for kind, room in view.groups.items():
+        key = (kind, len(room))
+        if key not in cache:
+            cache[key] = _asks(request, kind, len(room), taken)
+        verdict = _measured(request, view, kind, room, cache[key])
+        if best is None or verdict.needed - verdict.available < best.needed - best.available:
+            best = verdict
+    assert best is not None
+    return best
+
+
+def _asks(
+    request: Request, kind: AcceleratorKind, there: int, taken: list[Layout]
+) -> list[tuple[Layout, int | str]]:
+    """Bytes on each accelerator, or why not, for each shape that a host of this size can have."""
+    layouts = [layout for layout in taken if layout.count <= there]
+    layouts = layouts or [one for one in layouts_on_one_host(request, there) if one.count <= there]
+    asks = [(layout, request.demand.least(kind, layout.split)) for layout in layouts]
+    return [(layout, ask.bytes if isinstance(ask, Ask) else ask) for layout, ask in asks]
+
+
+def _measured(
+    request: Request,
+    view: HostView,
+    kind: AcceleratorKind,
+    room: list[int],
+    asks: list[tuple[Layout, int | str]],
+) -> Verdict:
+    """The host against the shape that it misses by the least."""
+    known = [(one, ask) for one, ask in asks if isinstance(ask, int)]
+    if not asks:
+        return _too_few(request, view, kind, room)
+    if not known:
+        layout, reason = asks[-1]
+        return Verdict(
+            host=view.host.name, refusal=Refusal.PARALLELISM, note=f"{reason}", count=layout.count
+        )
+    layout, needed = min(known, key=lambda pair: pair[1] - room[pair[0].count - 1])
+    blocked = [ask for one, ask in asks if isinstance(ask, str) and one.count > layout.count]
+    return Verdict(
+        host=view.host.name,
+        refusal=Refusal.ACCELERATOR_MEMORY,
+        note=blocked[-1] if blocked and layout.count < len(room) else "",
+        needed=needed,
+        available=room[layout.count - 1],
+        count=layout.count,
+        there=len(room),
+        held_by=holders(view.host, Resource.ACCELERATOR) if view.host.claims else (),
+    )
+
+
+def _too_few(request: Request, view: HostView, kind: AcceleratorKind, room: list[int]) -> Verdict:
+    wanted = request.count or 0
+    return Verdict(
+        host=view.host.name,
+        refusal=Refusal.NO_ACCELERATOR,
+        note=f"{wanted} accelerators asked for, {len(room)} x {kind} there",
+        count=wanted,
+        there=len(room),
+    )

@@ -1,0 +1,71 @@
+"""What is to be placed, and the exception that names why a host cannot take it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moorage.engines.base import Engine
+from moorage.models.profile import ModelProfile
+from moorage.placement.demand import Demand
+from moorage.placement.parallelism import Parallelism
+from moorage.placement.verdict import Refusal
+from moorage.spec import ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One replica that needs a place.
+
+    Attributes:
+        spec: What the user wrote.
+        profile: The model.
+        engine: The engine that will serve it.
+        demand: What it asks of accelerators.
+        stated: Parallelism that the user's arguments fix; None = it is derived.
+        staged: The model as hosts list what they have, `source@revision`.
+    """
+
+    spec: ModelSpec
+    profile: ModelProfile
+    engine: Engine
+    demand: Demand
+    stated: Parallelism | None = None
+    staged: str = ""
+
+    @property
+    def by_hand(self) -> tuple[str, ...]:
+        """Accelerators that the user listed; empty = none are."""
+        chosen = self.spec.placement.accelerators
+        return chosen if isinstance(chosen, tuple) else ()
+
+    @property
+    def count(self) -> int | None:
+        """Accelerators of the replica; None = as many as it takes."""
+        wanted = self.spec.placement.accelerators
+        if isinstance(wanted, tuple):
+            return len(wanted)
+        if wanted == "auto":
+            return self.stated.world if self.stated else None
+        return wanted
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the user wants no accelerators."""
+        return self.count == 0
+
+
+class Refused(Exception):
+    """A host cannot take the model."""
+
+    def __init__(
+        self,
+        refusal: Refusal,
+        note: str = "",
+        *,
+        needed: int = 0,
+        available: int = 0,
+        held_by: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(refusal, note)
+        self.refusal, self.note, self.held_by = refusal, note, held_by
+        self.needed, self.available = needed, available

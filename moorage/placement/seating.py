@@ -1,0 +1,126 @@
+"""From the best offer to seats: which accelerators exactly, how many bytes, which port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.placement.demand import Ask
+from moorage.placement.fit import free_ports
+from moorage.placement.offer import Offer, Part
+from moorage.placement.on_cpu import ram_needed
+from moorage.placement.placement import CPU, Role, Seat
+from moorage.placement.request import Request
+from moorage.placement.snapshot import Accelerator, HostSnapshot
+from moorage.placement.view import HostView, look_at
+from moorage.spec import Strategy
+from moorage.units import human_bytes
+
+
+def seats_of(request: Request, offer: Offer, replica: int) -> tuple[Seat, ...]:
+    """One seat for each host of an offer, the leader's first."""
+    if offer.kind is None:
+        return (_cpu_seat(request, offer, replica),)
+    ask = request.demand.fitted(offer.kind, offer.split, offer.budget)
+    if isinstance(ask, str):  # an offer exists, so its smallest claim does
+        raise AssertionError(ask)
+    roles = (Role.LEADER, *(Role.FOLLOWER,) * (len(offer.parts) - 1))
+    return tuple(
+        _seat(request, offer, part, ask, replica, role)
+        for part, role in zip(offer.parts, roles, strict=True)
+    )
+
+
+def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
+    """The hosts as the next replica finds them."""
+    by_host = {seat.host: seat for seat in seats}
+    return [
+        look_at(_taken(view.host, by_host[view.host.name])) if view.host.name in by_host else view
+        for view in views
+    ]
+
+
+def _cpu_seat(request: Request, offer: Offer, replica: int) -> Seat:
+    host = offer.parts[0].view.host
+    ram, cores = ram_needed(request), request.spec.placement.cores
+    threads = "shares the cores" if cores == "auto" else f"{cores} cores"
+    return Seat(
+        replica=replica,
+        host=host.name,
+        runtime=offer.parts[0].view.runtime[CPU].name,
+        ram_bytes=ram,
+        cores=0 if cores == "auto" else cores,
+        port=_port(request, host),
+        tokens=request.profile.context,
+        reason=f"on CPU with {human_bytes(ram)} of RAM, {threads}",
+    )
+
+
+def _seat(request: Request, offer: Offer, part: Part, ask: Ask, replica: int, role: Role) -> Seat:
+    assert offer.kind is not None
+    host, ram = part.view.host, request.spec.placement.ram
+    chosen = _accelerators(request, offer, part, ask)
+    return Seat(
+        replica=replica,
+        role=role,
+        host=host.name,
+        runtime=part.view.runtime[offer.kind.type].name,
+        accelerator_type=offer.kind.type,
+        accelerators=tuple(item.index for item in chosen),
+        accelerator_bytes=(ask.bytes,) * len(chosen),
+        ram_bytes=0 if ram == "auto" else int(ram),
+        port=_port(request, host),
+        utilization=ask.utilization,
+        tokens=ask.tokens,
+        tensor=offer.split.tensor,
+        pipeline=offer.split.pipeline,
+        need=ask.need,
+        reason=f"{len(chosen)} x {offer.kind}, {human_bytes(ask.bytes)} of each for"
+        f" {ask.tokens} tokens{_cut(request, ask)}",
+    )
+
+
+def _cut(request: Request, ask: Ask) -> str:
+    wanted = request.demand.wish.context
+    return f" of {wanted}, as many as fit" if ask.tokens < wanted else ""
+
+
+def _accelerators(request: Request, offer: Offer, part: Part, ask: Ask) -> list[Accelerator]:
+    """The emptiest that may be taken, or with bin-packing the fullest that still do."""
+    host, room = part.view.host, part.view.room.memory
+    kind = offer.kind
+    by_hand = {identity.rsplit(":", 1)[1] for identity in _by_hand(request, host)}
+    usable = [
+        (left, item)
+        for left, item in zip(room, host.accelerators, strict=True)
+        if (item.type, item.name, item.memory_total) == kind
+        and left >= min(ask.bytes, part.room[-1])
+        and (not by_hand or str(item.index) in by_hand)
+    ]
+    packs = request.spec.placement.strategy == Strategy.BINPACK
+    usable.sort(key=lambda pair: pair[0], reverse=not packs)
+    return sorted((item for _, item in usable[: len(part.room)]), key=lambda item: item.index)
+
+
+def _by_hand(request: Request, host: HostSnapshot) -> list[str]:
+    return [one for one in request.by_hand if one.rsplit(":", 2)[0] == host.name]
+
+
+def _port(request: Request, host: HostSnapshot) -> int:
+    stated = request.spec.port
+    return free_ports(host, 1)[0] if stated == "auto" else stated
+
+
+def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
+    """The host as the next replica finds it: claimed, and no longer free either."""
+    held = dict(zip(seat.accelerators, seat.accelerator_bytes, strict=True))
+    free = {item.index: item.memory_free - held.get(item.index, 0) for item in host.accelerators}
+    return host.model_copy(
+        update={
+            "claims": (*host.claims, *seat.claims),
+            "ram_free": max(0, host.ram_free - seat.ram_bytes),
+            "accelerators": tuple(
+                item.model_copy(update={"memory_free": max(0, free[item.index])})
+                for item in host.accelerators
+            ),
+        }
+    )

@@ -1,0 +1,88 @@
+"""What became of each host, in numbers; the words are made when somebody reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from moorage.units import human_bytes
+
+
+class Refusal(StrEnum):
+    """Named reasons why a host is not taken."""
+
+    UNREACHABLE = "unreachable"
+    LABELS = "labels-differ"
+    LOCAL_PATH = "model-not-there"
+    NOT_SELECTED = "not-selected"
+    KIND = "other-accelerator-kind"
+    ENGINE = "engine-cannot-run"
+    NO_ACCELERATOR = "no-such-accelerator"
+    MIXED_TYPES = "mixed-accelerator-types"
+    PARALLELISM = "heads-do-not-divide"
+    ACCELERATOR_MEMORY = "accelerator-memory"
+    RAM = "ram"
+    CORES = "cores"
+    PORT = "port"
+    ONE_HOST_ONLY = "one-host-only"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one host.
+
+    Attributes:
+        host: Its name.
+        refusal: The named reason, or None when the host could take the model.
+        note: The reason in words, where the numbers do not say all.
+        needed: What was needed of the scarce resource: bytes, or cores; 0 = it was not about that.
+        available: What was available of it; of accelerators, on the one with least room.
+        count: Accelerators that were wanted together, 0 = it was not about them.
+        there: Accelerators of that kind on the host.
+        held_by: Releases that hold some of the resource.
+        score: Out of 100, for a host that could take the model.
+        parts: What the score is made of.
+    """
+
+    host: str
+    refusal: Refusal | None = None
+    note: str = ""
+    needed: int = 0
+    available: int = 0
+    count: int = 0
+    there: int = 0
+    held_by: tuple[str, ...] = ()
+    score: float = 0.0
+    parts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def detail(self) -> str:
+        """The reason with its numbers, or how the host scored."""
+        if self.refusal is None:
+            return self._praise()
+        words = [part for part in (self._numbers(), self.note) if part]
+        if self.held_by:
+            words.append(f"held by {', '.join(self.held_by)}")
+        return "; ".join(words)
+
+    def _praise(self) -> str:
+        parts = ", ".join(f"{name} {value:.1f}" for name, value in self.parts.items())
+        return "; ".join(part for part in (self.note, f"score {self.score:.1f} ({parts})") if part)
+
+    def _numbers(self) -> str:
+        if not self.needed:
+            return ""
+        if self.refusal == Refusal.CORES:
+            return f"{self.needed} cores needed, {self.available} available"
+        numbers = f"{human_bytes(self.needed)} needed, {human_bytes(self.available)} available"
+        if self.refusal == Refusal.RAM:
+            return f"RAM: {numbers}"
+        return f"{numbers} on each of {self.count} (of {self.there})" if self.count else numbers
+
+
+def count_refusals(verdicts: Iterable[Verdict]) -> dict[Refusal, int]:
+    """How many hosts were refused for each reason, most first."""
+    counts = Counter(verdict.refusal for verdict in verdicts if verdict.refusal)
+    return dict(counts.most_common())
