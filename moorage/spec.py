@@ -169,6 +169,33 @@ class PlacementSpec(Value):
     )
 
 
+class MemorySpec(Value):
+    """Accelerator memory that you know better; the bytes of one accelerator each."""
+
+    claim: Bytes | None = Field(
+        None,
+        gt=0,
+        description="Bytes that the model takes of each accelerator in all. It wins over what is"
+        " computed; needed where nothing can be computed.",
+    )
+    activation: Bytes | None = Field(
+        None, description="Bytes for the intermediate results of the largest batch."
+    )
+    cuda_graphs: Bytes | None = Field(None, description="Bytes for captured CUDA graphs.")
+    draft: Bytes | None = Field(
+        None, description="Bytes for the draft model of speculative decoding, its cache included."
+    )
+    context: Bytes | None = Field(
+        None,
+        description="Bytes that the driver takes for each process, outside the engine's budget.",
+    )
+    nccl: Bytes | None = Field(
+        None,
+        description="Bytes for the communication between accelerators, outside the engine's"
+        " budget.",
+    )
+
+
 class Deadlines(Value):
     """How long each phase may take, in seconds."""
 
@@ -233,7 +260,15 @@ class ModelSpec(Value):
         description="Longest context in tokens, prompt and answer together. `auto` takes what the"
         " model was made for.",
     )
+    concurrency: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto",
+        description="Requests of the full context that the KV cache holds at once. `auto` is 1, or"
+        " as many as make 32768 tokens.",
+    )
     placement: PlacementSpec = Field(PlacementSpec(), description="Where the model may run.")
+    memory: MemorySpec = Field(
+        MemorySpec(), description="Accelerator memory that is stated, not estimated."
+    )
     replicas: int = Field(1, ge=1, le=256, description="How many copies of the model are served.")
     mode: Mode = Field(
         Mode.AUTO, description="What the model is served for. `auto` reads it from the model."
