@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from moorage.failures import Cause, Failure
+
+MULTIPLES = {
+    **{"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12},
+    **{"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40},
+}
+"""What vLLM makes of a letter behind a number (`utils/argparse_utils.py`)."""
+
+NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 
 
 def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
@@ -43,3 +54,99 @@ def has_argument(tokens: Sequence[str], flag: str) -> bool:
         return False
     wanted = flag.partition("=")[0].replace("_", "-")
     return any(token.partition("=")[0].replace("_", "-") == wanted for token in tokens)
+
+
+def argument(tokens: Sequence[str], *names: str) -> str | None:
+    """The value of an option in the user's words, in any writing; the last one counts.
+
+    Args:
+        tokens: As `user_tokens` made them.
+        names: The option and its other names, such as `--tensor-parallel-size` and `-tp`.
+
+    Returns:
+        Its value, empty when it has none; None when it is not there.
+    """
+    values = arguments(tokens, *names)
+    return None if values is None else next(iter(values), "")
+
+
+def arguments(tokens: Sequence[str], *names: str) -> tuple[str, ...] | None:
+    """All values of an option that takes several; None when it is not there."""
+    found = [values for name, values in _options(tokens) if name in names]
+    return found[-1] if found else None
+
+
+def switch(tokens: Sequence[str], flag: str) -> bool | None:
+    """Whether an option is switched on (`--flag`) or off (`--no-flag`); None without it."""
+    off = flag.replace("--", "--no-", 1)
+    found = [name == flag for name, _ in _options(tokens) if name in (flag, off)]
+    return found[-1] if found else None
+
+
+def whole_number(tokens: Sequence[str], *names: str) -> int | None:
+    """The value of an option as vLLM reads numbers: `8192`, `8K` and `8.192k`; None without it.
+
+    Raises:
+        Failure: `BAD_SPEC` when it is no number.
+    """
+    value = argument(tokens, *names)
+    if value is None:
+        return None
+    match = NUMBER.fullmatch(value.strip())
+    if not match or (match[2].isupper() and "." in match[1]):
+        raise Failure(Cause.BAD_SPEC, f"engine.args: {names[0]}: {value!r} is not a number")
+    return int(float(match[1]) * MULTIPLES.get(match[2], 1))
+
+
+def json_argument(tokens: Sequence[str], *names: str) -> dict[str, Any] | None:
+    """The value of an option that takes JSON, whole or by keys (`--flag.key value`).
+
+    Raises:
+        Failure: `BAD_SPEC` when it is no JSON object.
+    """
+    content: dict[str, Any] | None = None
+    for name, values in _options(tokens):
+        option, _, path = name.partition(".")
+        if option not in names:
+            continue
+        value = _json(values[0]) if values else True
+        if path:
+            content = _merged(content or {}, path.split("."), value)
+        elif isinstance(value, dict):
+            content = value
+        else:
+            raise Failure(Cause.BAD_SPEC, f"engine.args: {names[0]}: not a JSON object: {value!r}")
+    return content
+
+
+def _options(tokens: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each option under its name with dashes, and its values."""
+    start = None
+    for index, token in enumerate((*tokens, "--")):
+        if not token.startswith("-") or token[1:2].isdigit():
+            continue
+        if start is not None:
+            name, equals, value = tokens[start].partition("=")
+            own = (value,) if equals else ()
+            yield _dashed(name), (*own, *tokens[start + 1 : index])
+        start = index
+
+
+def _dashed(name: str) -> str:
+    option, dot, path = name.partition(".")
+    return option.replace("_", "-") + dot + path
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _merged(content: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    key, *rest = path
+    if not rest:
+        return {**content, key: value}
+    below = content.get(key)
+    return {**content, key: _merged(below if isinstance(below, dict) else {}, rest, value)}

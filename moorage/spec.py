@@ -206,10 +206,7 @@ class PlacementSpec(Value):
 
 
 class MemorySpec(Value):
-    """What you know better than moorage about the memory of each accelerator.
-
-    Weights and KV cache are computed; the rest is estimated, and each estimate can be stated here.
-    """
+    """Accelerator memory that you know better; the bytes of one accelerator each."""
 
     claim: Bytes | None = Field(
         None,

@@ -4,6 +4,11 @@ The rules are those of vLLM 0.32. Everything follows from config.json and the te
 what the rules do not cover is a refusal with a reason, never zero bytes.
 """
 
+from moorage.models.memory.demand import MemoryModel
+from moorage.models.memory.draft import Draft
+from moorage.models.memory.estimates import Term
+from moorage.models.memory.need import CpuNeed, Need
+from moorage.models.memory.options import MemoryOptions, memory_options, wanted_concurrency
 from moorage.models.memory.predict import predict_memory
 from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
 from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
@@ -11,12 +16,20 @@ from moorage.models.memory.settings import MemorySettings
 from moorage.models.tensors import TensorHeader
 
 __all__ = [
+    "CpuNeed",
+    "Draft",
     "GroupMemory",
+    "MemoryModel",
+    "MemoryOptions",
     "MemoryPrediction",
     "MemoryRefusal",
     "MemorySettings",
+    "Need",
     "RefusalKind",
     "StageMemory",
     "TensorHeader",
+    "Term",
+    "memory_options",
     "predict_memory",
+    "wanted_concurrency",
 ]

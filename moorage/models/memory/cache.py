@@ -1,0 +1,75 @@
+"""The KV cache that holds a number of full requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.models.memory.options import MemoryOptions
+from moorage.models.memory.predict import predict_memory
+from moorage.models.memory.prediction import MemoryPrediction
+from moorage.models.memory.weighing import numbers
+from moorage.models.tensors import TensorHeader
+from moorage.values import Value
+
+STAND_IN = {"model.norm.weight": TensorHeader(dtype="BF16", shape=(1,))}
+"""Headers for the exact rules where the weights are known already: the cache does not depend on
+them, and to weigh a large model again takes a second."""
+
+
+class Pool(Value):
+    """The KV cache of an engine.
+
+    Attributes:
+        found: What the exact rules say.
+        blocks: Blocks that the pool must have.
+        stages: Bytes of the pool on one rank of each pipeline stage.
+        reason: The formula with its numbers.
+    """
+
+    found: MemoryPrediction
+    blocks: int
+    stages: tuple[int, ...]
+    reason: str
+
+
+def pool_for(
+    config: Mapping[str, Any],
+    options: MemoryOptions,
+    *,
+    tensor: int,
+    pipeline: int,
+    tokens: int,
+    batched: int,
+    concurrency: int,
+    block: int | None = None,
+) -> Pool:
+    """The smallest KV cache for a number of requests at once.
+
+    vLLM holds one block back and does not start where a full request takes more than the others
+    (`v1/core/kv_cache_utils.py`).
+
+    Args:
+        config: Configuration as the engine sees it.
+        options: What the spec says.
+        tensor: Tensor-parallel ranks.
+        pipeline: Pipeline stages.
+        tokens: Longest request.
+        batched: Tokens of one scheduler step.
+        concurrency: Requests of that length at once.
+        block: Tokens of a block, where the options leave it open.
+
+    Raises:
+        Refused: When the rules do not cover the model, or vLLM refuses the settings.
+    """
+    settings = options.settings(tensor, pipeline, tokens, batched, block)
+    found = numbers(predict_memory(config, STAND_IN, settings))
+    blocks = concurrency * found.blocks_per_full_request + 1
+    each = found.bytes_per_block
+    reason = f"({concurrency} x {found.blocks_per_full_request} + 1) blocks x {each} B"
+    return Pool(
+        found=found,
+        blocks=blocks,
+        stages=tuple(blocks * stage.bytes_per_block for stage in found.stages),
+        reason=reason if each else "it keeps none",
+    )

@@ -1,0 +1,123 @@
+"""The weights of one model, weighed once for each way of spreading them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from moorage.models.memory.facts import Facts
+from moorage.models.memory.lora import lora_bytes
+from moorage.models.memory.options import MemoryOptions
+from moorage.models.memory.predict import predict_memory
+from moorage.models.memory.prediction import MemoryPrediction
+from moorage.models.memory.refusal import MemoryRefusal, Refused, unknown
+from moorage.models.memory.stages import stage_layers
+from moorage.models.source import WeightSummary
+from moorage.models.tensors import TensorHeader
+from moorage.units import human_bytes
+from moorage.values import Value
+
+R = TypeVar("R")
+
+
+class Weighed(Value):
+    """Bytes of the parameters on one rank.
+
+    Attributes:
+        stages: Of each pipeline stage.
+        adapters: Of the buffers for LoRA adapters, of each stage.
+        exact: Whether they follow from tensor headers.
+        reason: What was weighed.
+    """
+
+    stages: tuple[int, ...]
+    adapters: tuple[int, ...]
+    exact: bool
+    reason: str
+
+
+class Scale:
+    """Weighs a model, and remembers the result: a large one takes a second.
+
+    Args:
+        config: Configuration as the engine sees it.
+        headers: Headers of the checkpoint; empty where its format has none.
+        files: What is known of the weight files; it stands in for headers.
+        options: What the spec says.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        headers: Mapping[str, TensorHeader],
+        files: WeightSummary | None,
+        options: MemoryOptions,
+    ) -> None:
+        self._config = config
+        self._headers = headers
+        self._files = files
+        self._options = options
+        self._known: dict[tuple[int, int], Weighed | MemoryRefusal] = {}
+
+    def weigh(self, tensor: int, pipeline: int) -> Weighed:
+        """Weigh the ranks.
+
+        Raises:
+            Refused: When they cannot be spread like this, or nothing is known of them.
+        """
+        key = (tensor, pipeline)
+        if key not in self._known:
+            self._known[key] = caught(lambda: self._weigh(tensor, pipeline))
+        found = self._known[key]
+        if isinstance(found, MemoryRefusal):
+            raise Refused(found)
+        return found
+
+    def _weigh(self, tensor: int, pipeline: int) -> Weighed:
+        facts, lora = Facts(self._config), self._options.lora
+        if self._headers:
+            stages = self._stages(tensor, pipeline)
+            ranks = f" over {tensor} ranks" if tensor > 1 else ""
+            reason = f"{len(self._headers)} tensors{ranks}"
+        else:
+            stages, reason = self._stages_of_files(facts, tensor, pipeline)
+        adapters = (0,) * pipeline
+        if lora is not None:
+            adapters = lora_bytes(facts, self._headers, lora, tensor, pipeline)
+        return Weighed(stages=stages, adapters=adapters, exact=bool(self._headers), reason=reason)
+
+    def _stages(self, tensor: int, pipeline: int) -> tuple[int, ...]:
+        # Weights depend on no length; the shortest is always allowed.
+        settings = self._options.settings(tensor, pipeline, 1, 1)
+        found = numbers(predict_memory(self._config, self._headers, settings))
+        return tuple(stage.weight_bytes for stage in found.stages)
+
+    def _stages_of_files(
+        self, facts: Facts, tensor: int, pipeline: int
+    ) -> tuple[tuple[int, ...], str]:
+        files = self._files
+        if files is None or not files.bytes:
+            raise unknown("there are no tensor headers")
+        most = max(map(len, stage_layers(facts.layers, pipeline)))
+        each = -(-files.bytes * most // (tensor * facts.layers))
+        reason = f"{human_bytes(files.bytes)} of {files.family} files, whose tensors are not known"
+        return (each,) * pipeline, reason
+
+
+def caught(action: Callable[[], R]) -> R | MemoryRefusal:
+    """A refusal as a value."""
+    try:
+        return action()
+    except Refused as refused:
+        return refused.refusal
+
+
+def numbers(found: MemoryPrediction | MemoryRefusal) -> MemoryPrediction:
+    """The prediction.
+
+    Raises:
+        Refused: When there is none.
+    """
+    if isinstance(found, MemoryRefusal):
+        raise Refused(found)
+    return found
