@@ -8,13 +8,12 @@ from moorage.failures import Failure
 from moorage.images.choice import choose_image
 from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
-from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.placement import CPU
 from moorage.placement.request import Refused, Request
-from moorage.placement.runtime import RuntimeChoice, choose_runtime
+from moorage.placement.runtime import choose_runtime
 from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
-from moorage.placement.view import HostView, select
+from moorage.placement.view import HostView, narrowed, select
 
 
 class Filters:
@@ -25,7 +24,8 @@ class Filters:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._runtimes: dict[tuple[object, ...], RuntimeChoice | str] = {}
+        self._obstacles: dict[tuple[object, ...], str] = {}
+        self._on_cpu = request.on_cpu
         placement, port = request.spec.placement, request.spec.port
         table: tuple[tuple[bool, Callable[[HostView], HostView]], ...] = (
             (True, self._is_reachable),
@@ -69,17 +69,23 @@ class Filters:
 
     def _is_selected(self, view: HostView) -> HostView:
         wanted = [identity.rsplit(":", 2) for identity in self._request.by_hand]
+        hosts = sorted({host for host, _, _ in wanted})
         own = {(kind, int(index)) for host, kind, index in wanted if host == view.host.name}
         if not own:
-            hosts = ", ".join(sorted({host for host, _, _ in wanted}))
-            raise Refused(Refusal.NOT_SELECTED, f"the spec selects {hosts}")
+            raise Refused(Refusal.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
+        if len(hosts) > 1 and not self._request.spans_hosts:
+            raise Refused(Refusal.ONE_HOST_ONLY, f"accelerators of {len(hosts)} hosts are selected")
         if len({kind for _, kind, _ in wanted}) > 1:
             raise Refused(Refusal.MIXED_TYPES, "the selected accelerators are of several types")
         there = {(item.type, item.index) for item in view.host.accelerators}
         if missing := sorted(own - there):
             names = ", ".join(f"{kind}:{index}" for kind, index in missing)
             raise Refused(Refusal.NO_ACCELERATOR, f"{names} is not there; {_inventory(view.host)}")
-        return select(view, frozenset(index for _, index in own))
+        chosen = select(view, frozenset(index for _, index in own))
+        if len(chosen.groups) > 1:
+            kinds = ", ".join(map(str, chosen.groups))
+            raise Refused(Refusal.MIXED_TYPES, f"the selected accelerators are not alike: {kinds}")
+        return chosen
 
     def _has_the_kind(self, view: HostView) -> HostView:
         wanted = self._request.spec.placement.accelerator_kinds
@@ -87,49 +93,48 @@ class Filters:
         if not groups:
             asked = ", ".join(wanted)
             raise Refused(Refusal.KIND, f"{asked} asked for; {_inventory(view.host)}")
-        return _narrowed(view, groups)
+        return narrowed(view, groups)
 
     def _runs_the_engine(self, view: HostView) -> HostView:
         """Keeps the accelerators that the engine supports and some runtime can give it."""
-        request, engine = self._request, self._request.engine
-        groups = {} if request.on_cpu else view.groups
-        usable: dict[AcceleratorKind, list[int]] = {}
-        obstacle = ""
-        for kind, room in groups.items():
-            if kind.type not in engine.accelerator_types:
-                continue
-            runtime = self._runtime(view.host, kind.type)
-            if isinstance(runtime, str):
-                obstacle = runtime
-                continue
-            view.runtime[kind.type] = runtime
-            usable[kind] = room
+        if self._on_cpu:
+            return self._runs_on_cpu(view)
+        reasons = {kind: self._obstacle(view.host, kind.type) for kind in view.groups}
+        if not any(reasons.values()):
+            return view if reasons else self._runs_on_cpu(view)
+        usable = {kind: room for kind, room in view.groups.items() if not reasons[kind]}
         if usable:
-            return view if len(usable) == len(view.groups) else _narrowed(view, usable)
-        if obstacle:
-            raise Refused(Refusal.ENGINE, obstacle)
+            return narrowed(view, usable)
+        supported = self._request.engine.accelerator_types
+        told = [reason for kind, reason in reasons.items() if kind.type in supported]
+        if told:
+            raise Refused(Refusal.ENGINE, told[0])
         return self._runs_on_cpu(view)
 
     def _runs_on_cpu(self, view: HostView) -> HostView:
-        request = self._request
-        if not request.engine.runs_on_cpu or request.count:
+        engine = self._request.engine
+        if not engine.runs_on_cpu or self._request.count:
             raise Refused(
                 Refusal.NO_ACCELERATOR,
-                f"{request.engine.name} can use none of what is there: {_inventory(view.host)}",
+                f"{engine.name} can use none of what is there: {_inventory(view.host)}",
             )
-        runtime = self._runtime(view.host, CPU)
-        if isinstance(runtime, str):
-            raise Refused(Refusal.ENGINE, runtime)
-        view.runtime[CPU] = runtime
-        return _narrowed(view, {})
+        if reason := self._obstacle(view.host, CPU):
+            raise Refused(Refusal.ENGINE, reason)
+        return narrowed(view, {})
 
-    def _runtime(self, host: HostSnapshot, kind: str) -> RuntimeChoice | str:
-        """Many hosts are alike; they are asked once."""
+    def _obstacle(self, host: HostSnapshot, kind: str) -> str:
+        """Why no runtime can give the engine this kind; many hosts are alike and asked once."""
         key = (kind, host.architecture, host.runtimes, host.programs)
-        if key not in self._runtimes:
-            request = self._request
-            self._runtimes[key] = choose_runtime(request.spec, request.engine, host, kind)
-        return self._runtimes[key]
+        if key not in self._obstacles:
+            self._obstacles[key] = self._why_not(host, kind)
+        return self._obstacles[key]
+
+    def _why_not(self, host: HostSnapshot, kind: str) -> str:
+        spec, engine = self._request.spec, self._request.engine
+        if kind != CPU and kind not in engine.accelerator_types:
+            return f"{engine.name} does not support {kind}"
+        choice = choose_runtime(spec, engine, host, kind)
+        return choice if isinstance(choice, str) else ""
 
     def _has_a_port(self, view: HostView) -> HostView:
         host = view.host
@@ -167,10 +172,6 @@ def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
     except Failure:
         return False
     return image.reference in host.images
-
-
-def _narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostView:
-    return HostView(host=view.host, room=view.room, groups=groups, runtime=view.runtime)
 
 
 def _inventory(host: HostSnapshot) -> str:

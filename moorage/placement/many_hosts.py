@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from moorage.placement.demand import Split
+from moorage.placement.demand import Ask, Split
 from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.offer import Offer, Part
+from moorage.placement.offer import Offer
 from moorage.placement.one_host import tightest
 from moorage.placement.request import Request
 from moorage.placement.view import HostView
@@ -16,6 +17,14 @@ from moorage.spec import Strategy
 MOST_HOSTS = 64
 ROUNDS = 4
 """How often an uneven selection is narrowed before it is given up."""
+
+
+@dataclass(slots=True)
+class Part:
+    """What one host can give: the room of accelerators of one kind, most first."""
+
+    view: HostView
+    room: list[int]
 
 
 def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
@@ -49,7 +58,7 @@ def _even(request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int
             if len(able) < hosts:
                 continue
             chosen = _best(request, able, hosts, count, ask.bytes)
-            return Offer(chosen, kind, split, needed=ask.bytes, is_full=is_full)
+            return _offer(chosen, kind, split, ask, is_full)
     return None
 
 
@@ -92,7 +101,14 @@ def _uneven(request: Request, kind: AcceleratorKind, parts: list[Part], hosts: i
         if all(len(r) == len(part.room) for r, part in zip(rooms, chosen, strict=True)):
             full = request.demand.full(kind, split)
             is_full = not isinstance(full, str) and full.bytes <= min(r[-1] for r in rooms)
-            return Offer(chosen, kind, split, needed=ask.bytes, is_full=is_full)
+            return _offer(chosen, kind, split, ask, is_full)
         pairs = zip(chosen, rooms, strict=True)
         chosen = [Part(part.view, room) for part, room in pairs if room]
     return None
+
+
+def _offer(
+    parts: Sequence[Part], kind: AcceleratorKind, split: Split, ask: Ask, is_full: bool
+) -> Offer:
+    views, rooms = tuple(part.view for part in parts), tuple(part.room for part in parts)
+    return Offer(views, rooms, kind, split, ask.bytes, is_full)

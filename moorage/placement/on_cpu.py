@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from moorage.placement.claims import Resource
 from moorage.placement.demand import Split
 from moorage.placement.fit import holders
-from moorage.placement.offer import Offer, Part
+from moorage.placement.offer import Offer
 from moorage.placement.request import Refused, Request
 from moorage.placement.verdict import Refusal
 from moorage.placement.view import HostView
@@ -20,8 +20,7 @@ def on_cpu(request: Request, views: Sequence[HostView]) -> list[Offer]:
     for view in views:
         if view.groups or cpu_refusal(request, view, needed):
             continue
-        part = Part(view=view, room=[view.room.ram])
-        offers.append(Offer([part], None, Split(), needed=needed))
+        offers.append(Offer((view,), ([view.room.ram],), None, Split(), needed))
     return offers
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from moorage.placement.demand import Ask
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import Layout, layouts_on_one_host
-from moorage.placement.offer import Offer, Part
+from moorage.placement.offer import Offer
 from moorage.placement.request import Request
 from moorage.placement.view import HostView
 from moorage.spec import Strategy
@@ -23,7 +23,7 @@ def one_host(request: Request, views: Sequence[HostView]) -> list[Offer]:
 
 
 def _offers(request: Request, views: Sequence[HostView], layout: Layout) -> list[Offer]:
-    demand, count = request.demand, layout.count
+    demand, count, split = request.demand, layout.count, layout.split
     packs = request.spec.placement.strategy == Strategy.BINPACK
     asks: dict[AcceleratorKind, tuple[int, int]] = {}
     offers = []
@@ -32,17 +32,14 @@ def _offers(request: Request, views: Sequence[HostView], layout: Layout) -> list
             if len(room) < count:
                 continue
             if kind not in asks:
-                asks[kind] = _bounds(
-                    kind, demand.least(kind, layout.split), demand.full(kind, layout.split)
-                )
+                asks[kind] = _bounds(kind, demand.least(kind, split), demand.full(kind, split))
             least, full = asks[kind]
-            if room[count - 1] < least:
-                continue
-            is_full = room[count - 1] >= full
-            needed = full if is_full else room[count - 1]
-            chosen = tightest(room, count, full) if packs and is_full else room[:count]
-            part = Part(view=view, room=chosen)
-            offers.append(Offer([part], kind, layout.split, needed=needed, is_full=is_full))
+            left = room[count - 1]
+            if left >= full:
+                chosen = tightest(room, count, full) if packs else room[:count]
+                offers.append(Offer((view,), (chosen,), kind, split, full))
+            elif left >= least:
+                offers.append(Offer((view,), (room[:count],), kind, split, left, is_full=False))
     return offers
 
 

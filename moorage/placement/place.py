@@ -11,13 +11,13 @@ from hashlib import blake2b
 
 from moorage.placement.filters import Filters
 from moorage.placement.many_hosts import many_hosts
-from moorage.placement.offer import Offer
+from moorage.placement.offer import Offer, Scored
 from moorage.placement.on_cpu import on_cpu
 from moorage.placement.one_host import one_host
 from moorage.placement.placement import Placement, Seat
 from moorage.placement.refusals import refuse_all, unfit
 from moorage.placement.request import Refused, Request
-from moorage.placement.scores import score
+from moorage.placement.scores import WEIGHTS, score_all
 from moorage.placement.seating import seats_of, with_seats
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Verdict
@@ -56,6 +56,7 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
         policy=request.spec.placement.policy,
         seats=tuple(seats),
         verdicts=verdicts,
+        terms=tuple(WEIGHTS[request.spec.placement.strategy]),
     )
 
 
@@ -64,21 +65,18 @@ def place_replica(
 ) -> tuple[tuple[Seat, ...], tuple[Verdict, ...]]:
     """Seats for one replica (none when nothing fits), and a verdict for each host."""
     able, refused = _filtered(request, views)
-    offers = _first_offers(request, able)
-    for offer in offers:
-        score(request, offer)
-    verdicts = _verdicts(request, views, able, refused, offers)
-    if not offers:
+    scored = score_all(request, _first_offers(request, able), able)
+    verdicts = _verdicts(request, views, able, refused, scored)
+    if not scored:
         return (), verdicts
-    return seats_of(request, _best(request, offers), replica), verdicts
+    return seats_of(request, _best(request, scored), replica), verdicts
 
 
 def strategies(request: Request) -> tuple[Strategy, ...]:
     """In order; the first that offers anything decides. Selection by hand is a filter before."""
-    spans = request.spec.placement.across_hosts and request.engine.spans_hosts
     return (
         *(() if request.on_cpu else (one_host,)),
-        *((many_hosts,) if spans and not request.on_cpu else ()),
+        *((many_hosts,) if request.spans_hosts and not request.on_cpu else ()),
         *(() if request.count else (on_cpu,)),
     )
 
@@ -87,10 +85,10 @@ def _filtered(
     request: Request, views: Sequence[HostView]
 ) -> tuple[list[HostView], dict[str, Verdict]]:
     filters = Filters(request)
-    able, refused = [], {}
+    able, refused, check = [], {}, filters.check
     for view in views:
         try:
-            able.append(filters.check(view))
+            able.append(check(view))
         except Refused as reason:
             refused[view.host.name] = unfit(view, reason)
     return able, refused
@@ -104,16 +102,16 @@ def _first_offers(request: Request, views: Sequence[HostView]) -> list[Offer]:
     return []
 
 
-def _best(request: Request, offers: Sequence[Offer]) -> Offer:
+def _best(request: Request, scored: Sequence[Scored]) -> Offer:
     """The highest score; where the context is cut, the most room; then the tie-break."""
     seed = request.spec.placement.seed
 
     def rank(at: int) -> tuple[float, float, int]:
-        offer = offers[at]
-        tie = -at if seed is None else _chance(seed, offer.parts[0].view.host.name)
-        return (0.0 if offer.is_full else float(offer.budget), round(offer.score, 9), tie)
+        one = scored[at]
+        tie = -at if seed is None else _chance(seed, one.offer.views[0].host.name)
+        return (0.0 if one.offer.is_full else float(one.offer.budget), round(one.score, 9), tie)
 
-    return offers[max(range(len(offers)), key=rank)]
+    return scored[max(range(len(scored)), key=rank)].offer
 
 
 def _chance(seed: int, host: str) -> int:
@@ -125,15 +123,21 @@ def _verdicts(
     views: Sequence[HostView],
     able: Sequence[HostView],
     refused: dict[str, Verdict],
-    offers: Sequence[Offer],
+    scored: Sequence[Scored],
 ) -> tuple[Verdict, ...]:
-    """One verdict a host, in the order of the fleet."""
-    found = dict(refused)
-    for offer in offers:
-        for part in offer.parts:
-            host = part.view.host.name
-            if host not in found or found[host].score < offer.score:
-                found[host] = Verdict(host=host, score=offer.score, parts=offer.terms)
+    """One verdict a host, in the order of the fleet; a host with several offers by its best."""
+    found = refused
+    for one in scored:
+        for view, room in zip(one.offer.views, one.offer.rooms, strict=True):
+            host = view.host.name
+            if host not in found or found[host].score < one.score:
+                found[host] = _offered(host, one, room)
     rest = [view for view in able if view.host.name not in found]
-    found.update(refuse_all(request, rest, offers))
-    return tuple(found[view.host.name] for view in views)
+    if rest:
+        found.update(refuse_all(request, rest, scored[0].offer if scored else None))
+    return tuple([found[view.host.name] for view in views])
+
+
+def _offered(host: str, one: Scored, room: list[int]) -> Verdict:
+    count = len(room) if one.offer.kind else 0
+    return Verdict(host, None, "", one.offer.needed, room[-1], count, 0, (), one.score, one.points)

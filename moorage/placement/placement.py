@@ -94,6 +94,7 @@ class Placement(Value):
         verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
             or of the last one placed).
         remedies: What would make it fit, where it fits nowhere.
+        terms: What the scores of the verdicts are made of.
         stop_first: Release that must stop before this one can start, and why; empty = none.
     """
 
@@ -103,6 +104,7 @@ class Placement(Value):
     policy: Policy = Policy.FITTED
     seats: tuple[Seat, ...]
     verdicts: tuple[Verdict, ...]
+    terms: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     stop_first: str = ""
 

@@ -29,32 +29,28 @@ def unfit(view: HostView, reason: Refused) -> Verdict:
 
 
 def refuse_all(
-    request: Request, views: Sequence[HostView], offers: Sequence[Offer]
+    request: Request, views: Sequence[HostView], taken: Offer | None
 ) -> Iterator[tuple[str, Verdict]]:
     """A verdict for each host that got no offer.
 
     Args:
         request: What is to be placed.
         views: The hosts that got none.
-        offers: What others offer: a host is measured against the shape that is taken; where there
+        taken: What others offer: a host is measured against the shape that is taken; where there
             is none, against the shape that it misses by the least.
     """
-    taken = _layouts_of(offers)
+    layout = None
+    if taken and taken.kind and len(taken.views) == 1:
+        layout = Layout(count=len(taken.rooms[0]), split=taken.split)
     cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]] = {}
     for view in views:
-        yield view.host.name, _refuse(request, view, taken, cache)
-
-
-def _layouts_of(offers: Sequence[Offer]) -> list[Layout]:
-    """The shapes of the offers on one host; there is one, or one for each kind."""
-    shapes = {(len(o.parts[0].room), o.split) for o in offers[:1] if o.kind and len(o.parts) == 1}
-    return [Layout(count=count, split=split) for count, split in shapes]
+        yield view.host.name, _refuse(request, view, layout, cache)
 
 
 def _refuse(
     request: Request,
     view: HostView,
-    taken: list[Layout],
+    taken: Layout | None,
     cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]],
 ) -> Verdict:
     if not view.groups:
@@ -73,10 +69,10 @@ def _refuse(
 
 
 def _asks(
-    request: Request, kind: AcceleratorKind, there: int, taken: list[Layout]
+    request: Request, kind: AcceleratorKind, there: int, taken: Layout | None
 ) -> list[tuple[Layout, int | str]]:
     """Bytes on each accelerator, or why not, for each shape that a host of this size can have."""
-    layouts = [layout for layout in taken if layout.count <= there]
+    layouts = [taken] if taken and taken.count <= there else []
     layouts = layouts or [one for one in layouts_on_one_host(request, there) if one.count <= there]
     asks = [(layout, request.demand.least(kind, layout.split)) for layout in layouts]
     return [(layout, ask.bytes if isinstance(ask, Ask) else ask) for layout, ask in asks]
@@ -100,10 +96,12 @@ def _measured(
         )
     layout, needed = min(known, key=lambda pair: pair[1] - room[pair[0].count - 1])
     blocked = [ask for one, ask in asks if isinstance(ask, str) and one.count > layout.count]
+    # A larger share would help, and only the shape of the model is in its way.
+    uneven = bool(blocked) and needed > kind.total
     return Verdict(
         host=view.host.name,
-        refusal=Refusal.ACCELERATOR_MEMORY,
-        note=blocked[-1] if blocked and layout.count < len(room) else "",
+        refusal=Refusal.PARALLELISM if uneven else Refusal.ACCELERATOR_MEMORY,
+        note=blocked[-1] if uneven else "",
         needed=needed,
         available=room[layout.count - 1],
         count=layout.count,

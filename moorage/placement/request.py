@@ -49,6 +49,16 @@ class Request:
         return wanted
 
     @property
+    def releases(self) -> str:
+        """How the ids of the model's own releases begin."""
+        return f"{self.spec.name}.v"
+
+    @property
+    def spans_hosts(self) -> bool:
+        """Whether one replica may, and can, run on several hosts."""
+        return self.spec.placement.across_hosts and self.engine.spans_hosts
+
+    @property
     def on_cpu(self) -> bool:
         """Whether the user wants no accelerators."""
         return self.count == 0

@@ -2,57 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from moorage.placement.claims import Resource
 from moorage.placement.filters import image_there
-from moorage.placement.offer import Offer, Part
+from moorage.placement.offer import Offer, Scored
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
+from moorage.placement.view import HostView
 from moorage.spec import Strategy
 
-Term = Callable[[Request, Offer, Part], float]
-"""Rates one host of an offer from 0 to 1."""
+PORT = Resource.PORT
+
+Term = Callable[[Request, Offer, HostView, list[int]], float]
+"""Rates one host of an offer, with the room that is taken there, from 0 to 1."""
 
 
-def score(request: Request, offer: Offer) -> None:
-    """Fill in the score of an offer: the mean over its hosts, leader and followers alike."""
-    weights = WEIGHTS[request.spec.placement.strategy]
-    parts = offer.parts
-    for name, (weight, rate) in weights.items():
-        rated = sum(rate(request, offer, part) for part in parts) / len(parts)
-        offer.terms[name] = weight * rated
-    offer.score = sum(offer.terms.values())
+def score_all(request: Request, offers: Sequence[Offer], views: Sequence[HostView]) -> list[Scored]:
+    """The points of each offer: the mean over its hosts, leader and followers alike.
+
+    Args:
+        request: What is to be placed.
+        offers: What the hosts offer.
+        views: The hosts; a term that gives points to none of them is not asked.
+    """
+    terms = tuple(WEIGHTS[request.spec.placement.strategy].values())
+    idle: set[Term] = set()
+    if not any(view.host.images for view in views):
+        idle.add(_image_there)
+    if not any(view.host.models for view in views):
+        idle.add(_weights_there)
+    rates = tuple((0.0, _nothing) if rate in idle else (weight, rate) for weight, rate in terms)
+    return [_scored(request, offer, rates) for offer in offers]
 
 
-def _apart(request: Request, _offer: Offer, part: Part) -> float:
-    """Replicas of one model share no host where that can be avoided."""
-    host = part.view.host
-    if not host.claims:
-        return 1.0
-    prefix = f"{request.spec.name}.v"
-    replicas = sum(
-        1
-        for claim in host.claims
-        if claim.resource == Resource.PORT and claim.release.startswith(prefix)
+def _scored(request: Request, offer: Offer, rates: tuple[tuple[float, Term], ...]) -> Scored:
+    views, rooms, count = offer.views, offer.rooms, len(offer.views)
+    if count == 1:
+        view, room = views[0], rooms[0]
+        points = tuple(
+            [weight and weight * rate(request, offer, view, room) for weight, rate in rates]
+        )
+        return Scored(offer, points, sum(points))
+    pairs = tuple(zip(views, rooms, strict=True))
+    points = tuple(
+        weight * sum(rate(request, offer, view, room) for view, room in pairs) / count
+        for weight, rate in rates
     )
+    return Scored(offer, points, sum(points))
+
+
+def _nothing(_request: Request, _offer: Offer, _view: HostView, _room: list[int]) -> float:
+    return 0.0
+
+
+def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) -> float:
+    """Replicas of one model share no host where that can be avoided."""
+    claims = view.host.claims
+    if not claims:
+        return 1.0
+    prefix, replicas = request.releases, 0
+    for claim in claims:
+        if claim.resource is PORT and claim.release.startswith(prefix):
+            replicas += 1
     return 1 / (1 + replicas)
 
 
-def _accelerators_free(_request: Request, offer: Offer, part: Part) -> float:
+def _accelerators_free(_request: Request, offer: Offer, view: HostView, room: list[int]) -> float:
     """Room that is left on the accelerators that would be taken; on CPU, of the RAM."""
-    total = offer.kind.total if offer.kind else part.view.host.ram_total
-    left = sum(part.room) / len(part.room) - offer.needed
-    return max(0.0, left / total) if total else 0.0
+    total = offer.kind.total if offer.kind else view.host.ram_total
+    return max(0.0, (sum(room) / len(room) - offer.needed) / total) if total else 0.0
 
 
-def _accelerators_full(request: Request, offer: Offer, part: Part) -> float:
-    return 1 - _accelerators_free(request, offer, part)
+def _accelerators_full(request: Request, offer: Offer, view: HostView, room: list[int]) -> float:
+    return 1 - _accelerators_free(request, offer, view, room)
 
 
-def _host_free(_request: Request, offer: Offer, part: Part) -> float:
+def _host_free(_request: Request, offer: Offer, view: HostView, _room: list[int]) -> float:
     """Room on all accelerators of the host; on CPU, of its RAM."""
-    view = part.view
     if offer.kind is None:
         return view.room.ram / view.host.ram_total if view.host.ram_total else 0.0
     room = total = 0
@@ -62,17 +89,19 @@ def _host_free(_request: Request, offer: Offer, part: Part) -> float:
     return room / total
 
 
-def _host_full(request: Request, offer: Offer, part: Part) -> float:
-    return 1 - _host_free(request, offer, part)
+def _host_full(request: Request, offer: Offer, view: HostView, room: list[int]) -> float:
+    return 1 - _host_free(request, offer, view, room)
 
 
-def _weights_there(request: Request, _offer: Offer, part: Part) -> float:
-    return 1.0 if request.staged in part.view.host.models else 0.0
+def _weights_there(request: Request, _offer: Offer, view: HostView, _room: list[int]) -> float:
+    return 1.0 if request.staged in view.host.models else 0.0
 
 
-def _image_there(request: Request, offer: Offer, part: Part) -> float:
+def _image_there(request: Request, offer: Offer, view: HostView, _room: list[int]) -> float:
+    if not view.host.images:
+        return 0.0
     kind = offer.kind.type if offer.kind else CPU
-    return 1.0 if image_there(request, part.view.host, kind) else 0.0
+    return 1.0 if image_there(request, view.host, kind) else 0.0
 
 
 WEIGHTS: dict[Strategy, dict[str, tuple[float, Term]]] = {

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from moorage.placement.demand import Ask
 from moorage.placement.fit import free_ports
-from moorage.placement.offer import Offer, Part
+from moorage.placement.offer import Offer
 from moorage.placement.on_cpu import ram_needed
 from moorage.placement.placement import CPU, Role, Seat
 from moorage.placement.request import Request
+from moorage.placement.runtime import choose_runtime
 from moorage.placement.snapshot import Accelerator, HostSnapshot
 from moorage.placement.view import HostView, look_at
-from moorage.spec import Strategy
+from moorage.spec import RuntimeName, Strategy
 from moorage.units import human_bytes
 
 
@@ -23,11 +24,8 @@ def seats_of(request: Request, offer: Offer, replica: int) -> tuple[Seat, ...]:
     ask = request.demand.fitted(offer.kind, offer.split, offer.budget)
     if isinstance(ask, str):  # an offer exists, so its smallest claim does
         raise AssertionError(ask)
-    roles = (Role.LEADER, *(Role.FOLLOWER,) * (len(offer.parts) - 1))
-    return tuple(
-        _seat(request, offer, part, ask, replica, role)
-        for part, role in zip(offer.parts, roles, strict=True)
-    )
+    roles = (Role.LEADER, *(Role.FOLLOWER,) * (len(offer.views) - 1))
+    return tuple(_seat(request, offer, at, ask, replica, role) for at, role in enumerate(roles))
 
 
 def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
@@ -40,13 +38,13 @@ def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostVie
 
 
 def _cpu_seat(request: Request, offer: Offer, replica: int) -> Seat:
-    host = offer.parts[0].view.host
+    host = offer.views[0].host
     ram, cores = ram_needed(request), request.spec.placement.cores
     threads = "shares the cores" if cores == "auto" else f"{cores} cores"
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=offer.parts[0].view.runtime[CPU].name,
+        runtime=_runtime(request, host, CPU),
         ram_bytes=ram,
         cores=0 if cores == "auto" else cores,
         port=_port(request, host),
@@ -55,15 +53,15 @@ def _cpu_seat(request: Request, offer: Offer, replica: int) -> Seat:
     )
 
 
-def _seat(request: Request, offer: Offer, part: Part, ask: Ask, replica: int, role: Role) -> Seat:
+def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role: Role) -> Seat:
     assert offer.kind is not None
-    host, ram = part.view.host, request.spec.placement.ram
-    chosen = _accelerators(request, offer, part, ask)
+    host, ram = offer.views[at].host, request.spec.placement.ram
+    chosen = _accelerators(request, offer, at, ask)
     return Seat(
         replica=replica,
         role=role,
         host=host.name,
-        runtime=part.view.runtime[offer.kind.type].name,
+        runtime=_runtime(request, host, offer.kind.type),
         accelerator_type=offer.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
@@ -84,21 +82,27 @@ def _cut(request: Request, ask: Ask) -> str:
     return f" of {wanted}, as many as fit" if ask.tokens < wanted else ""
 
 
-def _accelerators(request: Request, offer: Offer, part: Part, ask: Ask) -> list[Accelerator]:
+def _accelerators(request: Request, offer: Offer, at: int, ask: Ask) -> list[Accelerator]:
     """The emptiest that may be taken, or with bin-packing the fullest that still do."""
-    host, room = part.view.host, part.view.room.memory
-    kind = offer.kind
+    host, room, taken = offer.views[at].host, offer.views[at].room.memory, offer.rooms[at]
     by_hand = {identity.rsplit(":", 1)[1] for identity in _by_hand(request, host)}
     usable = [
         (left, item)
         for left, item in zip(room, host.accelerators, strict=True)
-        if (item.type, item.name, item.memory_total) == kind
-        and left >= min(ask.bytes, part.room[-1])
+        if (item.type, item.name, item.memory_total) == offer.kind
+        and left >= min(ask.bytes, taken[-1])
         and (not by_hand or str(item.index) in by_hand)
     ]
     packs = request.spec.placement.strategy == Strategy.BINPACK
     usable.sort(key=lambda pair: pair[0], reverse=not packs)
-    return sorted((item for _, item in usable[: len(part.room)]), key=lambda item: item.index)
+    return sorted((item for _, item in usable[: len(taken)]), key=lambda item: item.index)
+
+
+def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
+    choice = choose_runtime(request.spec, request.engine, host, kind)
+    if isinstance(choice, str):  # the filters asked the same question
+        raise AssertionError(choice)
+    return choice.name
 
 
 def _by_hand(request: Request, host: HostSnapshot) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from moorage.units import human_bytes
@@ -43,7 +43,7 @@ class Verdict:
         there: Accelerators of that kind on the host.
         held_by: Releases that hold some of the resource.
         score: Out of 100, for a host that could take the model.
-        parts: What the score is made of.
+        points: What the score is made of, in the order of the placement's `terms`.
     """
 
     host: str
@@ -55,7 +55,7 @@ class Verdict:
     there: int = 0
     held_by: tuple[str, ...] = ()
     score: float = 0.0
-    parts: dict[str, float] = field(default_factory=dict)
+    points: tuple[float, ...] = ()
 
     @property
     def detail(self) -> str:
@@ -68,8 +68,8 @@ class Verdict:
         return "; ".join(words)
 
     def _praise(self) -> str:
-        parts = ", ".join(f"{name} {value:.1f}" for name, value in self.parts.items())
-        return "; ".join(part for part in (self.note, f"score {self.score:.1f} ({parts})") if part)
+        words = (self._numbers(), self.note, f"score {self.score:.1f}")
+        return "; ".join(part for part in words if part)
 
     def _numbers(self) -> str:
         if not self.needed:
@@ -77,9 +77,10 @@ class Verdict:
         if self.refusal == Refusal.CORES:
             return f"{self.needed} cores needed, {self.available} available"
         numbers = f"{human_bytes(self.needed)} needed, {human_bytes(self.available)} available"
-        if self.refusal == Refusal.RAM:
+        if not self.count:
             return f"RAM: {numbers}"
-        return f"{numbers} on each of {self.count} (of {self.there})" if self.count else numbers
+        of = f" (of {self.there})" if self.there else ""
+        return f"{numbers} on each of {self.count}{of}"
 
 
 def count_refusals(verdicts: Iterable[Verdict]) -> dict[Refusal, int]:

@@ -8,8 +8,9 @@ import pytest
 from moorage.engines.plan import plan_launch
 from moorage.images.image import Image
 from moorage.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.models.memory.estimates import CONTEXT
 from moorage.models.source import ModelFile, ResolvedModel
-from moorage.placement.propose import propose
+from moorage.placement.propose import Subject, propose
 from moorage.placement.snapshot import HostSnapshot, Program
 from moorage.spec import EngineName, Mode
 from moorage.units import GIB
@@ -42,7 +43,7 @@ def planned(
     **profile: Any,
 ) -> LaunchPlan:
     spec, model, snapshot = a_spec(**wish), model or a_model(), a_fleet(host)
-    placement = propose(spec, a_profile(**profile), snapshot)
+    placement = propose(Subject(spec, a_profile(**profile)), snapshot)
     return plan_launch(
         spec, model, a_profile(**profile), placement, snapshot, image, f"{spec.name}.v1", LEDGER
     )
@@ -127,17 +128,17 @@ def test_an_argument_of_the_user_replaces_the_derived_one_and_stands_last() -> N
 
 
 def test_a_context_of_the_user_is_never_shortened() -> None:
-    plan = planned(
-        {"context": 10_000_000}, GPU, an_image(), context=10_000_000, context_origin="user"
-    )
-    assert flag(plan, "--max-model-len").tokens[1] == "10000000"
+    wish = {"context": 1_000_000}
+    plan = planned(wish, GPU, an_image(), context=1_000_000, context_origin="user")
+    assert flag(plan, "--max-model-len").tokens[1] == "1000000"
+    assert flag(plan, "--tensor-parallel-size").tokens[1] == "2"
 
 
 def test_a_context_that_the_memory_does_not_hold_is_shortened_with_its_reason() -> None:
     cut = flag(CASES["vllm_length_fitted"](), "--max-model-len")
     length = int(cut.tokens[1])
-    room = int(80 * GIB * 0.9) - int(8 * GIB * 1.2) - GIB
-    assert length * 128 * 1024 <= room < (length + 16) * 128 * 1024
+    room = 80 * GIB - int(8 * GIB * 1.2) - GIB - CONTEXT
+    assert length * 128 * 1024 <= room < (length + 1024) * 128 * 1024
     assert cut.origin == Origin.DERIVED
     assert "of 10000000 tokens" in cut.reason
 

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.failures import Cause, Failure
 from moorage.placement.claims import Resource
-from moorage.placement.propose import propose
+from moorage.placement.propose import Subject, propose
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, Mode, ModelSpec
 from moorage.units import GIB
@@ -30,27 +30,27 @@ def held_by(release: str, *indexes: int) -> tuple[Any, ...]:
 
 def refused(spec: ModelSpec, *hosts: HostSnapshot, **profile: Any) -> Failure:
     with pytest.raises(Failure) as caught:
-        propose(spec, a_profile(**profile), a_fleet(*hosts))
+        propose(Subject(spec, a_profile(**profile)), a_fleet(*hosts))
     return caught.value
 
 
 def test_a_model_is_placed_beside_its_running_release_where_there_is_room() -> None:
     fleet = a_fleet(a_host(claims=held_by("tiny.v1", 0)))
-    placement = propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+    placement = propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
     assert placement.seats[0].accelerators == (1,)
     assert placement.stop_first == ""
 
 
 def test_its_running_release_stops_first_only_when_it_fits_no_other_way() -> None:
     fleet = a_fleet(a_host(claims=held_by("tiny.v1", 0, 1)))
-    placement = propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+    placement = propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
     assert placement.seats[0].accelerators == (0,)
     assert placement.stop_first.startswith("tiny.v1 must stop first: gpu-1: accelerator-memory: ")
 
 
 def test_a_model_does_not_leave_its_gpus_for_a_slower_engine_to_spare_a_stop() -> None:
     fleet = a_fleet(a_host(claims=held_by("tiny.v1", 0, 1)), a_cpu_host())
-    placement = propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+    placement = propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
     assert (placement.engine, placement.seats[0].host) == (EngineName.VLLM, "gpu-1")
     assert placement.stop_first
 
@@ -59,7 +59,7 @@ def test_a_running_release_stops_first_for_the_second_choice_of_engine_too() -> 
     held = a_claim(Resource.RAM, 12 * GIB, host="cpu-1", release="tiny.v1")
     cpu = a_cpu_host(ram_total=16 * GIB, ram_free=4 * GIB, claims=(held,))
     fleet = a_fleet(a_host(unreachable="no route"), cpu)
-    placement = propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+    placement = propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
     assert (placement.engine, placement.seats[0].host) == (EngineName.TRANSFORMERS, "cpu-1")
     assert placement.stop_first
 
@@ -67,7 +67,7 @@ def test_a_running_release_stops_first_for_the_second_choice_of_engine_too() -> 
 def test_the_releases_of_others_are_never_stopped() -> None:
     fleet = a_fleet(a_host(claims=held_by("other.v1", 0, 1)))
     with pytest.raises(Failure, match=r"held by other\.v1"):
-        propose(a_spec(), a_profile(), fleet, running="tiny.v1")
+        propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
 
 
 def test_what_fits_nowhere_is_refused_with_the_reason_of_each_host() -> None:
@@ -75,7 +75,9 @@ def test_what_fits_nowhere_is_refused_with_the_reason_of_each_host() -> None:
     failure = refused(spec, a_cpu_host(), a_host(unreachable="no route"))
     assert failure.cause is Cause.NO_FIT
     assert failure.detail.splitlines() == [
-        "cpu-1: no-such-accelerator: accelerators asked for: 1; vllm can use here: none",
+        "2 of 2 hosts refused: 1 no-such-accelerator, 1 unreachable",
+        "cpu-1: no-such-accelerator: vllm can use none of what is there: the host has no"
+        " accelerators",
         "gpu-1: unreachable: no route",
     ]
 
@@ -101,7 +103,7 @@ def test_an_engine_that_does_not_serve_the_mode_is_refused_before_any_host_is_lo
 
 
 def test_the_engine_and_why_it_was_taken_are_kept() -> None:
-    placement = propose(a_spec(), a_profile(), a_fleet(a_cpu_host()))
+    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_cpu_host()))
     assert (placement.engine, placement.engine_origin) == (EngineName.TRANSFORMERS, Origin.DERIVED)
     assert placement.engine_reason
 
@@ -112,7 +114,7 @@ def test_the_engine_and_why_it_was_taken_are_kept() -> None:
     ids=["too small", "unreachable"],
 )
 def test_a_host_that_cannot_take_the_model_does_not_spoil_one_that_can(other: HostSnapshot) -> None:
-    placement = propose(a_spec(), a_profile(), a_fleet(a_cpu_host(), other))
+    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_cpu_host(), other))
     assert (placement.engine, placement.seats[0].host) == (EngineName.TRANSFORMERS, "cpu-1")
 
 
