@@ -25,6 +25,7 @@ from moorage.models.source import ModelFile
 from moorage.placement.placement import CPU, Seat
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.diagnosis import LogCause
+from moorage.readiness.measured import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 from moorage.values import Origin, Value
@@ -122,6 +123,10 @@ class Engine(ABC):
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
         """How readiness is proven, in order."""
         return readiness_probes(spec, profile, lists_models=self.lists_models)
+
+    def measured(self, log: str) -> Measured | None:  # noqa: ARG002
+        """What the log of a healthy start says about memory; None = nothing."""
+        return None
 
     def container(self, request: LaunchRequest) -> ContainerSpec:
         """Everything about the container (or process) of one seat."""

@@ -11,6 +11,7 @@ from moorage.launch import Flag, Variable
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
+from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import EngineName, Mode
 from moorage.units import GIB
 from moorage.values import Origin
@@ -141,6 +142,10 @@ class Vllm(Engine):
             _variable("OMP_NUM_THREADS", "1", "more threads only contend with the workers"),
             _variable("SAFETENSORS_FAST_GPU", "1", "loads weights straight to the accelerator"),
         )
+
+    def measured(self, log: str) -> Measured | None:
+        """The lines of its memory profiling."""
+        return read_measured(log)
 
 
 def _context_flag(request: LaunchRequest) -> Flag:
