@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 from moorage.arguments import has_argument, user_tokens
@@ -112,6 +113,11 @@ class Engine(ABC):
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Derived and default variables; the user's win over them."""
 
+    @property
+    def memory_reader(self) -> Callable[[str], Measured | None] | None:
+        """Reads from the log of a healthy start what it says about memory; None = it says none."""
+        return None
+
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:  # noqa: ARG002
         """Links that the process needs in its working directory."""
         return ()
@@ -123,10 +129,6 @@ class Engine(ABC):
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
         """How readiness is proven, in order."""
         return readiness_probes(spec, profile, lists_models=self.lists_models)
-
-    def measured(self, log: str) -> Measured | None:  # noqa: ARG002
-        """What the log of a healthy start says about memory; None = nothing."""
-        return None
 
     def container(self, request: LaunchRequest) -> ContainerSpec:
         """Everything about the container (or process) of one seat."""

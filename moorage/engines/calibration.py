@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+from moorage.launch import ContainerSpec, LaunchPlan
 from moorage.models.memory.calibration import CalibrationKey
 from moorage.models.profile import ModelProfile
+from moorage.placement.snapshot import HostSnapshot
 
 TENSOR = ("--tensor-parallel-size", "-tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp")
@@ -58,6 +61,25 @@ def calibration_key(
     )
 
 
+def key_of_container(
+    profile: ModelProfile, plan: LaunchPlan, container: ContainerSpec, host: HostSnapshot
+) -> CalibrationKey:
+    """The key of one container of a plan, on the host that it runs on."""
+    names = [
+        item.name
+        for item in host.accelerators
+        if (item.uuid or str(item.index)) in container.devices
+    ]
+    return calibration_key(
+        profile,
+        plan.engine,
+        plan.engine_version,
+        container.accelerator_type,
+        names[0] if names else "",
+        container.argv,
+    )
+
+
 def _shape(profile: ModelProfile) -> str:
     """Two models of one class share nothing when they differ in size, weights or mode."""
     sizes = (profile.layers, profile.hidden_size, profile.attention_heads, profile.vocab_size)
@@ -73,7 +95,7 @@ def _number(arguments: Sequence[str], names: tuple[str, ...]) -> int:
 def _value(arguments: Sequence[str], names: tuple[str, ...]) -> str:
     """What the last one of an option says, written as `--a b` or `--a=b`."""
     found = ""
-    for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
+    for word, following in pairwise((*arguments, "")):
         if _spelled(word) in names:
             found = word.partition("=")[2] if "=" in word else following
     return found

@@ -5,6 +5,8 @@ Flags and environment as of vLLM 0.32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from moorage.engines.base import Engine, LaunchRequest
 from moorage.failures import Cause
 from moorage.launch import Flag, Variable
@@ -81,6 +83,11 @@ class Vllm(Engine):
         """Weights, the engine's processes and the key/value cache."""
         return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + _cpu_cache(profile)
 
+    @property
+    def memory_reader(self) -> Callable[[str], Measured | None]:
+        """Reads the lines of its memory profiling."""
+        return read_measured
+
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`vllm serve MODEL`, then length, parallelism, memory and mode."""
         installed = request.host.program(self.name)
@@ -142,10 +149,6 @@ class Vllm(Engine):
             _variable("OMP_NUM_THREADS", "1", "more threads only contend with the workers"),
             _variable("SAFETENSORS_FAST_GPU", "1", "loads weights straight to the accelerator"),
         )
-
-    def measured(self, log: str) -> Measured | None:
-        """The lines of its memory profiling."""
-        return read_measured(log)
 
 
 def _context_flag(request: LaunchRequest) -> Flag:

@@ -42,7 +42,8 @@ def _compared(one: Measurement, terms: tuple[str, ...], size: int) -> tuple[str,
 
 
 def _counts(one: Measurement) -> list[tuple[str, ...]]:
-    measured, rows = one.measured, []
+    measured = one.measured
+    rows: list[tuple[str, ...]] = []
     if measured.kv_tokens is not None:
         rows.append(("tokens in the cache", UNKNOWN, f"{measured.kv_tokens:,}", UNKNOWN))
     if measured.concurrency is not None:

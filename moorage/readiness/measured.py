@@ -100,6 +100,7 @@ _LINES: tuple[tuple[str, str], ...] = (
     (_RESERVED, rf"CUDA graph pool memory: .*\(actual\), {_SIZE}GiB \(estimated\)"),
     (_SETS_ASIDE, r"CUDA graph memory profiling is enabled()"),
     ("kv_cache_bytes", rf"Available KV cache memory: {_SIZE}GiB"),
+    ("kv_cache_bytes", rf"Current kv cache memory in use is {_SIZE}GiB"),
     ("kv_cache_bytes", rf"reserved {_SIZE}GiB memory for KV Cache as specified"),
     ("kv_cache_bytes", rf"memory reserved for KV Cache is {_SIZE}GiB"),
     ("kv_cache_bytes", rf"(?:Explicitly|Auto) set \({_SIZE}/.*GiB for KV cache on node"),
