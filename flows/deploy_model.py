@@ -131,7 +131,7 @@ async def _deploy(
     if old:
         # The new release serves: an impatient signal must not leave the old one half ended.
         to_its_end(lambda: end_superseded(old.id, story.journal))
-    await remember(release)
+    to_its_end(lambda: remember(release, story.journal))
     return release
 
 

@@ -11,6 +11,7 @@ from prefect import task
 from moorage.adapters.runtime import runtime_for
 from moorage.engines.calibration import key_of_container
 from moorage.engines.registry import ENGINES
+from moorage.failures import Failure
 from moorage.launch import LaunchPlan, Workload
 from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
@@ -19,7 +20,7 @@ from moorage.readiness.measured import Measured, summed_up
 from moorage.release import Release
 from moorage.units import human_bytes
 from tasks.context import in_thread, ledger, settings
-from tasks.journal import step, tell
+from tasks.journal import Journal, step, tell
 from tasks.retries import PLAIN
 
 START_LINES = 20_000
@@ -63,14 +64,14 @@ async def measure(
         return tuple(found)
 
 
-async def remember(release: Release) -> None:
+def remember(release: Release, journal: Journal) -> None:
     """Keep what a release measured for later predictions; it serves all the same if that fails."""
     if not release.measured:
         return
     try:
-        await in_thread(ledger().measurements.record, release.id, release.measured)
-    except Exception as error:
-        tell(f"what {release.id} measured could not be kept: {_said(error)}")
+        ledger().measurements.record(release.id, release.measured)
+    except Failure as failure:
+        journal.tell(f"what {release.id} measured could not be kept: {failure}")
 
 
 async def _log(workload: Workload) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import openai
 import pytest
 
+from moorage.units import GIB
 from tests.e2e.workplace import REPOSITORY, Workplace
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
@@ -63,6 +64,14 @@ def test_vllm_serves_a_chat_until_it_is_retired(
     assert answer.usage.completion_tokens == 4
     phases = [probe["phase"] for probe in release["readiness"][0]["probes"]]
     assert phases == ["listening", "healthy", "listed", "answered"]
+
+    (measurement,) = release["measured"]
+    measured = measurement["measured"]
+    assert measured["kv_cache_bytes"] == GIB
+    assert measured["kv_tokens"] == pytest.approx(measured["concurrency"] * 1024)
+    assert measurement["key"]["architecture"] == "LlamaForCausalLM"
+    assert measurement["key"]["eager"]
+    assert "KV cache" in workplace.run("show", name).stdout
 
     assert "Application startup complete" in workplace.run("logs", name).stdout
     workplace.run("retire", name)
