@@ -1,9 +1,11 @@
-"""Which settings of a start decide about its memory: the key under which measurements are kept."""
+"""Which settings of a start decide about its memory: the key under which measurements are kept.
+
+The options are those of vLLM 0.32, the engine that tells its memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 
 from moorage.launch import ContainerSpec, LaunchPlan
 from moorage.models.memory.calibration import CalibrationKey
@@ -15,6 +17,35 @@ PIPELINE = ("--pipeline-parallel-size", "-pp")
 BATCHED = ("--max-num-batched-tokens",)
 SEQUENCES = ("--max-num-seqs",)
 EAGER = "--enforce-eager"
+
+OTHERS = (
+    "--attention-",
+    "--compilation-config",
+    "--cudagraph",
+    "--data-parallel-size",
+    "--decode-context",
+    "--dtype",
+    "--enable-expert-parallel",
+    "--enable-lora",
+    "--fully-sharded-loras",
+    "--kv-cache-dtype",
+    "--language-model-only",
+    "--limit-mm",
+    "--lora-target",
+    "--max-cudagraph",
+    "--max-lora",
+    "--mm-",
+    "--optimization-level",
+    "--quantization",
+    "--skip-mm",
+    "--speculative",
+    "-O",
+    "-cc",
+    "-dcp",
+    "-dp",
+    "-q",
+)
+"""How other options begin that change what an engine takes beside its KV cache."""
 
 SUFFIXES = {
     "k": 10**3,
@@ -46,6 +77,7 @@ def calibration_key(
         arguments: The engine's command line; what it leaves out is the engine's default, and that
             follows from the other parts of the key.
     """
+    options = _options(arguments)
     return CalibrationKey(
         architecture=profile.architectures[0] if profile.architectures else profile.model_type,
         shape=_shape(profile),
@@ -53,11 +85,12 @@ def calibration_key(
         engine_version=version,
         accelerator_type=accelerator_type,
         accelerator=accelerator,
-        tensor_parallel_size=_number(arguments, TENSOR) or 1,
-        pipeline_parallel_size=_number(arguments, PIPELINE) or 1,
-        max_num_batched_tokens=_number(arguments, BATCHED),
-        max_num_seqs=_number(arguments, SEQUENCES),
-        eager=any(_spelled(word) == EAGER for word in arguments),
+        tensor_parallel_size=_number(options, TENSOR) or 1,
+        pipeline_parallel_size=_number(options, PIPELINE) or 1,
+        max_num_batched_tokens=_number(options, BATCHED),
+        max_num_seqs=_number(options, SEQUENCES),
+        eager=EAGER in options,
+        options=_others(options),
     )
 
 
@@ -70,7 +103,7 @@ def key_of_container(
         for item in host.accelerators
         if (item.uuid or str(item.index)) in container.devices
     ]
-    return calibration_key(
+    key = calibration_key(
         profile,
         plan.engine,
         plan.engine_version,
@@ -78,6 +111,24 @@ def key_of_container(
         names[0] if names else "",
         container.argv,
     )
+    if container.argv[1:2] == ("serve",):
+        return key
+    # A command of the user's own, such as a script: its settings are anybody's guess.
+    return key.model_copy(update={"options": " ".join(container.argv)})
+
+
+def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Options with the words that follow them; of one that is given twice, the last."""
+    found: dict[str, tuple[str, ...]] = {}
+    name = ""
+    for word in arguments:
+        if word.startswith("-"):
+            written, equals, value = word.partition("=")
+            name = written.replace("_", "-")
+            found[name] = (value,) if equals else ()
+        elif name:
+            found[name] = (*found[name], word)
+    return found
 
 
 def _shape(profile: ModelProfile) -> str:
@@ -87,24 +138,17 @@ def _shape(profile: ModelProfile) -> str:
     return f"{'x'.join(str(size or 0) for size in sizes)} {stored} {profile.mode}"
 
 
-def _number(arguments: Sequence[str], names: tuple[str, ...]) -> int:
+def _number(options: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> int:
     """The value of an option that is a count; 0 when it is not given, or not a number."""
-    return _count(_value(arguments, names))
-
-
-def _value(arguments: Sequence[str], names: tuple[str, ...]) -> str:
-    """What the last one of an option says, written as `--a b` or `--a=b`."""
-    found = ""
-    for word, following in pairwise((*arguments, "")):
-        if _spelled(word) in names:
-            found = word.partition("=")[2] if "=" in word else following
-    return found
-
-
-def _spelled(word: str) -> str:
-    return word.partition("=")[0].replace("_", "-")
+    values = [value for name in names for value in options.get(name, ())]
+    return _count(values[0]) if values else 0
 
 
 def _count(text: str) -> int:
     number, factor = (text[:-1], SUFFIXES[text[-1]]) if text[-1:] in SUFFIXES else (text, 1)
     return int(number) * factor if number.isdecimal() else 0
+
+
+def _others(options: Mapping[str, tuple[str, ...]]) -> str:
+    told = sorted(name for name in options if name.startswith(OTHERS))
+    return " ".join(word for name in told for word in (name, *options[name]))

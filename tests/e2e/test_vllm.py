@@ -8,6 +8,7 @@ from pathlib import Path
 import openai
 import pytest
 
+from moorage.models.memory.calibration import CalibrationKey
 from moorage.units import GIB
 from tests.e2e.workplace import REPOSITORY, Workplace
 
@@ -76,6 +77,9 @@ def test_vllm_serves_a_chat_until_it_is_retired(
     assert "Application startup complete" in workplace.run("logs", name).stdout
     workplace.run("retire", name)
     assert workplace.is_clean()
+    kept = workplace.ledger.measurements.latest(CalibrationKey.model_validate(measurement["key"]))
+    assert kept
+    assert kept.model_dump(mode="json") == measurement
 
 
 def test_an_argument_that_vllm_does_not_know(workplace: Workplace, vllm_image: str) -> None:

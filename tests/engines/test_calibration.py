@@ -36,6 +36,13 @@ def key(*arguments: str, **profile: Any) -> CalibrationKey:
         (["--tensor-parallel-size", "2"], {"tensor_parallel_size": 2}),
         (["-tp", "2", "-pp=4"], {"tensor_parallel_size": 2, "pipeline_parallel_size": 4}),
         (["--enforce-eager"], {"eager": True}),
+        (["--port", "8000", "--gpu-memory-utilization", "0.9"], {}),
+        (
+            ["--max-lora-rank=64", "--enable_lora", "--port", "1"],
+            {"options": "--enable-lora --max-lora-rank 64"},
+        ),
+        (["--cudagraph-capture-sizes", "1", "2"], {"options": "--cudagraph-capture-sizes 1 2"}),
+        (["-O1", "-cc.mode=none"], {"options": "-O1 -cc.mode none"}),
     ],
 )
 def test_the_command_line_tells_the_settings(arguments: list[str], part: dict[str, Any]) -> None:
@@ -68,8 +75,18 @@ def test_a_model_without_a_class_goes_by_its_type() -> None:
 def test_a_container_is_known_by_the_accelerators_it_was_given(
     devices: tuple[str, ...], name: str
 ) -> None:
+    found = key_of("vllm", "serve", "--max-num-seqs", "8", devices=devices)
+    assert found == a_key(accelerator=name, max_num_seqs=8)
+
+
+def test_a_script_shares_nothing_with_what_is_started_otherwise() -> None:
+    found = key_of("sh", "-c", "vllm serve --max-num-seqs 8")
+    assert found == a_key(accelerator="A", options="sh -c vllm serve --max-num-seqs 8")
+
+
+def key_of(*command: str, devices: tuple[str, ...] = ("GPU-0",)) -> CalibrationKey:
     host = a_host(accelerators=(an_accelerator(name="A"), an_accelerator(1, name="B")))
-    words = Flag(tokens=("vllm", "serve", "--max-num-seqs", "8"), origin=Origin.USER, reason="")
+    words = Flag(tokens=command, origin=Origin.USER, reason="")
     container = a_container(devices=devices, accelerator_type="cuda", command=(words,))
     plan = LaunchPlan(
         release="tiny.v1",
@@ -77,5 +94,4 @@ def test_a_container_is_known_by_the_accelerators_it_was_given(
         engine_version="0.32.0",
         containers=(container,),
     )
-    found = key_of_container(a_profile(), plan, container, host)
-    assert found == a_key(accelerator=name, max_num_seqs=8)
+    return key_of_container(a_profile(), plan, container, host)

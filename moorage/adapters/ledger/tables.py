@@ -128,6 +128,7 @@ MEASUREMENTS = Table(
     Column("max_num_batched_tokens", BigInteger, nullable=False),
     Column("max_num_seqs", BigInteger, nullable=False),
     Column("eager", Boolean, nullable=False),
+    Column("options", Text, nullable=False),
     Column("measured", JSON, nullable=False),
     Column("predicted", JSON, nullable=False),
     Column("measured_at", DateTime(timezone=True), nullable=False),

@@ -32,6 +32,7 @@ class CalibrationKey(Value):
         max_num_batched_tokens: Tokens of one scheduler step; 0 = the engine's default.
         max_num_seqs: Requests that run at once; 0 = the engine's default.
         eager: Whether CUDA graphs are off.
+        options: Other options that change what the engine takes, such as LoRA's.
     """
 
     architecture: str
@@ -45,6 +46,7 @@ class CalibrationKey(Value):
     max_num_batched_tokens: int = 0
     max_num_seqs: int = 0
     eager: bool = False
+    options: str = ""
 
 
 class Residual(Value):
@@ -85,12 +87,13 @@ class Measurement(Value):
     measured_at: datetime
 
     def residual(self, terms: Mapping[str, int]) -> Residual:
-        """By how much the prediction was off.
+        """By how much a prediction for the same settings is off.
 
         Args:
-            terms: A prediction for the same key, to be taken when none was made at the time.
+            terms: That prediction, not corrected yet. The one of the time does not serve here: it
+                may have been corrected itself, and would make what was learned be forgotten.
         """
-        found = residual(self.predicted or terms, self.measured)
+        found = residual(terms, self.measured)
         return found.model_copy(update={"release": self.release, "measured_at": self.measured_at})
 
 

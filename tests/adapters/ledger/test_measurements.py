@@ -41,6 +41,7 @@ def test_what_was_measured_is_found_by_its_settings(ledger: Ledger) -> None:
         ("max_num_batched_tokens", 8192),
         ("max_num_seqs", 64),
         ("eager", True),
+        ("options", "--enable-lora"),
     ],
 )
 def test_any_other_setting_finds_nothing(ledger: Ledger, name: str, value: Any) -> None:

@@ -44,4 +44,5 @@ def _key() -> tuple[sa.Column[object], ...]:
         sa.Column("max_num_batched_tokens", sa.BigInteger, nullable=False),
         sa.Column("max_num_seqs", sa.BigInteger, nullable=False),
         sa.Column("eager", sa.Boolean, nullable=False),
+        sa.Column("options", sa.Text, nullable=False),
     )
