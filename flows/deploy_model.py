@@ -31,6 +31,7 @@ from tasks.context import in_thread, ledger, to_its_end
 from tasks.derive import derive
 from tasks.image import pull
 from tasks.launch import launch
+from tasks.measure import measure, remember
 from tasks.place import place
 from tasks.release import publish, serving
 from tasks.resolve import resolve
@@ -112,7 +113,10 @@ async def _deploy(
             workloads = await launch(plan)
             draft = draft.model_copy(update={"workloads": workloads})
             readiness = await verify(spec, profile, plan, workloads)
-            release = _finished(draft, story, readiness=readiness, replacement=_how(draft, old))
+            measured = await measure(profile, plan, workloads, snapshot)
+            release = _finished(
+                draft, story, readiness=readiness, measured=measured, replacement=_how(draft, old)
+            )
             await publish(release)
     except (Failure, TimeoutError) as error:
         failure = story.failure_of(error)
@@ -127,6 +131,7 @@ async def _deploy(
     if old:
         # The new release serves: an impatient signal must not leave the old one half ended.
         to_its_end(lambda: end_superseded(old.id, story.journal))
+    to_its_end(lambda: remember(release, story.journal))
     return release
 
 

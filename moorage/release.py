@@ -9,6 +9,7 @@ from typing import Any
 from moorage.failures import Cause
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan, Workload
+from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placement
 from moorage.readiness.protocol import Readiness
@@ -91,6 +92,7 @@ class Release(Value):
         plan: What was executed, each flag with its origin.
         workloads: What was started.
         readiness: The proof for each replica.
+        measured: What the engines logged about memory, beside what was predicted.
         steps: Each step with its time.
         replaced: Release that this one took over from; empty = none.
         replacement: How: new beside old, or stop-first and why.
@@ -111,6 +113,7 @@ class Release(Value):
     plan: LaunchPlan | None = None
     workloads: tuple[Workload, ...] = ()
     readiness: tuple[Readiness, ...] = ()
+    measured: tuple[Measurement, ...] = ()
     steps: tuple[StepRecord, ...] = ()
     replaced: str = ""
     replacement: str = ""

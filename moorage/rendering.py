@@ -8,6 +8,7 @@ from moorage.launch import ContainerSpec
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Placement
+from moorage.readiness.comparison import COLUMNS, comparison_rows
 from moorage.readiness.protocol import Readiness
 from moorage.release import Release
 from moorage.spec import ModelSpec
@@ -22,7 +23,7 @@ def release_document(release: Release) -> Document:
     """The audit record of a release."""
     outcome = "failed" if release.failure else f"serves {release.model}"
     sections = [_facts(release), *_failure(release), *_plan_sections(release)]
-    sections += [_endpoints(release), _readiness(release), _steps(release)]
+    sections += [_endpoints(release), _readiness(release), _memory(release), _steps(release)]
     return _document(f"{release.id} {outcome}", sections)
 
 
@@ -203,6 +204,11 @@ def _readiness_rows(results: tuple[Readiness, ...]) -> tuple[tuple[str, ...], ..
         for result in results
         for p in result.probes
     )
+
+
+def _memory(release: Release) -> Section:
+    rows = comparison_rows(release.measured)
+    return Section(title="Memory: predicted against measured", header=COLUMNS, rows=rows)
 
 
 def _steps(release: Release) -> Section:

@@ -90,6 +90,12 @@ def journal(own: Listener) -> Iterator[Journal]:
         _JOURNAL.reset(token)
 
 
+def tell(text: str) -> None:
+    """Tell the listeners of the flow that runs now something outside any step."""
+    if current := _JOURNAL.get():
+        current.tell(text)
+
+
 @contextmanager
 def step(name: str) -> Iterator[Note]:
     """Time a step and write it into the journal, however it ends."""

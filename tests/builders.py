@@ -17,6 +17,7 @@ from moorage.launch import (
     Flag,
     Workload,
 )
+from moorage.models.memory.calibration import CalibrationKey, Measurement
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.claims import Claim, Resource
@@ -24,6 +25,7 @@ from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.propose import Subject, propose, request_for
 from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
+from moorage.readiness.measured import Measured
 from moorage.release import Release
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 from moorage.units import GIB
@@ -178,6 +180,46 @@ def a_workload(name: str = "moorage-tiny.v1-r0-leader", **changes: Any) -> Workl
         "runtime": RuntimeName.PROCESS,
     }
     return Workload.model_validate({"name": name, **values, **changes})
+
+
+def a_key(**changes: Any) -> CalibrationKey:
+    values: dict[str, Any] = {
+        "architecture": "LlamaForCausalLM",
+        "shape": "32x4096x32x128256 bfloat16 completion",
+        "engine": EngineName.VLLM,
+        "engine_version": "0.32.0",
+        "accelerator_type": "cuda",
+        "accelerator": "NVIDIA H100 80GB HBM3",
+    }
+    return CalibrationKey.model_validate({**values, **changes})
+
+
+def a_measurement(**changes: Any) -> Measurement:
+    """What an engine told of a model of 8 GiB that was predicted to take 1 GiB of activation."""
+    values: dict[str, Any] = {
+        "workload": "moorage-tiny.v1-r0-leader",
+        "key": a_key(),
+        "measured": Measured(
+            weights_bytes=8 * GIB,
+            consumed_bytes=8 * GIB + GIB // 2,
+            activation_bytes=2 * GIB,
+            graph_bytes=GIB // 2,
+            kv_cache_bytes=60 * GIB,
+            kv_tokens=491520,
+            request_tokens=8192,
+            concurrency=60.0,
+        ),
+        "predicted": {
+            "weights": 8 * GIB,
+            "redundancy": GIB // 4,
+            "activation": GIB,
+            "cuda_graphs": GIB,
+            "kv_cache": GIB,
+        },
+        "release": "tiny.v1",
+        "measured_at": NOON,
+    }
+    return Measurement.model_validate({**values, **changes})
 
 
 def a_release(identity: str = "tiny.v1", **changes: Any) -> Release:

@@ -29,6 +29,7 @@ from tests.builders import (
     a_cpu_host,
     a_fleet,
     a_host,
+    a_measurement,
     a_model,
     a_placement,
     a_profile,
@@ -85,6 +86,7 @@ def served(release: Release) -> Release:
             "readiness": tuple(
                 Readiness(workload=w.name, endpoint=w.endpoint, probes=probes) for w in workloads
             ),
+            "measured": tuple(a_measurement(workload=w.name) for w in workloads),
             "steps": (
                 StepRecord(name="resolve", seconds=0.4, summary="a3c1f0e5b7d94c2e8f, 9 files"),
                 StepRecord(name="verify", seconds=75.5, summary="'Hello' (length)"),

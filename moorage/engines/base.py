@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 from moorage.arguments import has_argument, user_tokens
@@ -25,6 +26,7 @@ from moorage.models.source import ModelFile
 from moorage.placement.placement import CPU, Seat
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.diagnosis import LogCause
+from moorage.readiness.measured import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 from moorage.values import Origin, Value
@@ -113,6 +115,11 @@ class Engine(ABC):
     @abstractmethod
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Derived and default variables; the user's win over them."""
+
+    @property
+    def memory_reader(self) -> Callable[[str], Measured | None] | None:
+        """Reads from the log of a healthy start what it says about memory; None = it says none."""
+        return None
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:  # noqa: ARG002
         """Links that the process needs in its working directory."""

@@ -5,6 +5,8 @@ Flags and environment as of vLLM 0.32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from moorage.arguments import user_tokens
 from moorage.engines.base import Engine, LaunchRequest
 from moorage.failures import Cause
@@ -13,6 +15,7 @@ from moorage.models.profile import ModelProfile
 from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
+from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import EngineName, Mode
 from moorage.units import GIB
 from moorage.values import Origin
@@ -81,6 +84,11 @@ class Vllm(Engine):
     def ram_on_cpu(self, profile: ModelProfile) -> int:
         """Weights, the engine's processes and the key/value cache."""
         return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + _cpu_cache(profile)
+
+    @property
+    def memory_reader(self) -> Callable[[str], Measured | None]:
+        """Reads the lines of its memory profiling."""
+        return read_measured
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`vllm serve MODEL`, then length, parallelism, memory and mode."""

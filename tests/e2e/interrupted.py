@@ -29,9 +29,11 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.put"),
     "engine started": ("after", "tasks.launch", "runtime_for.start"),
     "verify": ("before", "tasks.verify", "ask"),
+    "measure": ("before", "tasks.measure", "runtime_for"),
     "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "old one stopping": ("before", "flows.deploy_model", "end_superseded"),
+    "before it is kept what was measured": ("before", "flows.deploy_model", "remember"),
 }
 """Points in the order of the flow: before or after a call."""
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import openai
 import pytest
 
+from moorage.models.memory.calibration import CalibrationKey
+from moorage.units import GIB
 from tests.e2e.workplace import REPOSITORY, Workplace
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
@@ -64,9 +66,20 @@ def test_vllm_serves_a_chat_until_it_is_retired(
     phases = [probe["phase"] for probe in release["readiness"][0]["probes"]]
     assert phases == ["listening", "healthy", "listed", "answered"]
 
+    (measurement,) = release["measured"]
+    measured = measurement["measured"]
+    assert measured["kv_cache_bytes"] == GIB
+    assert measured["kv_tokens"] == pytest.approx(measured["concurrency"] * 1024)
+    assert measurement["key"]["architecture"] == "LlamaForCausalLM"
+    assert measurement["key"]["eager"]
+    assert "KV cache" in workplace.run("show", name).stdout
+
     assert "Application startup complete" in workplace.run("logs", name).stdout
     workplace.run("retire", name)
     assert workplace.is_clean()
+    kept = workplace.ledger.measurements.latest(CalibrationKey.model_validate(measurement["key"]))
+    assert kept
+    assert kept.model_dump(mode="json") == measurement
 
 
 def test_an_argument_that_vllm_does_not_know(workplace: Workplace, vllm_image: str) -> None:

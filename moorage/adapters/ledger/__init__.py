@@ -1,4 +1,4 @@
-"""The ledger: SQL that holds releases, claims, workloads and locks. SQLite or PostgreSQL."""
+"""The ledger: releases, claims, workloads, measurements, locks in SQLite or PostgreSQL."""
 
 from moorage.adapters.ledger.ledger import Ledger
 

@@ -9,13 +9,14 @@ from sqlalchemy import select
 from moorage.adapters.ledger.claims import Claims
 from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.locks import Locks
+from moorage.adapters.ledger.measurements import Measurements
 from moorage.adapters.ledger.releases import Releases
 from moorage.adapters.ledger.tables import GATE
 from moorage.adapters.ledger.workloads import Workloads
 
 
 class Ledger:
-    """Releases, claims, workloads and locks in one database.
+    """Releases, claims, workloads, measurements and locks in one database.
 
     Args:
         url: SQLAlchemy URL; the schema is brought up to date.
@@ -29,6 +30,7 @@ class Ledger:
         self.releases = Releases(self._engine)
         self.claims = Claims(self._engine)
         self.workloads = Workloads(self._engine)
+        self.measurements = Measurements(self._engine)
         self.locks = Locks(self._engine)
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     Float,
@@ -109,3 +110,28 @@ WORKLOADS = Table(
     Column("release", ForeignKey("releases.id"), nullable=False, index=True),
     Column("workload", JSON, nullable=False),
 )
+
+MEASUREMENTS = Table(
+    "measurements",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("release", ForeignKey("releases.id"), nullable=False, index=True),
+    Column("workload", String(250), nullable=False),
+    Column("architecture", String(200), nullable=False),
+    Column("shape", String(200), nullable=False),
+    Column("engine", String(20), nullable=False),
+    Column("engine_version", String(100), nullable=False),
+    Column("accelerator_type", String(20), nullable=False),
+    Column("accelerator", String(200), nullable=False),
+    Column("tensor_parallel_size", Integer, nullable=False),
+    Column("pipeline_parallel_size", Integer, nullable=False),
+    Column("max_num_batched_tokens", BigInteger, nullable=False),
+    Column("max_num_seqs", BigInteger, nullable=False),
+    Column("eager", Boolean, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("measured", JSON, nullable=False),
+    Column("predicted", JSON, nullable=False),
+    Column("measured_at", DateTime(timezone=True), nullable=False),
+    Index("ix_measurements_key", "architecture", "shape", "engine", "engine_version"),
+)
+"""What starts told about memory, under the columns of `CalibrationKey`; it outlives the release."""

@@ -1,0 +1,60 @@
+"""Measurements in the ledger: what starts told about memory, found again by their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, Row, delete, insert, select
+
+from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.tables import MEASUREMENTS
+from moorage.models.memory.calibration import CalibrationKey, Measurement
+from moorage.readiness.measured import Measured, summed_up
+
+
+class Measurements:
+    """What the starts of all releases have measured."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def record(self, release: str, measurements: Sequence[Measurement]) -> None:
+        """Write down what a release measured; it replaces what was written for it before."""
+        with gate(self._engine) as connection:
+            connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.release == release))
+            if measurements:
+                connection.execute(insert(MEASUREMENTS), [_values(one) for one in measurements])
+
+    def latest(self, key: CalibrationKey) -> Measurement | None:
+        """What the newest release with these settings measured; of several workloads the most."""
+        same = [MEASUREMENTS.c[name] == value for name, value in key.model_dump().items()]
+        query = select(MEASUREMENTS).where(*same).order_by(MEASUREMENTS.c.id.desc())
+        with reading(self._engine) as connection:
+            newest = connection.execute(query.limit(1)).first()
+            if newest is None:
+                return None
+            rows = connection.execute(query.where(MEASUREMENTS.c.release == newest.release)).all()
+        found = [_measurement(row, key) for row in rows]
+        measured = summed_up(one.measured for one in found) or Measured()
+        return found[-1].model_copy(update={"measured": measured})
+
+
+def _values(one: Measurement) -> dict[str, Any]:
+    plain = one.model_dump(mode="json")
+    return {**plain.pop("key"), **plain, "measured_at": one.measured_at}
+
+
+def _measurement(row: Row[Any], key: CalibrationKey) -> Measurement:
+    known = Measured.model_fields.keys()
+    facts = {name: value for name, value in row.measured.items() if name in known}
+    moment: datetime = row.measured_at
+    return Measurement(
+        workload=row.workload,
+        key=key,
+        measured=Measured.model_validate(facts),
+        predicted=row.predicted,
+        release=row.release,
+        measured_at=moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC),
+    )

@@ -1,0 +1,154 @@
+"""Which settings of a start decide about its memory: the key under which measurements are kept.
+
+The options are those of vLLM 0.32, the engine that tells its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from moorage.launch import ContainerSpec, LaunchPlan
+from moorage.models.memory.calibration import CalibrationKey
+from moorage.models.profile import ModelProfile
+from moorage.placement.snapshot import HostSnapshot
+
+TENSOR = ("--tensor-parallel-size", "-tp")
+PIPELINE = ("--pipeline-parallel-size", "-pp")
+BATCHED = ("--max-num-batched-tokens",)
+SEQUENCES = ("--max-num-seqs",)
+EAGER = "--enforce-eager"
+
+OTHERS = (
+    "--attention-",
+    "--compilation-config",
+    "--cudagraph",
+    "--data-parallel-size",
+    "--decode-context",
+    "--dtype",
+    "--enable-expert-parallel",
+    "--enable-lora",
+    "--fully-sharded-loras",
+    "--kv-cache-dtype",
+    "--language-model-only",
+    "--limit-mm",
+    "--lora-target",
+    "--max-cudagraph",
+    "--max-lora",
+    "--mm-",
+    "--optimization-level",
+    "--quantization",
+    "--skip-mm",
+    "--speculative",
+    "-O",
+    "-cc",
+    "-dcp",
+    "-dp",
+    "-q",
+)
+"""How other options begin that change what an engine takes beside its KV cache."""
+
+SUFFIXES = {
+    "k": 10**3,
+    "K": 2**10,
+    "m": 10**6,
+    "M": 2**20,
+    "g": 10**9,
+    "G": 2**30,
+}
+"""As vLLM reads `8k` and `8K`. Source: `utils/argparse_utils.py:human_readable_int`."""
+
+
+def calibration_key(
+    profile: ModelProfile,
+    engine: str,
+    version: str,
+    accelerator_type: str,
+    accelerator: str,
+    arguments: Sequence[str],
+) -> CalibrationKey:
+    """The key of a start.
+
+    Args:
+        profile: The model.
+        engine: Name of the engine.
+        version: Its version.
+        accelerator_type: As of the seat.
+        accelerator: Name of the device; empty on CPU.
+        arguments: The engine's command line; what it leaves out is the engine's default, and that
+            follows from the other parts of the key.
+    """
+    options = _options(arguments)
+    return CalibrationKey(
+        architecture=profile.architectures[0] if profile.architectures else profile.model_type,
+        shape=_shape(profile),
+        engine=engine,
+        engine_version=version,
+        accelerator_type=accelerator_type,
+        accelerator=accelerator,
+        tensor_parallel_size=_number(options, TENSOR) or 1,
+        pipeline_parallel_size=_number(options, PIPELINE) or 1,
+        max_num_batched_tokens=_number(options, BATCHED),
+        max_num_seqs=_number(options, SEQUENCES),
+        eager=EAGER in options,
+        options=_others(options),
+    )
+
+
+def key_of_container(
+    profile: ModelProfile, plan: LaunchPlan, container: ContainerSpec, host: HostSnapshot
+) -> CalibrationKey:
+    """The key of one container of a plan, on the host that it runs on."""
+    names = [
+        item.name
+        for item in host.accelerators
+        if (item.uuid or str(item.index)) in container.devices
+    ]
+    key = calibration_key(
+        profile,
+        plan.engine,
+        plan.engine_version,
+        container.accelerator_type,
+        names[0] if names else "",
+        container.argv,
+    )
+    if container.argv[1:2] == ("serve",):
+        return key
+    # A command of the user's own, such as a script: its settings are anybody's guess.
+    return key.model_copy(update={"options": " ".join(container.argv)})
+
+
+def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Options with the words that follow them; of one that is given twice, the last."""
+    found: dict[str, tuple[str, ...]] = {}
+    name = ""
+    for word in arguments:
+        if word.startswith("-"):
+            written, equals, value = word.partition("=")
+            name = written.replace("_", "-")
+            found[name] = (value,) if equals else ()
+        elif name:
+            found[name] = (*found[name], word)
+    return found
+
+
+def _shape(profile: ModelProfile) -> str:
+    """Two models of one class share nothing when they differ in size, weights or mode."""
+    sizes = (profile.layers, profile.hidden_size, profile.attention_heads, profile.vocab_size)
+    stored = profile.quantization or profile.dtype or "unknown"
+    return f"{'x'.join(str(size or 0) for size in sizes)} {stored} {profile.mode}"
+
+
+def _number(options: Mapping[str, tuple[str, ...]], names: tuple[str, ...]) -> int:
+    """The value of an option that is a count; 0 when it is not given, or not a number."""
+    values = [value for name in names for value in options.get(name, ())]
+    return _count(values[0]) if values else 0
+
+
+def _count(text: str) -> int:
+    number, factor = (text[:-1], SUFFIXES[text[-1]]) if text[-1:] in SUFFIXES else (text, 1)
+    return int(number) * factor if number.isdecimal() else 0
+
+
+def _others(options: Mapping[str, tuple[str, ...]]) -> str:
+    told = sorted(name for name in options if name.startswith(OTHERS))
+    return " ".join(word for name in told for word in (name, *options[name]))

@@ -1,0 +1,115 @@
+"""Step measure: what the engines logged about memory. It fails no deployment, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from prefect import task
+
+from moorage.adapters.runtime import runtime_for
+from moorage.engines.calibration import key_of_container
+from moorage.engines.registry import ENGINES
+from moorage.failures import Failure
+from moorage.launch import LaunchPlan, Workload
+from moorage.models.memory.calibration import Measurement
+from moorage.models.profile import ModelProfile
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.readiness.measured import Measured, summed_up
+from moorage.release import Release
+from moorage.units import human_bytes
+from tasks.context import in_thread, ledger, settings
+from tasks.journal import Journal, step, tell
+from tasks.retries import PLAIN
+
+START_LINES = 20_000
+"""More than any start logs: the log is read right after it, before requests push it away."""
+
+READ_SECONDS = 30.0
+
+
+@task(name="measure", task_run_name="measure {plan.release}", **PLAIN)
+async def measure(
+    profile: ModelProfile,
+    plan: LaunchPlan,
+    workloads: tuple[Workload, ...],
+    snapshot: FleetSnapshot,
+    predicted: Mapping[str, int] | None = None,
+) -> tuple[Measurement, ...]:
+    """Read from the logs what each workload of a verified release takes.
+
+    Args:
+        profile: The model.
+        plan: What was started.
+        workloads: Its workloads, all ready.
+        snapshot: The fleet that it was placed on.
+        predicted: Bytes of one rank by the name of the term, if there was a prediction.
+
+    Returns:
+        One for each workload that said something; what goes wrong is told in the journal.
+    """
+    reader = ENGINES[plan.engine].memory_reader
+    if reader is None:
+        return ()
+    with step("measure") as note:
+        found = []
+        for workload in workloads:
+            try:
+                if measured := reader(await _log(workload)):
+                    found.append(_entry(profile, plan, workload, snapshot, measured, predicted))
+            except Exception as error:  # a log that cannot be read is no reason to end what serves
+                tell(f"what {workload.name} logged about memory could not be read: {_said(error)}")
+        note.say(_summary(summed_up(one.measured for one in found)))
+        return tuple(found)
+
+
+def remember(release: Release, journal: Journal) -> None:
+    """Keep what a release measured for later predictions; it serves all the same if that fails."""
+    if not release.measured:
+        return
+    try:
+        ledger().measurements.record(release.id, release.measured)
+    except Failure as failure:
+        journal.tell(f"what {release.id} measured could not be kept: {failure}")
+
+
+async def _log(workload: Workload) -> str:
+    runtime = runtime_for(workload.runtime, workload.address, settings())
+    async with asyncio.timeout(READ_SECONDS):
+        return await in_thread(runtime.logs, workload, START_LINES)
+
+
+def _entry(
+    profile: ModelProfile,
+    plan: LaunchPlan,
+    workload: Workload,
+    snapshot: FleetSnapshot,
+    measured: Measured,
+    predicted: Mapping[str, int] | None,
+) -> Measurement:
+    container = next(spec for spec in plan.containers if spec.name == workload.name)
+    return Measurement(
+        workload=workload.name,
+        key=key_of_container(profile, plan, container, snapshot.host(container.host)),
+        measured=measured,
+        predicted=dict(predicted or {}),
+        release=plan.release,
+        measured_at=datetime.now(UTC),
+    )
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _summary(measured: Measured | None) -> str:
+    if measured is None:
+        return "the engine logged nothing about memory"
+    told = (
+        ("weights", measured.weights_bytes or measured.consumed_bytes),
+        ("activation", measured.activation_bytes),
+        ("CUDA graphs", measured.graph_bytes),
+        ("KV cache", measured.kv_cache_bytes),
+    )
+    return ", ".join(f"{name} {human_bytes(size)}" for name, size in told if size is not None)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.launch import LaunchPlan, Workload, planned_workload
+from moorage.models.memory.calibration import Measurement
+from moorage.spec import EngineName, RuntimeName
+from moorage.units import GIB
+from tasks import context
+from tasks.context import ledger
+from tasks.journal import journal
+from tasks.measure import measure, remember
+from tests.builders import (
+    REVISION,
+    a_container,
+    a_cpu_host,
+    a_fleet,
+    a_measurement,
+    a_profile,
+    a_release,
+    a_spec,
+)
+from tests.tasks.test_journal import Ear
+
+LOG = (
+    "(Worker pid=36) INFO 11-21 03:31:14 [cpu_worker.py:260] Explicitly set (1.0/16.46) GiB for KV"
+    " cache on node 0.\n"
+    "INFO:     Application startup complete.\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    yield tmp_path
+    context._open.cache_clear()
+
+
+def planned(*names: str, engine: EngineName = EngineName.VLLM, **changes: Any) -> LaunchPlan:
+    containers = tuple(a_container(name=name, **changes) for name in names)
+    return LaunchPlan(
+        release="tiny.v1", engine=engine, engine_version="0.32.0", containers=containers
+    )
+
+
+def logged(home: Path, workload: str, text: str) -> None:
+    """The log of a process, where the runtime keeps it."""
+    folder = home / "run" / workload
+    folder.mkdir(parents=True)
+    (folder / "log").write_text(text)
+
+
+def measured(
+    plan: LaunchPlan, predicted: dict[str, int] | None = None
+) -> tuple[tuple[Measurement, ...], Ear]:
+    ear = Ear()
+    workloads: tuple[Workload, ...] = tuple(map(planned_workload, plan.containers))
+    fleet = a_fleet(a_cpu_host("local"))
+    with journal(ear):
+        found = asyncio.run(measure.fn(a_profile(), plan, workloads, fleet, predicted))
+    return found, ear
+
+
+def test_each_workload_is_recorded_with_what_it_said(home: Path) -> None:
+    logged(home, "one", LOG)
+    logged(home, "other", LOG.replace("1.0/", "2.0/"))
+    found, ear = measured(planned("one", "other"), {"kv_cache": GIB})
+    assert [(one.workload, one.measured.kv_cache_bytes) for one in found] == [
+        ("one", GIB),
+        ("other", 2 * GIB),
+    ]
+    assert found[0].predicted == {"kv_cache": GIB}
+    assert (found[0].release, found[0].key.accelerator_type) == ("tiny.v1", "cpu")
+    assert ear.heard == ["measure started", "measure ended: KV cache 1.0 GiB"]
+
+
+def test_the_whole_log_of_a_start_is_read(home: Path) -> None:
+    logged(home, "one", LOG + "INFO something else\n" * 5000)
+    assert len(measured(planned("one"))[0]) == 1
+
+
+@pytest.mark.parametrize("text", ["", "INFO:     Application startup complete.\n"])
+def test_an_engine_that_logs_nothing_about_memory_has_no_record(home: Path, text: str) -> None:
+    logged(home, "one", text)
+    found, ear = measured(planned("one"))
+    assert found == ()
+    assert ear.heard[-1] == "measure ended: the engine logged nothing about memory"
+
+
+def test_an_engine_whose_log_nobody_can_read_is_not_asked(home: Path) -> None:
+    logged(home, "one", LOG)
+    found, ear = measured(planned("one", engine=EngineName.TRANSFORMERS))
+    assert (found, ear.heard) == ((), [])
+
+
+def test_a_log_that_cannot_be_read_is_told_and_nothing_else(home: Path) -> None:
+    away = a_container(name="away", runtime=RuntimeName.DOCKER, address="tcp://127.0.0.1:1")
+    plan = planned("one")
+    plan = plan.model_copy(update={"containers": (away, *plan.containers)})
+    logged(home, "one", LOG)
+    found, ear = measured(plan)
+    assert [one.workload for one in found] == ["one"]
+    assert ear.heard[1].startswith("what away logged about memory could not be read: The container")
+
+
+def kept(release: str) -> tuple[str, Ear]:
+    ear = Ear()
+    record = a_release(release, measured=(a_measurement(release=release),))
+    with journal(ear) as diary:
+        remember(record, diary)
+    found = ledger().measurements.latest(a_measurement().key)
+    return found.release if found else "", ear
+
+
+def test_what_a_release_measured_is_kept_for_later() -> None:
+    release = ledger().releases.begin(a_spec(), REVISION, "")
+    assert kept(release)[0] == release
+
+
+def test_that_it_cannot_be_kept_is_told_and_nothing_else() -> None:
+    found, ear = kept("ghost.v1")
+    assert found == ""
+    assert ear.heard[0].startswith("what ghost.v1 measured could not be kept: The ledger")
