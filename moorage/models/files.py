@@ -94,6 +94,20 @@ def follow_indexes(
     return kept, (*skipped, *left)
 
 
+def announced_size(indexes: Mapping[str, bytes]) -> int | None:
+    """Bytes of all tensors, as the indexes announce them; None where one does not."""
+    sizes = [_announced_by(content) for content in indexes.values()]
+    return sum(size for size in sizes if size) if sizes and all(sizes) else None
+
+
+def _announced_by(content: bytes) -> int | None:
+    try:
+        size = json.loads(content)["metadata"]["total_size"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return int(size) if isinstance(size, int | float) else None
+
+
 def _split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
     return tuple(file for file in files if not reasons.get(file.name)), tuple(
         SkippedFile(name=file.name, size=file.size, reason=reasons[file.name])

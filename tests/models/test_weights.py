@@ -12,7 +12,7 @@ from tests.hub.tiny import safetensors, with_header
 
 def summary_of(content: bytes) -> WeightSummary:
     file = ModelFile(name="model.safetensors", size=len(content))
-    return read_header(content[: header_end(content[:8], file)], file)
+    return read_header(content[: header_end(content[:8], file)], file).summary
 
 
 def one_tensor(dtype: object, shape: object, size: int, **changes: object) -> bytes:
@@ -47,7 +47,8 @@ def test_shards_add_up() -> None:
 
 
 def test_a_format_without_headers_counts_its_files() -> None:
-    parts = [from_size("bin", ModelFile(name=name, size=100)) for name in ("a.bin", "b.bin")]
+    files = [ModelFile(name=name, size=100) for name in ("a.bin", "b.bin")]
+    parts = [from_size("bin", file).summary for file in files]
     assert summarize("bin", parts) == WeightSummary(family="bin", bytes=200)
 
 

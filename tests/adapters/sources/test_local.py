@@ -140,7 +140,7 @@ def test_an_unreadable_file_is_named(root: Path, monkeypatch: pytest.MonkeyPatch
     def refuse(path: Path, *_: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("moorage.adapters.sources.local._read", refuse)
+    monkeypatch.setattr("moorage.adapters.sources.describe._read", refuse)
     found = failure(root)
     assert found.cause is Cause.SOURCE_INCOMPLETE
     assert found.detail.endswith(".safetensors cannot be read: Permission denied")
