@@ -169,7 +169,7 @@ class MemoryModel:
                 concurrency=concurrency,
             )
             shape = self._shape(batch, tensor, pool)
-            draft = draft_terms(self.options, self._draft, batch, tensor, tokens, concurrency)
+            draft = draft_terms(self.options, self._draft, pool, batch, tensor, concurrency)
             terms = (*_exact(weighed, pool, self.options), *draft, *inner_terms(shape), *terms)
         except Refused as refused:
             if claim is None or refused.refusal.kind is RefusalKind.REJECTED:

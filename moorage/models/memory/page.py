@@ -41,7 +41,7 @@ def answer_document(model: str, found: Answer) -> Document:
         sections=(
             Section(header=FACTS, rows=tuple(_facts(found))),
             *(part for part in parts if part.rows),
-            Section(title="Flags under which this holds", code="\n".join(found.flags)),
+            *_flags(found),
         ),
     )
 
@@ -83,24 +83,24 @@ def _facts(found: Answer) -> list[tuple[str, str]]:
         ("Utilization", f"{found.utilization:g}"),
         ("Longest context", f"{found.longest} tokens at this concurrency"),
     ]
-    if cache := need.cache:
+    if (cache := need.cache) and cache.bytes_per_block:
+        block, size = human_bytes(cache.bytes_per_block), cache.block_size
+        cells = f"{block} a block" + (f" of {size} tokens" if size else "")
         rows += [
             ("Requests that fit", f"{found.most_requests} of {need.tokens} tokens at once"),
-            ("KV cache", _cache(found.token_bytes, cache.bytes_per_block, cache.block_size)),
+            ("KV cache", f"{human_bytes(found.token_bytes)} for each further token, {cells}"),
         ]
     return rows
 
 
+def _flags(found: Answer) -> list[Section]:
+    if not found.fits:
+        return []
+    return [Section(title="Flags under which this holds", code="\n".join(found.flags))]
+
+
 def _stated(need: Need) -> str:
     return ", as the spec states" if need.stated is not None else ""
-
-
-def _cache(token: int, block: int, size: int | None) -> str:
-    if not block:
-        return "none"
-    return f"{human_bytes(token)} for each further token, {human_bytes(block)} a block" + (
-        f" of {size} tokens" if size else ""
-    )
 
 
 def _size(device: Device, found: Answer | MemoryRefusal) -> tuple[str, ...]:

@@ -91,17 +91,22 @@ def answer(model: MemoryModel, device: Device, asked: Question) -> Answer | Memo
 
 def smallest(model: MemoryModel, device: Device, asked: Question) -> Answer | MemoryRefusal:
     """Count with the fewest tensor-parallel ranks with which it fits; else with the most."""
-    last: Answer | MemoryRefusal | None = None
+    best = asked
     for ranks in range(1, MOST_RANKS + 1):
-        found = answer(model, device, asked.model_copy(update={"tensor": ranks}))
-        if isinstance(found, MemoryRefusal):
-            last = last or found
-            continue
-        if found.fits:
-            return found
-        last = found
-    assert last is not None, "there is at least one number of ranks"
-    return last
+        spread = asked.model_copy(update={"tensor": ranks})
+        need = _need(model, device, spread, asked.tokens, asked.concurrency)
+        if isinstance(need, Need):
+            best = spread
+            if need.fits(device.total, device.total):
+                break
+    return answer(model, device, best)
+
+
+def sizes(
+    model: MemoryModel, devices: Sequence[Device], asked: Question
+) -> tuple[tuple[Device, Answer | MemoryRefusal], ...]:
+    """The smallest answer for each of several accelerators."""
+    return tuple((device, smallest(model, device, asked)) for device in devices)
 
 
 def token_bytes(need: Need) -> int:
@@ -146,10 +151,3 @@ def _flags(model: MemoryModel, need: Need, total: int) -> Iterator[str]:
     if model.options.kv_cache_dtype != "auto":
         yield f"--kv-cache-dtype {model.options.kv_cache_dtype}"
     yield f"--gpu-memory-utilization {need.utilization(total):g}"
-
-
-def sizes(
-    model: MemoryModel, devices: Sequence[Device], asked: Question
-) -> tuple[tuple[Device, Answer | MemoryRefusal], ...]:
-    """The smallest answer for each of several accelerators."""
-    return tuple((device, smallest(model, device, asked)) for device in devices)
