@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from moorage.adapters.pretrained import read_config
+from moorage.failures import Cause, Failure
 from moorage.models.files import (
     Split,
     announced_size,
@@ -16,12 +18,16 @@ from moorage.models.files import (
     index_files,
     is_weight,
 )
-from moorage.models.source import ModelFile, SkippedFile
+from moorage.models.gguf import NeedsMore, read_gguf
+from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 from moorage.models.weights import FileWeights, from_size, header_end, read_header
 from moorage.values import Value
 
 FIRST_READ = 65_536
 """Bytes of a weight file to read at once; most headers are shorter."""
+
+FIRST_GGUF_READ = 1 << 20
+"""The same of a GGUF file, whose header has the vocabulary."""
 
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
@@ -86,6 +92,8 @@ def weigh(file: ModelFile, family: str, read: Callable[[int, int], bytes]) -> Fi
     Raises:
         Failure: `SOURCE_INCOMPLETE` when its header is malformed.
     """
+    if file.name.endswith(".gguf"):
+        return FileWeights(_read_gguf(file, read), {})
     if not file.name.endswith(".safetensors"):
         return from_size(family, file)
     start = read(0, min(FIRST_READ, file.size))
@@ -93,6 +101,16 @@ def weigh(file: ModelFile, family: str, read: Callable[[int, int], bytes]) -> Fi
     if end > len(start):
         start += read(len(start), end)
     return read_header(start[:end], file)
+
+
+def _read_gguf(file: ModelFile, read: Callable[[int, int], bytes]) -> WeightSummary:
+    """Read as much as the header takes: it has the vocabulary, and does not say how long it is."""
+    data = b""
+    while len(data) < file.size:
+        data += read(len(data), min(max(FIRST_GGUF_READ, 2 * len(data)), file.size))
+        with suppress(NeedsMore):
+            return read_gguf(data, file)
+    raise Failure(Cause.SOURCE_INCOMPLETE, f"{file.name} is empty")
 
 
 def _indexes(directory: Path, family: str, chosen: Sequence[ModelFile]) -> dict[str, bytes]:
