@@ -4,7 +4,7 @@ The rules are those of vLLM 0.32. Everything follows from config.json and the te
 what the rules do not cover is a refusal with a reason, never zero bytes.
 """
 
-from moorage.models.memory.demand import MemoryModel
+from moorage.models.memory.demand import MemoryModel, memory_model
 from moorage.models.memory.draft import Draft
 from moorage.models.memory.estimates import Term
 from moorage.models.memory.need import CpuNeed, Need
@@ -29,6 +29,7 @@ __all__ = [
     "StageMemory",
     "TensorHeader",
     "Term",
+    "memory_model",
     "memory_options",
     "predict_memory",
     "wanted_concurrency",

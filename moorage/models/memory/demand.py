@@ -12,11 +12,13 @@ from moorage.models.memory.draft import Draft, draft_terms
 from moorage.models.memory.estimates import Shape, Term, activation, inner_terms, outer_terms
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.need import CpuNeed, Need
-from moorage.models.memory.options import MemoryOptions
+from moorage.models.memory.options import MemoryOptions, memory_options
 from moorage.models.memory.refusal import MemoryRefusal, RefusalKind, Refused, unknown
 from moorage.models.memory.weighing import Scale, Weighed, caught
-from moorage.models.source import WeightSummary
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel, WeightSummary
 from moorage.models.tensors import TensorHeader
+from moorage.spec import ModelSpec
 from moorage.units import GIB
 
 CPU_BLOCK = 128
@@ -24,6 +26,7 @@ CPU_BLOCK = 128
 
 CPU_PROCESSES = 2 * GIB
 """RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache."""
+
 
 Key = tuple[Batch, int, int, int, int]
 
@@ -166,7 +169,7 @@ class MemoryModel:
                 concurrency=concurrency,
             )
             shape = self._shape(batch, tensor, pool)
-            draft = draft_terms(self.options, self._draft, batch, tensor, tokens, concurrency)
+            draft = draft_terms(self.options, self._draft, pool, batch, tensor, concurrency)
             terms = (*_exact(weighed, pool, self.options), *draft, *inner_terms(shape), *terms)
         except Refused as refused:
             if claim is None or refused.refusal.kind is RefusalKind.REJECTED:
@@ -232,6 +235,16 @@ class MemoryModel:
     def _require_covered(self) -> None:
         if self.options.uncovered:
             raise unknown(f"{self.options.uncovered}; `memory.claim` states the bytes")
+
+
+def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> MemoryModel:
+    """The memory of a resolved model, as its spec wants it served.
+
+    Raises:
+        Failure: `BAD_SPEC` when an engine argument is malformed.
+    """
+    options = memory_options(spec, profile.mode)
+    return MemoryModel(model.config, model.headers, options, files=model.weights)
 
 
 def _exact(weighed: Weighed, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:

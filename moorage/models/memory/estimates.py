@@ -46,7 +46,7 @@ class Term(Value):
 
     Attributes:
         name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`, `buffers`,
-            `redundancy`, `context` or `nccl`.
+            `redundancy`, `context`, `nccl`; on CPU `processes`.
         bytes: Its size.
         exact: Whether it follows from vLLM's own accounting; else it is an estimate, or stated.
         inside: Whether it counts within `--gpu-memory-utilization`.
@@ -94,12 +94,13 @@ def inner_terms(shape: Shape) -> tuple[Term, ...]:
 
 def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
     """The estimates that come on top of the engine's budget: taken before it measures."""
-    apart = (NCCL, f"{ranks} ranks talk to each other") if ranks > 1 else (0, "one rank")
+    stated = options.stated
     context = (CONTEXT, "the driver's context of one process")
-    return (
-        _term("context", options.stated.context, context, inside=False),
-        _term("nccl", options.stated.nccl, apart, inside=False),
-    )
+    terms = [_term("context", stated.context, context, inside=False)]
+    if ranks > 1:
+        buffers = (NCCL, f"{ranks} ranks talk to each other")
+        terms.append(_term("nccl", stated.nccl, buffers, inside=False))
+    return tuple(terms)
 
 
 def activation(shape: Shape) -> tuple[int, str]:

@@ -84,6 +84,7 @@ class MemoryOptions(Value):
         graph_sizes: Number of graphs.
         expert_parallel: Whether whole experts are spread over the ranks.
         block_size: Tokens of a KV block.
+        kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
         hybrid_manager: Whether local layers may keep less than full ones.
         prefix_caching: Whether prefixes are cached.
         runner: `auto`, `generate` or `pooling`.
@@ -107,6 +108,7 @@ class MemoryOptions(Value):
     graph_sizes: int | None = None
     expert_parallel: bool = False
     block_size: int | None = None
+    kv_bytes: int | None = None
     hybrid_manager: bool = True
     prefix_caching: bool | None = None
     runner: Runner = "auto"
@@ -181,6 +183,7 @@ def memory_options(spec: ModelSpec, mode: Mode = Mode.AUTO) -> MemoryOptions:
         graph_sizes=None if sizes is None else len(sizes),
         expert_parallel=bool(switch(tokens, "--enable-expert-parallel") or "-ep" in tokens),
         block_size=whole_number(tokens, "--block-size"),
+        kv_bytes=whole_number(tokens, "--kv-cache-memory-bytes", "--kv-cache-memory"),
         hybrid_manager=not switch(tokens, "--disable-hybrid-kv-cache-manager"),
         prefix_caching=switch(tokens, "--enable-prefix-caching"),
         runner=_runner(spec, mode, argument(tokens, "--runner")),

@@ -99,7 +99,9 @@ class Scale:
         if files is None or not files.bytes:
             raise unknown("there are no tensor headers")
         most = max(map(len, stage_layers(facts.layers, pipeline)))
-        each = -(-files.bytes * most // (tensor * facts.layers))
+        # float32 is cast to two bytes while it is loaded.
+        size = files.bytes // (2 if facts.get("torch_dtype") == "float32" else 1)
+        each = -(-size * most // (tensor * facts.layers))
         reason = f"{human_bytes(files.bytes)} of {files.family} files, whose tensors are not known"
         return (each,) * pipeline, reason
 
