@@ -114,6 +114,12 @@ class Placement(Value):
         return bool(self.seats)
 
     @property
+    def predicted(self) -> dict[str, int]:
+        """Bytes of one rank by the name of what they are for; empty when nobody worked it out."""
+        need = next((seat.need for seat in self.seats if seat.need), None)
+        return {term.name: term.bytes for term in need.terms} if need else {}
+
+    @property
     def claims(self) -> tuple[Claim, ...]:
         """All that has to be reserved."""
         return tuple(claim for seat in self.seats for claim in seat.claims)

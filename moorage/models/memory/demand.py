@@ -14,6 +14,7 @@ from moorage.models.memory.facts import Facts
 from moorage.models.memory.need import CpuNeed, Need
 from moorage.models.memory.options import MemoryOptions, memory_options
 from moorage.models.memory.refusal import MemoryRefusal, RefusalKind, Refused, unknown
+from moorage.models.memory.search import largest
 from moorage.models.memory.weighing import Scale, Weighed, caught
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel, WeightSummary
@@ -128,11 +129,7 @@ class MemoryModel:
             )
             return not isinstance(need, MemoryRefusal) and need.fits(total, budget)
 
-        low, high = 0, at_most
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle - 1)
-        return low
+        return largest(fits, at_most)
 
     def weights(self, tensor: int = 1, pipeline: int = 1) -> int | MemoryRefusal:
         """Bytes of the parameters on one rank of the heaviest pipeline stage."""
