@@ -93,6 +93,8 @@ class Placement(Value):
         seats: One for each container; empty when the model fits nowhere.
         verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
             or of the last one placed).
+        shortage: What the memory would be for where it nearly fits; empty when it fits, or
+            memory is not what is short.
         remedies: What would make it fit, where it fits nowhere.
         terms: What the scores of the verdicts are made of.
         stop_first: Release that must stop before this one can start, and why; empty = none.
@@ -105,6 +107,7 @@ class Placement(Value):
     seats: tuple[Seat, ...]
     verdicts: tuple[Verdict, ...]
     terms: tuple[str, ...] = ()
+    shortage: str = ""
     remedies: tuple[str, ...] = ()
     stop_first: str = ""
 

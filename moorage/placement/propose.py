@@ -8,6 +8,7 @@ from moorage.arguments import has_argument, user_tokens
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES, choose_engine
 from moorage.failures import Cause, Failure
+from moorage.models.memory import MemoryModel
 from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.calibrated import CalibratedMemory
@@ -19,6 +20,7 @@ from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.remedies import remedies
 from moorage.placement.request import Request
+from moorage.placement.shortage import shortage
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.spec import EngineName, ModelSpec
@@ -36,8 +38,9 @@ class NoFit(Failure):
     """No host can take the model; the placement without seats says why."""
 
     def __init__(self, cause: Cause, placement: Placement) -> None:
-        ways = "\n".join(placement.remedies)
-        super().__init__(cause, explain(placement.verdicts), suggestion=ways)
+        why = [explain(placement.verdicts)]
+        why += [f"nearest: {placement.shortage}"] if placement.shortage else []
+        super().__init__(cause, "\n".join(why), suggestion="\n".join(placement.remedies))
         self.placement = placement
 
 
@@ -55,7 +58,7 @@ class Subject:
 
     spec: ModelSpec
     profile: ModelProfile
-    memory: Memory | None = None
+    memory: MemoryModel | None = None
     staged: str = ""
     measured: tuple[Measurement, ...] = ()
 
@@ -91,7 +94,7 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
         second = _with_engine(request, fleet, running, Origin.DERIVED, why)
         if second.fits:
             return second
-    raise _refusal(first, remedies(request_for(subject, engine), fleet))
+    raise _refusal(first, request_for(subject, engine), fleet, subject.memory)
 
 
 def request_for(subject: Subject, engine: Engine) -> Request:
@@ -162,7 +165,13 @@ def _refuse_owned_arguments(spec: ModelSpec) -> None:
             )
 
 
-def _refusal(placement: Placement, ways: tuple[str, ...]) -> NoFit:
+def _refusal(
+    placement: Placement, request: Request, fleet: FleetSnapshot, exact: MemoryModel | None
+) -> NoFit:
     reasons = {verdict.refusal for verdict in placement.verdicts}
     cause = Cause.PORT_TAKEN if reasons == {Refusal.PORT} else Cause.NO_FIT
-    return NoFit(cause, placement.model_copy(update={"remedies": ways}))
+    told = {
+        "shortage": shortage(request, fleet, placement.verdicts),
+        "remedies": remedies(request, fleet, exact),
+    }
+    return NoFit(cause, placement.model_copy(update=told))

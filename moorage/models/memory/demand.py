@@ -59,7 +59,14 @@ class MemoryModel:
         self.config = options.applied_to(config)
         self._scale = Scale(self.config, headers, files, options)
         self._draft = draft
+        self._source = (config, headers, files, draft)
         self._needs: dict[Key, Need | MemoryRefusal] = {}
+
+    def with_options(self, **changes: Any) -> MemoryModel:
+        """The same model under other options, named as the fields of `MemoryOptions`."""
+        config, headers, files, draft = self._source
+        options = self.options.model_copy(update=changes)
+        return MemoryModel(config, headers, options, files=files, draft=draft)
 
     def need(
         self,
