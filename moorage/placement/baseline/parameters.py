@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from json import JSONDecodeError, JSONDecoder
 
 OFF = frozenset({"0", "false", "no", "off", "f", "n"})
@@ -57,7 +58,7 @@ def _words(entries: Sequence[str]) -> list[str]:
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     """Each option with its first value."""
-    for word, following in zip(words, [*words[1:], None], strict=True):
+    for word, following in zip_longest(words, words[1:]):
         if not _is_option(word):
             continue
         name, equals, value = word.partition("=")

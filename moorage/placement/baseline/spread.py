@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from moorage.placement.baseline.allocatable import Room
 from moorage.placement.candidate import Candidate
@@ -19,27 +20,38 @@ BESIDE_FREE: Weights = (0.45, 0.35, 0.20)
 NONE_FREE: Weights = (0.50, 0.25, 0.15)
 
 
+@dataclass(frozen=True, slots=True)
+class _Extremes:
+    """The fewest and the most replicas on the leaders' hosts, of the same model and of others."""
+
+    same: tuple[int, int]
+    others: tuple[int, int]
+
+
 def spread_scores(candidates: Sequence[Candidate], rooms: Mapping[str, Room]) -> tuple[float, ...]:
     """Only leaders are looked at (the peer's defect 12)."""
+    if not candidates:
+        return ()
     leaders = [rooms[candidate.leader.host] for candidate in candidates]
     same = [room.same.total for room in leaders]
     others = [room.others.total for room in leaders]
+    extremes = _Extremes((min(same), max(same)), (min(others), max(others)))
     return tuple(
-        _host(room, same, others) * 100.0 * HOST_WEIGHT
+        _host(room, extremes) * 100.0 * HOST_WEIGHT
         + _accelerators(room, candidate) * 100.0 * ACCELERATOR_WEIGHT
         for room, candidate in zip(leaders, candidates, strict=True)
     )
 
 
-def _host(room: Room, same: Sequence[int], others: Sequence[int]) -> float:
+def _host(room: Room, extremes: _Extremes) -> float:
     weights = NONE_FREE
-    if min(same) == 0:
+    if extremes.same[0] == 0:
         weights = BESIDE_FREE if room.same.total else FREE_OF_MODEL
     base, for_same, for_others = weights
     return (
         base
-        + for_same * _fewness(room.same.total, min(same), max(same))
-        + for_others * _fewness(room.others.total, min(others), max(others))
+        + for_same * _fewness(room.same.total, *extremes.same)
+        + for_others * _fewness(room.others.total, *extremes.others)
     )
 
 
