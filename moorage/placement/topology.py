@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate
+from itertools import accumulate, repeat
 from math import gcd
+from operator import floordiv
+
+LISTED = 8
+"""A reason names so many hosts at most."""
 
 
 class Shape(StrEnum):
@@ -130,7 +134,7 @@ def _tensor_size(accelerators: Sequence[int], sizes: ParallelSizes) -> int:
 def _ranks_in_hosts(
     accelerators: Sequence[int], sizes: ParallelSizes, tensor: int, rank: int
 ) -> Topology:
-    local = tuple(count // rank for count in accelerators)
+    local = tuple(map(floordiv, accelerators, repeat(rank)))
     ranks = sum(local)
     _require_data(sizes, ranks)
     if sizes.data_local is not None and set(local) != {sizes.data_local}:
@@ -182,4 +186,5 @@ def _require_data(sizes: ParallelSizes, ranks: int) -> None:
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(str(number) for number in numbers)
+    more = ", ..." if len(numbers) > LISTED else ""
+    return ", ".join(str(number) for number in numbers[:LISTED]) + more
