@@ -210,7 +210,9 @@ class MemoryModel:
             cache_bytes=whole,
             terms=(
                 weights,
-                Term(name="kv_cache", bytes=whole, exact=True, reason=f"{pool.reason}, whole GiB"),
+                Term(
+                    name="kv_cache", bytes=whole, exact=True, reason=f"{pool.reason(0)}, whole GiB"
+                ),
                 *adapters,
                 Term(name="activation", bytes=peak, exact=False, reason=why),
                 Term(name="processes", bytes=processes, exact=False, reason=own),
@@ -259,7 +261,7 @@ def _exact(weighed: Weighed, pool: Pool, options: MemoryOptions) -> tuple[Term, 
             exact=weighed.exact,
             reason=f"{weighed.reason}{at}",
         ),
-        Term(name="kv_cache", bytes=pool.stages[worst], exact=True, reason=pool.reason),
+        Term(name="kv_cache", bytes=pool.stages[worst], exact=True, reason=pool.reason(worst)),
     ]
     if lora := options.lora:
         reason = f"{lora.max_loras} adapters of rank {lora.max_rank} for every target"
