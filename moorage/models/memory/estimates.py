@@ -6,8 +6,11 @@ that vLLM 0.32 allocates, and its result may be half as much again or half as li
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from moorage.models.memory.architectures import POOLING_ENDINGS
 from moorage.models.memory.batch import Batch
 from moorage.models.memory.caches import uses_mla
 from moorage.models.memory.facts import Facts
@@ -79,6 +82,22 @@ class Shape:
     tensor: int
     pools: bool
     caches: bool
+
+    @classmethod
+    def of(
+        cls,
+        config: Mapping[str, Any],
+        options: MemoryOptions,
+        batch: Batch,
+        tensor: int,
+        caches: bool,
+    ) -> Shape:
+        """The shape of an engine, the runner worked out."""
+        facts = Facts(config)
+        pools = options.runner == "pooling"
+        if options.runner == "auto":
+            pools = facts.architecture.endswith(POOLING_ENDINGS)
+        return cls(facts, options, batch, tensor, pools, caches)
 
 
 def inner_terms(shape: Shape) -> tuple[Term, ...]:
