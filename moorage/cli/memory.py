@@ -10,7 +10,7 @@ from typing import Any, get_args
 from moorage.adapters.settings import Settings
 from moorage.adapters.sources import source_for
 from moorage.adapters.specs import load_spec
-from moorage.arguments import user_tokens, whole_number
+from moorage.arguments import argument, user_tokens, whole_number
 from moorage.cli.flows import existing, exit_code
 from moorage.cli.output import dump, out
 from moorage.cli.render import page
@@ -118,7 +118,7 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Memory
 
 def _question(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Question:
     args = user_tokens(spec.engine.args)
-    tokens = choices.context or derive_profile(spec, resolved).context
+    tokens = choices.context or _length(args) or derive_profile(spec, resolved).context
     if choices.concurrency:
         spec = spec.model_copy(update={"concurrency": choices.concurrency})
     return Question(
@@ -128,6 +128,11 @@ def _question(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Que
         concurrency=wanted_concurrency(spec, tokens),
         at_most=max(tokens, context_length(resolved.config) or tokens),
     )
+
+
+def _length(args: tuple[str, ...]) -> int | None:
+    flag = "--max-model-len"
+    return None if argument(args, flag) in ("auto", "-1") else whole_number(args, flag)
 
 
 def _token(spec: ModelSpec) -> str | None:

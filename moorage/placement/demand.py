@@ -8,8 +8,8 @@ from typing import Protocol
 
 from moorage.arguments import argument, switch, user_tokens, whole_number
 from moorage.failures import Cause, Failure
+from moorage.models.memory.asked import wanted_concurrency
 from moorage.models.memory.need import Need
-from moorage.models.memory.options import wanted_concurrency
 from moorage.models.memory.refusal import MemoryRefusal
 from moorage.models.profile import ModelProfile
 from moorage.placement.kinds import AcceleratorKind

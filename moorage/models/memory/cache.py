@@ -25,13 +25,20 @@ class Pool(Value):
         found: What the exact rules say.
         blocks: Blocks that the pool must have.
         stages: Bytes of the pool on one rank of each pipeline stage.
-        reason: The formula with its numbers.
+        formula: Where the number of blocks comes from; empty = the size was given.
     """
 
     found: MemoryPrediction
     blocks: int
     stages: tuple[int, ...]
-    reason: str
+    formula: str
+
+    def reason(self, stage: int) -> str:
+        """The size of one stage's pool, in numbers."""
+        each = self.found.stages[stage].bytes_per_block
+        if not each:
+            return "it keeps none"
+        return f"{self.formula} blocks x {each} B" if self.formula else "--kv-cache-memory-bytes"
 
 
 def pool_for(
@@ -66,16 +73,15 @@ def pool_for(
     """
     settings = options.settings(tensor, pipeline, tokens, batched, block)
     found = numbers(predict_memory(config, STAND_IN, settings))
-    request, each = found.blocks_per_full_request, found.bytes_per_block
-    if options.kv_bytes is not None and each:
+    request = found.blocks_per_full_request
+    if options.kv_bytes is not None and found.bytes_per_block:
         return _given(found, options.kv_bytes)
     blocks = concurrency * request + 1
-    reason = f"({concurrency} x {request} + 1) blocks x {each} B"
     return Pool(
         found=found,
         blocks=blocks,
         stages=tuple(blocks * stage.bytes_per_block for stage in found.stages),
-        reason=reason if each else "it keeps none",
+        formula=f"({concurrency} x {request} + 1)",
     )
 
 
@@ -87,4 +93,4 @@ def _given(found: MemoryPrediction, size: int) -> Pool:
             f"{found.max_model_len} tokens takes {found.blocks_per_full_request}"
         )
     stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
-    return Pool(found=found, blocks=blocks, stages=stages, reason="--kv-cache-memory-bytes")
+    return Pool(found=found, blocks=blocks, stages=stages, formula="")

@@ -53,9 +53,12 @@ def find_device(text: str) -> Device | None:
         The device; the first in the table of which all words match; None when there is none.
     """
     try:
-        return Device(total=int(TypeAdapter(ByteSize).validate_python(text)))
+        size = int(TypeAdapter(ByteSize).validate_python(text))
     except ValidationError:
-        words = text.lower().replace("-", " ").split()
+        size = 0
+    if size >= GIB:  # else it may be a number in a name, such as 4090
+        return Device(total=size)
+    words = text.lower().replace("-", " ").split()
     for name, size in REPORTED_MIB.items():
         if words and all(word in name.lower() for word in words):
             return Device(name=name, total=size * MIB)

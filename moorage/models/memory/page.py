@@ -80,7 +80,7 @@ def _facts(found: Answer) -> list[tuple[str, str]]:
         ("For", _requests(need.tokens, need.concurrency)),
         ("Claim", f"{_gib(found.claim)} of {_gib(total)} GiB of each accelerator{_stated(need)}"),
         ("Outcome", "it fits" if found.fits else f"{_gib(found.claim - total)} GiB too much"),
-        ("Utilization", f"{found.utilization:g}"),
+        *([("Utilization", f"{found.utilization:g}")] if found.fits else []),
         ("Longest context", f"{found.longest} tokens at this concurrency"),
     ]
     if (cache := need.cache) and cache.bytes_per_block:

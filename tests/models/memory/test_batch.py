@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.models.memory import MemoryOptions
-from moorage.models.memory.batch import on_accelerator, on_cpu
+from moorage.models.memory.batch import on_accelerator, without_accelerator
 from moorage.units import GIB
 
 
@@ -34,5 +34,5 @@ def test_the_batch_is_what_vllm_chooses(
 
 
 def test_on_cpu_it_grows_with_the_ranks() -> None:
-    batch = on_cpu(MemoryOptions(), 2, 8192, True)
+    batch = without_accelerator(MemoryOptions(), 2, 8192, True)
     assert (batch.tokens, batch.seqs) == (4096, 256)

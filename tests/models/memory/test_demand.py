@@ -228,6 +228,27 @@ def test_options_reach_the_exact_rules() -> None:
     assert "(4096)" in refusal(with_options("llama-3.1-8b", overrides=shorter)).reason
 
 
+def test_what_cannot_be_estimated_can_be_stated() -> None:
+    config, headers = known("llama-3.1-8b")
+    config = {key: value for key, value in config.items() if key != "vocab_size"}
+    found = refusal(MemoryModel(config, headers, MemoryOptions()))
+    assert found.reason == "the configuration does not say `vocab_size`"
+    stated = MemorySpec.model_validate({"activation": GIB})
+    assert (
+        gib(needed(MemoryModel(config, headers, MemoryOptions(stated=stated))), "activation") == 1
+    )
+
+
+def test_without_pictures_and_sound_their_weights_are_not_made() -> None:
+    config, headers = known("llama-3.1-8b")
+    tower = ("vision_tower.patch.weight", "BF16", (1000, 1000))
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower])
+    text = MemoryModel(config, more, MemoryOptions(language_model_only=True))
+    assert text.weights() == plain("llama-3.1-8b").weights()
+    whole = MemoryModel(config, more, MemoryOptions()).weights()
+    assert whole == text.weights() + 2_000_000  # type: ignore[operator]
+
+
 def test_a_given_cache_is_taken_as_it_is() -> None:
     need = needed(with_options("llama-3.1-8b", kv_bytes=3 * GIB))
     assert gib(need, "kv_cache") == 3
