@@ -42,25 +42,31 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
     Returns:
         A placement with the seats of all replicas, or with none and a refusal for each host.
     """
-    views = [look_at(host) for host in fleet.hosts]
-    seats: list[Seat] = []
-    verdicts: tuple[Verdict, ...] = ()
-    for replica in range(request.spec.replicas):
-        found, verdicts = place_replica(request, views, replica)
-        if not found:
-            seats = []
-            break
-        seats += found
-        views = with_seats(views, found)
+    seats, verdicts = place_replicas(request, [look_at(host) for host in fleet.hosts])
     return Placement(
         engine=request.engine.name,
         engine_origin=origin,
         engine_reason=why,
         policy=request.spec.placement.policy,
-        seats=tuple(seats),
+        seats=seats,
         verdicts=verdicts,
         terms=tuple(WEIGHTS[request.spec.placement.strategy]),
     )
+
+
+def place_replicas(
+    request: Request, views: Sequence[HostView]
+) -> tuple[tuple[Seat, ...], tuple[Verdict, ...]]:
+    """Seats for all replicas, or none; the verdicts of the replica that was looked at last."""
+    seats: list[Seat] = []
+    verdicts: tuple[Verdict, ...] = ()
+    for replica in range(request.spec.replicas):
+        found, verdicts = place_replica(request, views, replica)
+        if not found:
+            return (), verdicts
+        seats += found
+        views = with_seats(views, found)
+    return tuple(seats), verdicts
 
 
 def place_replica(
