@@ -57,7 +57,7 @@ def _nothing(_request: Request, _offer: Offer, _view: HostView, _room: list[int]
 
 
 def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) -> float:
-    """Replicas of one model share no host where that can be avoided."""
+    """The fewer replicas of the model a host has already, the better; none at all counts most."""
     claims = view.host.claims
     if not claims:
         return 1.0
