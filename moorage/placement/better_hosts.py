@@ -36,9 +36,9 @@ def emptied_or_extended(trial: Trial) -> Iterator[str]:
 
 
 def larger(trial: Trial) -> Iterator[str]:
-    """How large the accelerators of the largest host would have to be."""
+    """How large the accelerators of the largest host would have to be; not for a list by hand."""
     largest = _largest(trial)
-    if not largest:
+    if not largest or trial.request.by_hand:
         return
     kind, view = max(largest.items(), key=lambda one: len(one[1].groups[one[0]]) * one[0].total)
     for total in (size * GIB for size in SIZES if size * GIB > kind.total):

@@ -140,6 +140,11 @@ def on(accelerators: Any) -> dict[str, Any]:
             "Set `--max-model-len 65536` in `engine.args`: ",
         ),
         (model(100, placement=on(1)), [host("a", 80, 80)], "Set `placement.accelerators: 2`: "),
+        (
+            model(100, placement=on(["a:cuda:0"])),
+            [host("a", 80, 80)],
+            "Set `placement.accelerators: 2`: ",
+        ),
         (model(70), [host("a", 20, claims=(held(60, "old.v1"),))], "Retire old.v1: "),
         (
             model(70),
