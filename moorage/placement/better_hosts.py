@@ -21,12 +21,12 @@ def emptied_or_extended(trial: Trial) -> Iterator[str]:
     """The largest host of each kind with nothing else on it, else with more accelerators."""
     for kind, view in _largest(trial).items():
         there = len(view.groups[kind])
-        if taken := _taken_on(trial, view, kind, there):
+        if taken := _taken_on(trial, view, _emptied(view)):
             each, count, _ = taken
             yield f"{view.host.name} would do with nothing else on it: {each} on each of {count}."
             continue
         for number in _enough(trial, view, kind):
-            if taken := _taken_on(trial, view, kind, number):
+            if taken := _taken_on(trial, view, _with(view, kind, number)):
                 each, count, tokens = taken
                 yield (
                     f"A host with {count} x {kind} would do: {each} on each for {tokens} tokens"
@@ -43,18 +43,21 @@ def larger(trial: Trial) -> Iterator[str]:
     kind, view = max(largest.items(), key=lambda one: len(one[1].groups[one[0]]) * one[0].total)
     for total in (size * GIB for size in SIZES if size * GIB > kind.total):
         bought = AcceleratorKind(kind.type, "", total)
-        if taken := _taken_on(trial, view, bought, len(view.groups[kind])):
+        if taken := _taken_on(trial, view, _with(view, bought, len(view.groups[kind]))):
             each, count, _ = taken
-            yield f"{count} x {human_bytes(total)} on one host would do: {each} on each."
+            size = f"{human_bytes(total)} ({kind.type})"
+            yield f"{count} x {size} on one host would do: {each} on each."
             return
 
 
 def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
-    """By kind that the engine can use the host with most accelerators of it."""
+    """By kind that the engine can use, and the user wants, the host with most of it."""
+    request = trial.request
+    types, wanted = request.engine.accelerator_types, request.spec.placement.accelerator_kinds
     found: dict[AcceleratorKind, HostView] = {}
     for view in trial.views:
         for kind, room in view.groups.items():
-            if kind.type not in trial.request.engine.accelerator_types:
+            if kind.type not in types or not kind.is_one_of(wanted):
                 continue
             if kind not in found or len(room) > len(found[kind].groups[kind]):
                 found[kind] = view
@@ -63,16 +66,15 @@ def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
 
 def _enough(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:
     """Accelerators that one replica, and all together, would take where there are plenty."""
+    if trial.request.by_hand:
+        return []
     plenty = [_with(view, kind, MOST_ON_ONE_HOST)]
     one, _ = place_replica(trial.request, plenty, 0)
     return sorted({_number(seats) for seats in (one, trial.seats(views=plenty)) if seats})
 
 
-def _taken_on(
-    trial: Trial, view: HostView, kind: AcceleratorKind, number: int
-) -> tuple[str, int, int] | None:
-    """Bytes of each, accelerators and tokens on a host that has just these, if all fits then."""
-    other = _with(view, kind, number)
+def _taken_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, int] | None:
+    """Bytes of each, accelerators and tokens on another host in a host's place, if all fits."""
     if not place_replica(trial.request, [other], 0)[0]:
         return None
     seats = trial.seats(views=[other if one is view else one for one in trial.views])
@@ -87,8 +89,14 @@ def _number(seats: Sequence[Seat]) -> int:
     return len({index for seat in seats for index in seat.accelerators})
 
 
+def _emptied(view: HostView) -> HostView:
+    items = view.host.accelerators
+    free = tuple(i.model_copy(update={"memory_free": i.memory_total}) for i in items)
+    return _bare(view, free)
+
+
 def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:
-    """A host with nothing on it and so many accelerators of one kind."""
+    """The host with so many accelerators of one kind instead of its own, and nothing on it."""
     accelerators = tuple(
         Accelerator(
             type=kind.type,
@@ -99,5 +107,9 @@ def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:
         )
         for index in range(number)
     )
+    return _bare(view, accelerators)
+
+
+def _bare(view: HostView, accelerators: tuple[Accelerator, ...]) -> HostView:
     empty = {"claims": (), "ports_in_use": (), "ram_free": view.host.ram_total}
     return look_at(view.host.model_copy(update={**empty, "accelerators": accelerators}))

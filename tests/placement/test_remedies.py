@@ -62,10 +62,10 @@ def applied(way: str, request: Request, fleet: FleetSnapshot) -> Placement:
     if match := re.match(r"A host with (\d+) x (.+) \(([\d.]+) GiB\) would do", way):
         number, name, gib = int(match[1]), match[2], float(match[3])
         return on_hosts(request, *fleet.hosts, _made_of(number, gib, name, request, fleet))
-    match = re.match(r"(\d+) x ([\d.]+) GiB on one host would do", way)
+    match = re.match(r"(\d+) x ([\d.]+) GiB \((\w+)\) on one host would do", way)
     assert match, way
-    number, gib = int(match[1]), float(match[2])
-    return on_hosts(request, *fleet.hosts, _of_size(number, gib, request, fleet))
+    number, gib, type_ = int(match[1]), float(match[2]), match[3]
+    return on_hosts(request, *fleet.hosts, _of_size(number, gib, type_, fleet))
 
 
 def _changes(way: str, request: Request) -> dict[str, Any]:
@@ -105,18 +105,17 @@ def _made_of(
     return _extended(like, alike(like)[0], count)
 
 
-def _of_size(count: int, gib: float, request: Request, fleet: FleetSnapshot) -> HostSnapshot:
-    """A new host like the one with most memory of one kind, with accelerators of another size."""
-    groups = [
-        (len(room) * kind.total, -at, kind.type)
-        for at, host in enumerate(fleet.hosts)
-        for kind, room in look_at(host).groups.items()
-        if kind.type in request.engine.accelerator_types
-    ]
-    _, at, type_ = max(groups)
+def _of_size(count: int, gib: float, type_: str, fleet: FleetSnapshot) -> HostSnapshot:
+    """A new host like the one with most of one type, with accelerators of another size."""
+
+    def memory(host: HostSnapshot) -> int:
+        groups = look_at(host).groups.items()
+        return max((k.total * len(room) for k, room in groups if k.type == type_), default=0)
+
+    like = max(fleet.hosts, key=memory)
     total = int(gib * GIB)
     item = an_accelerator(type=type_, name="", memory_total=total, memory_free=total)
-    return _extended(fleet.hosts[-at], item, count)
+    return _extended(like, item, count)
 
 
 def _extended(like: HostSnapshot, item: Accelerator, count: int) -> HostSnapshot:
@@ -153,7 +152,7 @@ def on(accelerators: Any) -> dict[str, Any]:
         ),
         (model(70), [host("a", 20)], "a would do with nothing else on it: "),
         (model(100), [host("a", 80)], "A host with 2 x NVIDIA H100 80GB HBM3 (80.0 GiB) would do"),
-        (model(100), [host("a", 80)], "1 x 141.0 GiB on one host would do: "),
+        (model(100), [host("a", 80)], "1 x 141.0 GiB (cuda) on one host would do: "),
         (model(70, replicas=2), [host("a", 80)], "A host with 2 x NVIDIA H100 80GB"),
     ],
 )

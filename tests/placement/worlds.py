@@ -25,6 +25,7 @@ NAMES = ("h1", "h2", "h3", "h4")
 PORTS = (9000, 9003)
 SIZES = ((), (24,), (80,), (24, 24), (80, 80), (40, 40, 40), (80,) * 4, (24, 80, 24), (0, 80))
 KINDS = st.sampled_from([*["cuda"] * 10, "rocm", "cann"])
+PRODUCTS = {"cuda": "NVIDIA H100", "rocm": "AMD Instinct MI300X", "cann": ""}
 HELD = (Resource.RAM, Resource.ACCELERATOR)
 
 
@@ -41,6 +42,7 @@ def hosts(draw: st.DrawFn, name: str) -> HostSnapshot:
             index,
             size,
             type=kind,
+            name=PRODUCTS[kind],
             memory_free=min(int(size * GIB * free), ram_free if unified else size * GIB),
         )
         for index, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
