@@ -7,7 +7,7 @@ from prefect.artifacts import acreate_table_artifact
 
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
-from moorage.models.memory import MemoryModel, memory_options
+from moorage.models.memory.demand import memory_model
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.explain import table
@@ -86,12 +86,11 @@ async def place(
 
 
 def _subject(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Subject:
-    options = memory_options(spec, profile.mode)
     architecture = profile.architectures[0] if profile.architectures else profile.model_type
     return Subject(
         spec=spec,
         profile=profile,
-        memory=MemoryModel(model.config, model.headers, options, files=model.weights),
+        memory=memory_model(spec, model, profile),
         staged=f"{model.source}@{model.revision}",
         measured=ledger().measurements.of(architecture),
     )

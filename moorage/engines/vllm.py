@@ -36,6 +36,7 @@ class Vllm(Engine):
     default_version = "0.32.0"
     accelerator_types = frozenset({"cuda", "rocm"})
     runs_on_cpu = True
+    reserves_cache = True
     modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
     lists_models = True
     api_key_variable = "VLLM_API_KEY"
@@ -81,9 +82,10 @@ class Vllm(Engine):
         ),
     )
 
-    def ram_on_cpu(self, profile: ModelProfile) -> int:
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Weights, the engine's processes and the key/value cache."""
-        return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + _cpu_cache(profile)
+        cache = _cpu_cache(profile)
+        return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + cache, cache
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:
@@ -135,14 +137,14 @@ class Vllm(Engine):
             _variable("HF_HUB_OFFLINE", "1", "the model is already here"),
         )
         if request.seat.accelerator_type == CPU:
-            space = max(1, _cpu_cache(request.profile) // GIB)
+            space = max(1, request.seat.cache_bytes // GIB)
             return (
                 *always,
                 _variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
                 _variable(
                     "VLLM_CPU_KVCACHE_SPACE",
                     str(space),
-                    f"GiB for {CPU_CONTEXTS} full contexts, at least 1",
+                    "GiB of the key/value cache, as was claimed",
                     Origin.DERIVED,
                 ),
             )
