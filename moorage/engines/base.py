@@ -158,6 +158,7 @@ class Engine(ABC):
             port=seat.port,
             shm_bytes=int(spec.engine.shm) if request.in_container else 0,
             memory_bytes=seat.ram_bytes if seat.accelerator_type == CPU else 0,
+            cores=seat.cores,
             labels={
                 LABEL_LEDGER: request.ledger,
                 LABEL_MODEL: spec.name,
