@@ -30,12 +30,14 @@ class Weighed(Value):
         stages: Of each pipeline stage.
         adapters: Of the buffers for LoRA adapters, of each stage.
         exact: Whether they follow from tensor headers.
+        adapters_exact: Whether the buffers do: those of experts depend on how vLLM merges them.
         reason: What was weighed.
     """
 
     stages: tuple[int, ...]
     adapters: tuple[int, ...]
     exact: bool
+    adapters_exact: bool
     reason: str
 
 
@@ -87,7 +89,13 @@ class Scale:
         adapters = (0,) * pipeline
         if lora is not None:
             adapters = lora_bytes(facts, self._headers, lora, tensor, pipeline)
-        return Weighed(stages=stages, adapters=adapters, exact=bool(self._headers), reason=reason)
+        return Weighed(
+            stages=stages,
+            adapters=adapters,
+            exact=bool(self._headers),
+            adapters_exact=not facts.experts,
+            reason=reason,
+        )
 
     def _stages(self, tensor: int, pipeline: int) -> tuple[int, ...]:
         # Weights depend on no length; the shortest is always allowed.
