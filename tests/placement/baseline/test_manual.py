@@ -123,6 +123,16 @@ def test_of_a_shared_index_the_later_type_decides_the_order() -> None:
     assert [seat[0][1] for seat in seats(request, mixed)] == [[1], [0]]
 
 
+@pytest.mark.parametrize(("taken", "expected"), [(50, [0, 1]), (51, [0, 2])])
+def test_but_those_whose_share_is_free_still_go_first(taken: int, expected: list[int]) -> None:
+    rocm = (accelerator(index, 100, "rocm") for index in range(3))
+    cuda = (accelerator(index, memory, "cuda") for index, memory in enumerate((400, 100, 400)))
+    mixed = host("m", accelerators=(*rocm, *cuda), claims=(held(1, taken),))
+    chosen = named("m:0", "m:1", "m:2", type="rocm")
+    request = a_request(10, HALF, manual=chosen, accelerators_per_replica=2)
+    assert seats(request, mixed) == alone("m", accelerators=expected)
+
+
 def test_without_a_share_a_host_takes_the_claim_split_over_its_own() -> None:
     chosen = named("a:0", "a:1", "a:2", "b:0")
     decision = decide(
@@ -156,6 +166,12 @@ def test_hosts_that_run_another_spanning_release_do_not_follow() -> None:
         assert [share.host for share in decision.candidates[0].followers] == [follower]
 
 
+def test_without_a_follower_there_is_no_seat() -> None:
+    request = a_request(10, manual=named("a:0", "b:0"))
+    hosts = [host("a", 100), host("b", 100, claims=(held(0, 1, "wide"),))]
+    assert not decide(request, hosts, distributed={"wide"}).candidates
+
+
 def test_they_may_lead() -> None:
     request = a_request(10, manual=named("a:0", "b:0"))
     hosts = [host("a", 100, claims=(held(0, 1, "wide"),)), host("b", 100)]
@@ -178,6 +194,11 @@ def test_several_hosts_are_taken_even_when_spanning_is_not_allowed() -> None:
 )
 def test_what_is_not_there_is_not_taken(chosen: tuple[str, ...], expected: list[Any]) -> None:
     assert seats(a_request(10, manual=named(*chosen)), host("a", 100), host("cpu")) == expected
+
+
+def test_one_that_is_not_there_is_not_looked_for_on_several_hosts() -> None:
+    request = a_request(10, manual=named("a:7", "b:7"), accelerators_per_replica=1)
+    assert seats(request, host("a", 100), host("b", 100)) == []
 
 
 def test_more_than_named_can_only_be_wanted_in_vain() -> None:
