@@ -196,6 +196,13 @@ def test_what_is_not_there_is_not_taken(chosen: tuple[str, ...], expected: list[
     assert seats(a_request(10, manual=named(*chosen)), host("a", 100), host("cpu")) == expected
 
 
+def test_on_several_hosts_one_that_is_not_there_is_taken_for_nothing() -> None:
+    request = a_request(10, manual=named("a:0", "a:7", "b:0"), accelerators_per_replica=2)
+    decision = decide(request, [host("a", 100), host("b", 100)])
+    assert found(decision) == [[("a", (0, 7), (90, 0)), ("b", (), ())]]
+    assert decision.candidates[0].overcommit
+
+
 def test_one_that_is_not_there_is_not_looked_for_on_several_hosts() -> None:
     request = a_request(10, manual=named("a:7", "b:7"), accelerators_per_replica=1)
     assert seats(request, host("a", 100), host("b", 100)) == []
