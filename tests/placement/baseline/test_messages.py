@@ -23,6 +23,14 @@ from tests.placement.baseline.builders import a_request
             ],
         ),
         (
+            {"parameters": ("--gpu-memory-utilization=1",)},
+            [
+                "The model requires approximately 18.00 GiB of accelerator memory.",
+                "With --gpu-memory-utilization=1.0, all accelerators together need 18.00 GiB, and "
+                "100% of each of them must be allocatable.",
+            ],
+        ),
+        (
             {"categories": ("embedding",), "cache_in_ram": CacheInRam(gib=8)},
             [
                 "The model requires approximately 18.00 GiB of accelerator memory and 8.00 GiB "
@@ -30,7 +38,7 @@ from tests.placement.baseline.builders import a_request
             ],
         ),
     ],
-    ids=["share", "no-share"],
+    ids=["share", "all", "no-share"],
 )
 def test_the_header_says_what_is_needed(changes: dict[str, Any], lines: list[str]) -> None:
     assert list(messages(terms(a_request(18 * GIB, **changes)), [])) == lines
