@@ -17,7 +17,7 @@ from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import EngineName, Mode
-from moorage.units import GIB
+from moorage.units import GIB, human_bytes
 from moorage.values import Origin
 
 CPU_PROCESS_BYTES = 2 * GIB
@@ -104,6 +104,7 @@ class Vllm(Engine):
             ),
             _context_flag(request),
             *_parallelism(request),
+            *_batch(request),
             *_mode(request),
             *_trust(request),
         )
@@ -183,6 +184,22 @@ def _parallelism(request: LaunchRequest) -> tuple[Flag, ...]:
         reason="the share of each accelerator that was claimed",
     )
     return (*flags, share)
+
+
+def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The step that the claim was worked out for; without it another version may take another."""
+    need = request.seat.need
+    if need is None or need.cache is None:
+        return ()
+    reason = f"as counted for the claim of {human_bytes(need.inside)}"
+    sizes = {
+        "--max-num-batched-tokens": need.batch.tokens,
+        "--max-num-seqs": need.batch.seqs,
+    }
+    return tuple(
+        Flag(tokens=(name, str(size)), origin=Origin.DERIVED, reason=reason)
+        for name, size in sizes.items()
+    )
 
 
 def _mode(request: LaunchRequest) -> tuple[Flag, ...]:
