@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -189,6 +190,7 @@ def test_several_hosts_are_taken_even_when_spanning_is_not_allowed() -> None:
         (("a:7",), []),
         (("nowhere:0",), []),
         (("a:0", "nowhere:0"), []),
+        (("nowhere:0", "nowhere:1"), []),
         (("cpu:0",), []),
     ],
 )
@@ -201,6 +203,9 @@ def test_on_several_hosts_one_that_is_not_there_is_taken_for_nothing() -> None:
     decision = decide(request, [host("a", 100), host("b", 100)])
     assert found(decision) == [[("a", (0, 7), (90, 0)), ("b", (), ())]]
     assert decision.candidates[0].overcommit
+    without_share = replace(request, categories=("embedding",))
+    decision = decide(without_share, [host("a", 100), host("b", 100)])
+    assert found(decision) == [[("a", (0, 7), (5, 0)), ("b", (), ())]]
 
 
 def test_one_that_is_not_there_is_not_looked_for_on_several_hosts() -> None:
