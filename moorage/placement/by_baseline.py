@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor
 
-from moorage.arguments import user_tokens
 from moorage.placement.baseline import BaselineRequest, Decision, ManualAccelerator, decide
 from moorage.placement.baseline import Strategy as BaselineStrategy
 from moorage.placement.baseline.terms import terms
@@ -79,10 +78,10 @@ def baseline_request(request: Request) -> BaselineRequest:
 
 def _parameters(request: Request) -> tuple[str, ...]:
     """The user's arguments; a wished number of accelerators becomes a tensor-parallel size."""
-    tokens = user_tokens(request.spec.engine.args)
+    written = request.spec.engine.args
     if request.by_hand or request.stated or not request.count:
-        return tokens
-    return (*tokens, f"--tensor-parallel-size={request.count}")
+        return written
+    return (*written, f"--tensor-parallel-size={request.count}")
 
 
 def _filtered(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -83,15 +82,3 @@ def test_nothing_is_chosen_where_nothing_fits() -> None:
     decision = decide(a_request(1000), [host("a", 100)])
     assert (decision.candidates, decision.scores, decision.chosen) == ((), (), None)
     assert decision.messages
-
-
-@pytest.mark.parametrize("strategy", Strategy)
-def test_it_grows_with_the_fleet_and_not_with_its_square(strategy: Strategy) -> None:
-    def seconds(count: int) -> float:
-        hosts = [host(f"h{i}", *[1000] * 4, claims=(held(0, 100, f"r{i}"),)) for i in range(count)]
-        began = time.perf_counter()
-        assert len(decide(a_request(10, strategy=strategy), hosts).candidates) == 4 * count
-        return time.perf_counter() - began
-
-    small = min(seconds(100) for _ in range(3))
-    assert min(seconds(1600) for _ in range(3)) < 16 * 6 * small
