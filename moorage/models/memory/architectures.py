@@ -79,6 +79,9 @@ ENCODERS = (
 POOLING_ENDINGS = ("Model", "ForSequenceClassification", "ForTokenClassification", "ForMaskedLM")
 """Ends of architecture names that vLLM runs with the pooling runner."""
 
+CLASSIFIER_ENDINGS = ("ForSequenceClassification", "ForTokenClassification")
+"""Ends of architecture names with a classifier's head."""
+
 NO_FLOAT16 = ("gemma2", "gemma3", "gemma3_text", "glm4")
 """Model types that vLLM does not run in float16 (`config/model.py`)."""
 
