@@ -7,12 +7,13 @@ Source: `quantization/utils/fp8_utils.py:validate_fp8_block_shape`,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import gcd
 
 from moorage.models.memory.created import Kind, quantisation
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.numbers import divide_up, round_up
 from moorage.models.memory.refusal import rejected
 from moorage.models.memory.settings import MemorySettings
 from moorage.models.memory.sharding import Split
@@ -20,11 +21,14 @@ from moorage.models.memory.sharding import Split
 SMALLEST_BLOCK = 32
 """Elements; below it the MoE kernels have no smaller block or group."""
 
+MXFP4_WIDTH = 64
+"""Elements to which each rank's part of an mxfp4 expert is padded."""
+
 GROUP_AXES = {"scales": 0, "weight_scale": 1}
 """Dimension in which the scales of a quantised layer run over the groups of its input."""
 
-SINGLE_COLUMNS = ("q_b_proj", "kv_b_proj", "fc1", "c_fc", "dense_h_to_4h", "wq_b")
-"""Column-parallel layers that are not merged with others; merged ones may cut a block."""
+SINGLE_COLUMNS = ("q_b_proj", "kv_b_proj", "fc1", "c_fc", "dense_h_to_4h")
+"""Column-parallel layers that are not merged with others; merged ones may cut an `fp8` block."""
 
 EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
 
@@ -41,8 +45,13 @@ def refined(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
     method = quantisation(facts).get("quant_method")
     if method == "fp8" and leaf == "weight_scale_inv" and len(shape) > 1:
         return _smaller_blocks(facts, kind, settings)
-    if method in ("awq", "gptq") and leaf in ("scales", "qzeros") and shape[0] > 1:
-        return _smaller_groups(facts, settings)
+    if method in ("awq", "gptq") and shape[0] > 1:
+        times = _smaller_groups(facts, settings)
+        if times > 1 and method == "gptq" and leaf in ("qzeros", "bias"):
+            return Fraction(0)  # `moe_wna16.py` takes over, which has neither
+        return times if leaf in ("scales", "qzeros") else Fraction(1)
+    if method == "mxfp4":
+        return _padded(facts, kind, settings)
     return Fraction(1)
 
 
@@ -58,15 +67,28 @@ def require_whole_blocks(facts: Facts, kind: Kind, split: Split, tp: int) -> Non
     block = _block(facts)
     if not block or name.expert or name.leaf != "weight" or len(shape) < 2:
         return
-    single = split is Split.COLUMN and name.last in SINGLE_COLUMNS
-    if not kind.header.dtype.startswith("F8") or not (split is Split.ROW or single):
+    strict = quantisation(facts).get("quant_method") != "fp8" or name.last in SINGLE_COLUMNS
+    column = split in (Split.COLUMN, Split.KV) and strict
+    if not kind.header.dtype.startswith("F8") or not (split is Split.ROW or column):
         return
-    length, size = (shape[0], block[0]) if single else (shape[-1], block[1])
+    length, size = (shape[0], block[0]) if column else (shape[-1], block[1])
     if (length // tp) % size:
         raise rejected(
             f"{length // tp} of {name.module} on each of {tp} ranks is not divisible by the "
             f"quantisation block of {size}"
         )
+
+
+def require_allowed(facts: Facts) -> None:
+    """Refuse a quantisation that vLLM no longer has.
+
+    Raises:
+        Refused: With the setting. Source: `gptq_utils.py:normalize_and_validate_gptq_desc_act`.
+    """
+    settings = quantisation(facts)
+    ordered = settings.get("quant_method") == "gptq" and settings.get("desc_act")
+    if ordered and settings.get("group_size") != -1:
+        raise rejected("GPTQ group activation ordering (desc_act=True) is not supported.")
 
 
 def _smaller_blocks(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
@@ -98,6 +120,15 @@ def _smaller_groups(facts: Facts, settings: MemorySettings) -> Fraction:
     return Fraction(group, size)
 
 
+def _padded(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
+    """Source: `oracle/mxfp4.py:mxfp4_round_up_hidden_size_and_intermediate_size`, last case."""
+    width = _expert_width(facts)
+    tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
+    if not width or (kind.name.last == "down_proj" and kind.name.leaf == "bias"):
+        return Fraction(1)
+    return Fraction(round_up(divide_up(width, tp), MXFP4_WIDTH) * tp, width)
+
+
 def _require_whole_groups(kind: Kind, split: Split, tp: int) -> None:
     axis = GROUP_AXES.get(kind.name.leaf)
     if split is not Split.ROW or axis is None or len(kind.header.shape) != 2:
@@ -124,4 +155,10 @@ def _expert_width(facts: Facts) -> int:
 
 
 def _block(facts: Facts) -> Sequence[int]:
-    return quantisation(facts).get("weight_block_size") or ()
+    settings = quantisation(facts)
+    groups = settings.get("config_groups")
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        weights = group.get("weights") if isinstance(group, Mapping) else None
+        if isinstance(weights, Mapping) and weights.get("block_structure"):
+            return tuple(weights["block_structure"])
+    return settings.get("weight_block_size") or ()

@@ -28,7 +28,7 @@ ROUTERS = ("gate", "router.classifier", "moe.gate")
 FLOAT32_ROUTERS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(
         (
-            *("afmoe", "ernie4_5_moe", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "hy_v3"),
+            *("afmoe", "ernie4_5_moe", "glm4_moe", "glm4_moe_lite", "hy_v3"),
             *("longcat_flash", "minimax_m2", "param2moe", "step3p5", "bailing_moe_v3"),
             *("nemotron_h", "glm4v_moe_text"),
         ),
@@ -37,7 +37,6 @@ FLOAT32_ROUTERS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(("bailing_moe", "bailing_moe_v2"), ("router_dtype", None)),
     "bailing_hybrid": ("router_dtype", "fp32"),
     **dict.fromkeys(("mimo_v2", "mimo_v2_flash"), ("moe_router_dtype", "float32")),
-    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2"), ("moe_router_dtype", None)),
 }
 """Model types whose router has an element type of its own: its key and the default."""
 
@@ -56,6 +55,10 @@ FLOAT32_BY_TYPE = {
     **dict.fromkeys(("bailing_moe", "bailing_moe_v2", "afmoe", "hy_v3"), ("expert_bias",)),
 }
 """Names that one model type keeps in float32."""
+
+
+BIASED = {"whisper": ("k_proj",)}
+"""Layers that get a bias when they are merged with others that have one."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ def completed(facts: Facts, kind: Kind) -> list[Kind]:
     if gptq and name.expert and name.leaf == "qweight":
         # `auto_gptq.py:AutoGPTQMoEMethod` gives each expert biases, used or not.
         return [kind, _beside(kind, "bias", shape[-1:])]
+    if name.last in BIASED.get(facts.model_type, ()) and name.leaf == "weight":
+        return [kind, _beside(kind, "bias", shape[:1])]
     if name.module == "cls.predictions" and name.leaf == "bias":
         # `bert.py:BertMLMHead` has a decoder of its own, where the checkpoint has the embedding.
         return [kind, _beside(kind, "weight", (*shape, facts.whole("hidden_size")))]

@@ -15,6 +15,13 @@ LEAVES = (
 """Last names that belong to the module before them."""
 
 LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|layer)\.(\d+)\.")
+TOWER = re.compile(
+    r"(?:^|\.)(?:visual|vision_tower|vision_model|vision_encoder|vision_embedder|vit|audio_tower"
+    r"|audio_encoder|audio_model|multi_modal_projector|embed_vision|embed_audio|mm_projector"
+    r"|vision_embed_tokens|connector)\."
+)
+"""Encoders of images and sound beside a language model, and what joins them to it."""
+
 NUMBER = re.compile(r"\.\d+(?=\.)")
 EXPERT = re.compile(r"\.experts\.(\d+)\.")
 FUSED_EXPERT = re.compile(
@@ -46,6 +53,11 @@ class TensorName:
     stacked: bool
 
     @property
+    def tower(self) -> bool:
+        """Whether it belongs to an encoder of images or sound."""
+        return TOWER.search(f"{self.module}.") is not None
+
+    @property
     def last(self) -> str:
         """Last name of the module."""
         return self.module.rpartition(".")[2]
@@ -59,7 +71,7 @@ class TensorName:
 @lru_cache(maxsize=1 << 17)
 def take_apart(name: str) -> TensorName:
     """Read the name of a tensor."""
-    layer = LAYER.search(name)
+    layer = None if TOWER.search(name) else LAYER.search(name)
     plain = NUMBER.sub("", name)
     fused = FUSED_EXPERT.search(plain)
     if fused:

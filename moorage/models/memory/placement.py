@@ -17,6 +17,8 @@ HEADS = ("lm_head", "embed_out", "output_layer", "output")
 
 PARTS = {
     **dict.fromkeys(("wte", "wpe", "project_in", "conv1", "conv2"), Part.EMBEDDING),
+    "per_layer_model_projection": Part.EMBEDDING,
+    "per_layer_projection_norm": Part.EMBEDDING,
     **dict.fromkeys(("ln_f", "embedding_norm", "project_out", "score", "classifier"), Part.NORM),
 }
 """Parts by the last name of a module, where the name does not give it away."""
@@ -39,6 +41,8 @@ def stages_of(facts: Facts, name: TensorName, tied: bool, stages: Sequence[range
         return every
     if name.layer is not None:
         return [i for i in every if name.layer in stages[i]]
+    if name.tower:
+        return every
     part = _part(facts, name)
     if part in ON_EVERY_STAGE.get(facts.architecture, frozenset()):
         return every

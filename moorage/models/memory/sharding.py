@@ -71,6 +71,8 @@ MODULES: dict[str, Split] = {
     **dict.fromkeys(("prediction_coefs", "modality_router", "alpha_p", "alpha_n"), Split.WHOLE),
     **dict.fromkeys(("linear_left", "altup_projections"), Split.COLUMN),
     **dict.fromkeys(("altup_unembed_projections", "gate_up_proj_adapter_list"), Split.COLUMN),
+    **dict.fromkeys(("linear_q_adapter_list", "linear_k_adapter_list"), Split.COLUMN),
+    "linear_v_adapter_list": Split.COLUMN,
     "linear_right": Split.ROW,
     **dict.fromkeys(("indexer.wq_b", "indexer.wk", "indexer.weights_proj"), Split.WHOLE),
     **dict.fromkeys(("a_proj", "b_proj", "attention_sink_bias"), Split.COLUMN),
@@ -79,6 +81,15 @@ MODULES: dict[str, Split] = {
     **dict.fromkeys(("shared_head.head", "mlp.act_fn", "act_fn.eps"), Split.SKIPPED),
 }
 """Splits by the last name, or the last two names, of a module."""
+
+TOWER_MODULES: dict[str, Split] = {
+    **dict.fromkeys(("qkv", "linear_fc1", "merger.mlp", "fc1", "gate_proj"), Split.COLUMN),
+    **dict.fromkeys(("k_proj", "v_proj", "q_proj", "up_proj"), Split.COLUMN),
+    **dict.fromkeys(("attn.proj", "linear_fc2", "out_proj", "fc2", "down_proj"), Split.ROW),
+    **dict.fromkeys(("patch_embed.proj", "pos_embed", "patch_embedding"), Split.WHOLE),
+    **dict.fromkeys(("position_embedding", "mm_input_projection_weight"), Split.WHOLE),
+}
+"""Splits in encoders of images and sound; the rest of them is as in `MODULES`."""
 
 _MAMBA2 = {
     **dict.fromkeys(("in_proj", "conv1d"), Split.STATE),
@@ -89,7 +100,10 @@ SPLITS_BY_TYPE: dict[str, dict[str, Split]] = {
     "whisper": {"embed_tokens": Split.WHOLE, "proj_out": Split.SKIPPED},
     **dict.fromkeys(("mamba2", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2"), _MAMBA2),
     "olmo_hybrid": dict.fromkeys(("linear_attn.k_proj", "linear_attn.v_proj"), Split.COLUMN),
-    "cohere": dict.fromkeys(("self_attn.q_norm", "self_attn.k_norm"), Split.COLUMN),
+    **dict.fromkeys(
+        ("cohere", "minimax_m2"),
+        {"self_attn.q_norm": Split.COLUMN, "self_attn.k_norm": Split.KV},
+    ),
     "gpt_bigcode": dict.fromkeys(("c_fc", "mlp.c_proj"), Split.WHOLE),
     "persimmon": dict.fromkeys(
         ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"), Split.WHOLE
@@ -104,11 +118,17 @@ MASKS = re.compile(r"(?:^|\.)(?:attn|attention|rotary_emb)\.(?:bias|masked_bias|
 """Buffers that old checkpoints hold: vLLM makes its own."""
 
 
+SKIPPED_TOWER_PART = re.compile(r"vision_(?:tower|model)\.head\.")
+"""The pooling head of a SigLIP tower."""
+
+
 def split_of(name: TensorName, model_type: str) -> Split | None:
     """How a tensor is split; None when no rule knows it."""
     if MASKS.search(f"{name.module}.{name.leaf}".rstrip(".")) or "rotary_emb" in name.module:
         return Split.SKIPPED
-    own = SPLITS_BY_TYPE.get(model_type, {})
+    own = TOWER_MODULES if name.tower else SPLITS_BY_TYPE.get(model_type, {})
+    if SKIPPED_TOWER_PART.search(name.module):
+        return Split.SKIPPED
     for key in (name.last_two, name.last):
         if split := own.get(key) or MODULES.get(key):
             return split

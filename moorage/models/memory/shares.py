@@ -98,6 +98,9 @@ def _state_share(facts: Facts, module: str, tp: int) -> Fraction:
         return Fraction(1, tp)
     inner, width, heads = sizes
     groups = mamba_groups(facts)
+    if groups % tp and groups != 1:
+        # `mamba_mixer2.py:MambaMixer2`
+        raise rejected(f"{groups} state groups cannot be spread over {tp} ranks; one could")
     wide = width * tp // groups if groups % tp else width
     if module == "conv1d":
         return Fraction(inner + 2 * wide, (inner + 2 * width) * tp)
@@ -115,6 +118,8 @@ def _require_divisible(facts: Facts, kind: Kind, split: Split, tp: int) -> None:
         if kv_heads % tp and tp % kv_heads:
             raise rejected(f"{kv_heads} key/value heads cannot be spread over {tp} ranks")
     require_whole_blocks(facts, kind, split, tp)
+    if kind.header.dtype == "U8":
+        return  # packed, and padded where a rank's part is uneven
     if name.leaf != "weight" or len(shape) < 2 or split not in (Split.COLUMN, Split.ROW):
         return
     length, parts = shape[_split_axis(kind, split)], tp

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from moorage.models.memory.architectures import CLASSIFIER_ENDINGS
+from moorage.models.memory.blocks import require_allowed
 from moorage.models.memory.created import Kind, completed, created_dtype, quantisation
 from moorage.models.memory.dtypes import size_of
 from moorage.models.memory.facts import Facts
-from moorage.models.memory.names import expert_index, take_apart
+from moorage.models.memory.names import TensorName, expert_index, take_apart
 from moorage.models.memory.placement import HEADS, stages_of
 from moorage.models.memory.refusal import unknown
 from moorage.models.memory.settings import MemorySettings
@@ -32,6 +33,12 @@ HEADS_OF: dict[str, tuple[str, ...]] = {
     ),
 }
 """Ends of the architectures that create a module; others leave it in the checkpoint."""
+
+GENERATING_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model")
+"""Architectures without a head that vLLM runs with a class that has one."""
+
+HEAD_WITHOUT_BIAS = ("phi",)
+"""Model types whose head gets no bias in vLLM, though the checkpoint has one."""
 
 UNUSED_LEAVES = {"gptq": ("g_idx",)}
 """Leaves for which a quantisation method creates nothing."""
@@ -60,13 +67,16 @@ def stage_weights(
     Raises:
         Refused: When a tensor cannot be divided, or no rule knows how it is.
     """
+    require_allowed(facts)
     counts = _counted(facts, tensors)
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
+    counts.update(_unlisted_head(facts, counts))
     tied = _is_tied(facts, counts)
+    headless = tied or settings.runner == "pooling"
     totals = [0] * len(stages)
     for kind, count in counts.items():
         split = split_of(kind.name, facts.model_type)
-        if split is Split.SKIPPED or (tied and kind.name.last in HEADS):
+        if split is Split.SKIPPED or (headless and kind.name.last in HEADS):
             continue
         size = size_of(created_dtype(facts, kind, dtype, packed))
         amount = count * rank_elements(facts, kind, split, settings) * size
@@ -98,10 +108,21 @@ def _is_created(facts: Facts, text: str) -> bool:
         return False
     if name.module.startswith("mtp.") or ".mtp." in name.module:
         return False
+    if name.last in HEADS and name.leaf == "bias" and facts.model_type in HEAD_WITHOUT_BIAS:
+        return False
     if not facts.architecture.endswith(HEADS_OF.get(name.last_two, ("",))):
         return False
     expert = expert_index(text)
     return expert is None or not facts.experts or expert < facts.experts
+
+
+def _unlisted_head(facts: Facts, counts: Counter[Kind]) -> Counter[Kind]:
+    """The head that a class for generating has, where the checkpoint is a bare model."""
+    if facts.architecture not in GENERATING_MODELS or facts.get("tie_word_embeddings"):
+        return Counter()
+    name = TensorName(None, HEADS[0], "weight", expert=False, stacked=False)
+    heads = [Kind(name, kind.header) for kind in counts if kind.name.last == "embed_tokens"]
+    return Counter(heads[:1])
 
 
 def _is_tied(facts: Facts, counts: Counter[Kind]) -> bool:
