@@ -96,14 +96,14 @@ _MAMBA2 = {
     **dict.fromkeys(("mixer.norm", "mamba.norm"), Split.COLUMN),
 }
 
+_NORM_PER_HEAD = {"self_attn.q_norm": Split.COLUMN, "self_attn.k_norm": Split.KV}
+
 SPLITS_BY_TYPE: dict[str, dict[str, Split]] = {
     "whisper": {"embed_tokens": Split.WHOLE, "proj_out": Split.SKIPPED},
     **dict.fromkeys(("mamba2", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2"), _MAMBA2),
     "olmo_hybrid": dict.fromkeys(("linear_attn.k_proj", "linear_attn.v_proj"), Split.COLUMN),
-    **dict.fromkeys(
-        ("cohere", "minimax_m2"),
-        {"self_attn.q_norm": Split.COLUMN, "self_attn.k_norm": Split.KV},
-    ),
+    "cohere": _NORM_PER_HEAD,
+    "minimax_m2": _NORM_PER_HEAD,
     "gpt_bigcode": dict.fromkeys(("c_fc", "mlp.c_proj"), Split.WHOLE),
     "persimmon": dict.fromkeys(
         ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"), Split.WHOLE
