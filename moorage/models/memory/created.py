@@ -49,7 +49,8 @@ CLASSIFIERS = (
 NATIVE_FLOAT = {"olmo_hybrid": ("A_log",), "lfm2_moe": ()}
 """Names that a model type keeps in the engine's type after all."""
 
-FLOAT32_BY_TYPE = {
+FLOAT32_BY_TYPE: dict[str, tuple[str, ...]] = {
+    "kimi_linear": ("q_conv1d", "k_conv1d", "v_conv1d", "dt_bias"),
     "lfm2_moe": ("expert_bias",),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), ("indexer.k_norm",)),
     **dict.fromkeys(("bailing_moe", "bailing_moe_v2", "afmoe", "hy_v3"), ("expert_bias",)),

@@ -176,7 +176,8 @@ class Facts:
                 value = value[0]
             if isinstance(value, int) and value > 0:
                 return value
-        return 0
+        layer = self.text.get("ffn_config")
+        return int(layer.get("moe_num_experts") or 0) if isinstance(layer, Mapping) else 0
 
     @property
     def longest(self) -> int:

@@ -79,12 +79,19 @@ MODULES: dict[str, Split] = {
     **dict.fromkeys(("q_conv1d", "k_conv1d", "v_conv1d"), Split.COLUMN),
     **dict.fromkeys(("inv_freq", "masked_bias", "position_ids"), Split.SKIPPED),
     **dict.fromkeys(("shared_head.head", "mlp.act_fn", "act_fn.eps"), Split.SKIPPED),
+    **dict.fromkeys(("lm_head.dense", "lm_head.layer_norm", "lm_head.norm"), Split.SKIPPED),
+    **dict.fromkeys(("f_a_proj", "g_a_proj"), Split.WHOLE),
+    **dict.fromkeys(("f_b_proj", "g_b_proj"), Split.COLUMN),
 }
 """Splits by the last name, or the last two names, of a module."""
 
 TOWER_MODULES: dict[str, Split] = {
     **dict.fromkeys(("qkv", "linear_fc1", "merger.mlp", "fc1", "gate_proj"), Split.COLUMN),
     **dict.fromkeys(("k_proj", "v_proj", "q_proj", "up_proj"), Split.COLUMN),
+    **dict.fromkeys(("merger.proj", "linear_1"), Split.COLUMN),
+    **dict.fromkeys(("linear_2", "projection_layer"), Split.ROW),
+    **dict.fromkeys(("downsample", "projection", "cls_token", "class_embedding"), Split.WHOLE),
+    **dict.fromkeys(("lambda_1", "lambda_2", "position_embeddings"), Split.WHOLE),
     **dict.fromkeys(("attn.proj", "linear_fc2", "out_proj", "fc2", "down_proj"), Split.ROW),
     **dict.fromkeys(("patch_embed.proj", "pos_embed", "patch_embedding"), Split.WHOLE),
     **dict.fromkeys(("position_embedding", "mm_input_projection_weight"), Split.WHOLE),

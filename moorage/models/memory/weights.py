@@ -34,7 +34,9 @@ HEADS_OF: dict[str, tuple[str, ...]] = {
 }
 """Ends of the architectures that create a module; others leave it in the checkpoint."""
 
-GENERATING_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model")
+MASKED = "ForMaskedLM"
+
+GENERATING_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model", "JambaForSequenceClassification")
 """Architectures without a head that vLLM runs with a class that has one."""
 
 HEAD_WITHOUT_BIAS = ("phi",)
@@ -72,7 +74,7 @@ def stage_weights(
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     counts.update(_unlisted_head(facts, counts))
     tied = _is_tied(facts, counts)
-    headless = tied or settings.runner == "pooling"
+    headless = tied or settings.runner == "pooling" or facts.architecture.endswith(MASKED)
     totals = [0] * len(stages)
     for kind, count in counts.items():
         split = split_of(kind.name, facts.model_type)
@@ -126,7 +128,7 @@ def _unlisted_head(facts: Facts, counts: Counter[Kind]) -> Counter[Kind]:
 
 
 def _is_tied(facts: Facts, counts: Counter[Kind]) -> bool:
-    tied = facts.get("tie_word_embeddings")
+    tied = facts.config.get("tie_word_embeddings", facts.get("tie_word_embeddings"))
     if tied is None:
         return not any(kind.name.last in HEADS for kind in counts)
     return bool(tied)
