@@ -7,13 +7,17 @@ Source: `quantization/utils/fp8_utils.py:validate_fp8_block_shape`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import gcd
 
-from moorage.models.memory.created import Kind, quantisation
+from moorage.models.memory.created import Kind
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.numbers import divide_up, round_up
+from moorage.models.memory.quantisation import (
+    quantisation,
+    quantisation_block,
+    quantisation_method,
+)
 from moorage.models.memory.refusal import rejected
 from moorage.models.memory.settings import MemorySettings
 from moorage.models.memory.sharding import Split
@@ -42,7 +46,7 @@ def refined(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
         Refused: When no allowed size divides the part.
     """
     leaf, shape = kind.name.leaf, kind.header.shape
-    method = quantisation(facts).get("quant_method")
+    method = quantisation_method(facts)
     if method == "fp8" and leaf == "weight_scale_inv" and len(shape) > 1:
         return _smaller_blocks(facts, kind, settings)
     if method in ("awq", "gptq") and shape[0] > 1:
@@ -64,10 +68,10 @@ def require_whole_blocks(facts: Facts, kind: Kind, split: Split, tp: int) -> Non
     name, shape = kind.name, kind.header.shape
     if not name.expert or name.leaf == "weight_scale":
         _require_whole_groups(kind, split, tp)
-    block = _block(facts)
+    block = quantisation_block(facts)
     if not block or name.expert or name.leaf != "weight" or len(shape) < 2:
         return
-    strict = quantisation(facts).get("quant_method") != "fp8" or name.last in SINGLE_COLUMNS
+    strict = quantisation_method(facts) != "fp8" or name.last in SINGLE_COLUMNS
     column = split in (Split.COLUMN, Split.KV) and strict
     if not kind.header.dtype.startswith("F8") or not (split is Split.ROW or column):
         return
@@ -79,20 +83,8 @@ def require_whole_blocks(facts: Facts, kind: Kind, split: Split, tp: int) -> Non
         )
 
 
-def require_allowed(facts: Facts) -> None:
-    """Refuse a quantisation that vLLM no longer has.
-
-    Raises:
-        Refused: With the setting. Source: `gptq_utils.py:normalize_and_validate_gptq_desc_act`.
-    """
-    settings = quantisation(facts)
-    ordered = settings.get("quant_method") == "gptq" and settings.get("desc_act")
-    if ordered and settings.get("group_size") != -1:
-        raise rejected("GPTQ group activation ordering (desc_act=True) is not supported.")
-
-
 def _smaller_blocks(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
-    block, width = _block(facts), _expert_width(facts)
+    block, width = quantisation_block(facts), _expert_width(facts)
     if not block or not width:
         return Fraction(1)
     hidden = facts.whole("hidden_size")
@@ -152,13 +144,3 @@ def _expert_width(facts: Facts) -> int:
         if isinstance(value, int) and value > 0:
             return value
     return 0
-
-
-def _block(facts: Facts) -> Sequence[int]:
-    settings = quantisation(facts)
-    groups = settings.get("config_groups")
-    for group in groups.values() if isinstance(groups, Mapping) else ():
-        weights = group.get("weights") if isinstance(group, Mapping) else None
-        if isinstance(weights, Mapping) and weights.get("block_structure"):
-            return tuple(weights["block_structure"])
-    return settings.get("weight_block_size") or ()

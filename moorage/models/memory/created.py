@@ -6,13 +6,12 @@ classes, `head_dtype` in `config/model.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from moorage.models.memory.architectures import CLASSIFIER_ENDINGS
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.names import TensorName
+from moorage.models.memory.quantisation import quantisation_method
 from moorage.models.tensors import TensorHeader
 
 FLOAT32_NAMES = ("A_log", "A", "e_score_correction_bias", "correct_output_scale")
@@ -105,7 +104,7 @@ def created_dtype(facts: Facts, kind: Kind, dtype: str, packed: bool) -> str:
 def completed(facts: Facts, kind: Kind) -> list[Kind]:
     """A tensor and the parameters that vLLM creates besides it without one in the checkpoint."""
     name, shape = kind.name, kind.header.shape
-    gptq = quantisation(facts).get("quant_method") == "gptq"
+    gptq = quantisation_method(facts) == "gptq"
     if gptq and name.expert and name.leaf == "qweight":
         # `auto_gptq.py:AutoGPTQMoEMethod` gives each expert biases, used or not.
         return [kind, _beside(kind, "bias", shape[-1:])]
@@ -115,12 +114,6 @@ def completed(facts: Facts, kind: Kind) -> list[Kind]:
         # `bert.py:BertMLMHead` has a decoder of its own, where the checkpoint has the embedding.
         return [kind, _beside(kind, "weight", (*shape, facts.whole("hidden_size")))]
     return [kind]
-
-
-def quantisation(facts: Facts) -> Mapping[str, Any]:
-    """What the configuration says about quantisation; empty without."""
-    settings = facts.config.get("quantization_config") or facts.get("quantization_config")
-    return settings if isinstance(settings, Mapping) else {}
 
 
 def _beside(kind: Kind, leaf: str, shape: tuple[int, ...]) -> Kind:

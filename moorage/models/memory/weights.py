@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from moorage.models.memory.architectures import CLASSIFIER_ENDINGS
-from moorage.models.memory.blocks import require_allowed
-from moorage.models.memory.created import Kind, completed, created_dtype, quantisation
+from moorage.models.memory.created import Kind, completed, created_dtype
 from moorage.models.memory.dtypes import size_of
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.names import TensorName, expert_index, take_apart
 from moorage.models.memory.placement import HEADS, stages_of
+from moorage.models.memory.quantisation import quantisation_method, require_known
 from moorage.models.memory.refusal import unknown
 from moorage.models.memory.settings import MemorySettings
 from moorage.models.memory.sharding import Split, split_of
@@ -69,7 +69,7 @@ def stage_weights(
     Raises:
         Refused: When a tensor cannot be divided, or no rule knows how it is.
     """
-    require_allowed(facts)
+    require_known(facts)
     counts = _counted(facts, tensors)
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     counts.update(_unlisted_head(facts, counts))
@@ -91,7 +91,7 @@ def _counted(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]
     if not tensors:
         raise unknown("there are no tensor headers")
     counts: Counter[Kind] = Counter()
-    unused = UNUSED_LEAVES.get(str(quantisation(facts).get("quant_method")), ())
+    unused = UNUSED_LEAVES.get(quantisation_method(facts), ())
     for text, header in tensors.items():
         if not _is_created(facts, text):
             continue
