@@ -10,7 +10,7 @@ LEAVES = (
     *("weight", "bias", "qweight", "qzeros", "scales", "g_idx", "weight_scale_inv"),
     *("weight_scale", "weight_packed", "weight_zero_point", "weight_shape", "weight_g_idx"),
     *("input_scale", "k_scale", "v_scale", "input_zero_point", "weight_global_scale"),
-    *("weight_scale_2", "gamma", "beta"),
+    *("weight_scale_2", "input_global_scale", "q_scale", "output_scale", "gamma", "beta"),
 )
 """Last names that belong to the module before them."""
 
