@@ -8,8 +8,9 @@ from __future__ import annotations
 from fractions import Fraction
 from math import prod
 
-from moorage.models.memory.blocks import refined, require_whole_blocks
+from moorage.models.memory.blocks import require_whole_blocks
 from moorage.models.memory.created import Kind
+from moorage.models.memory.experts import expert_factor
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.numbers import divide_up, round_up
 from moorage.models.memory.refusal import rejected, unknown
@@ -50,7 +51,7 @@ def rank_elements(
     if split is Split.WHOLE:
         return elements
     if kind.name.expert:
-        elements *= refined(facts, kind, settings)
+        elements *= expert_factor(facts, kind, settings)
         if settings.enable_expert_parallel:
             return elements * divide_up(facts.experts, tp) / facts.experts
     if tp == 1:

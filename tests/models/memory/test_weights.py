@@ -5,8 +5,8 @@ from types import MappingProxyType
 import pytest
 
 from moorage.models.memory import MemorySettings, TensorHeader
-from moorage.models.memory.blocks import refined
 from moorage.models.memory.created import Kind, completed, created_dtype
+from moorage.models.memory.experts import expert_factor
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.names import take_apart
 from moorage.models.memory.placement import stages_of
@@ -98,7 +98,7 @@ def test_blocks_that_a_rank_would_cut_become_smaller_in_experts(
     scale = TensorHeader(dtype="F32", shape=(6, 2))
     kind = Kind(take_apart(EXPERT + "gate_proj.weight_scale_inv"), scale)
     settings = MemorySettings(tensor_parallel_size=tp, enable_expert_parallel=ep)
-    assert refined(facts(config), kind, settings) == times
+    assert expert_factor(facts(config), kind, settings) == times
 
 
 def test_a_block_below_the_smallest_is_refused() -> None:
@@ -147,7 +147,7 @@ def test_an_mxfp4_expert_is_padded_on_each_rank() -> None:
     name = take_apart(LAYER + "mlp.experts.gate_up_proj_blocks")
     kind = Kind(name, TensorHeader(dtype="U8", shape=(4, 1536, 8, 16)))
     settings = MemorySettings(tensor_parallel_size=8)
-    assert refined(facts(config), kind, settings) == Fraction(128, 96)
+    assert expert_factor(facts(config), kind, settings) == Fraction(128, 96)
 
 
 @pytest.mark.parametrize(
