@@ -22,9 +22,7 @@ REMOVED: dict[str, str] = {
     **dict.fromkeys(("MotifForCausalLM", "Phi4FlashForCausalLM"), "0.10.2"),
     **dict.fromkeys(("DonutForConditionalGeneration", "MllamaForConditionalGeneration"), "0.10.2"),
     "Phi3SmallForCausalLM": "0.9.2",
-    "Phi4MultimodalForCausalLM": "0.12.0",
     "JAISLMHeadModel": "0.22.0",
-    **dict.fromkeys(("ErnieModel", "ErnieForSequenceClassification"), "0.23.0"),
     **dict.fromkeys(("InternLMForCausalLM", "InternLM2VEForCausalLM"), "0.23.0"),
     **dict.fromkeys(("QWenLMHeadModel", "QwenVLForConditionalGeneration"), "0.23.0"),
     **dict.fromkeys(("XverseForCausalLM", "BambaForCausalLM"), "0.23.0"),
@@ -172,6 +170,14 @@ ON_EVERY_STAGE: dict[str, frozenset[Part]] = {
 Classes that are not named here allocate the embedding on the first stage (and on the last, when
 the head is tied to it), norm and head on the last.
 """
+
+TIED_BY_DEFAULT = (
+    *("bloom", "cohere", "cohere2", "cohere2_moe", "ernie4_5", "ernie4_5_moe", "falcon"),
+    *("falcon_mamba", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gpt2"),
+    *("gpt_bigcode", "granite_swa", "lfm2", "lfm2_moe", "mamba", "minicpm3", "opt", "smollm3"),
+    *("starcoder2", "vaultgemma", "whisper", "youtu", "zamba2"),
+)
+"""Model types whose head is the embedding unless the configuration says otherwise."""
 
 MLA_TYPES = (
     *("axk1", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "kimi_k2", "kimi_linear"),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from moorage.models.memory.architectures import CLASSIFIER_ENDINGS
+from moorage.models.memory.architectures import CLASSIFIER_ENDINGS, TIED_BY_DEFAULT
 from moorage.models.memory.created import Kind, completed, created_dtype
 from moorage.models.memory.dtypes import size_of
 from moorage.models.memory.facts import Facts
@@ -130,5 +130,6 @@ def _unlisted_head(facts: Facts, counts: Counter[Kind]) -> Counter[Kind]:
 def _is_tied(facts: Facts, counts: Counter[Kind]) -> bool:
     tied = facts.config.get("tie_word_embeddings", facts.get("tie_word_embeddings"))
     if tied is None:
-        return not any(kind.name.last in HEADS for kind in counts)
+        heads = any(kind.name.last in HEADS for kind in counts)
+        return facts.model_type in TIED_BY_DEFAULT or not heads
     return bool(tied)

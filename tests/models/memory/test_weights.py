@@ -81,6 +81,24 @@ def test_a_bare_model_run_for_generating_gets_a_head(architecture: str, head: in
     assert weigh(embedding, {"architectures": [architecture]}) == 2 * (256 * 64 + head)
 
 
+@pytest.mark.parametrize(
+    ("config", "heads"),
+    [
+        ({"tie_word_embeddings": True}, 0),
+        ({"tie_word_embeddings": False}, 1),
+        ({"tie_word_embeddings": None}, 1),
+        ({"tie_word_embeddings": None, "model_type": "falcon"}, 0),
+        ({"tie_word_embeddings": True, "text_config": {"tie_word_embeddings": False}}, 0),
+    ],
+)
+def test_a_copy_of_the_embedding_in_the_checkpoint_is_no_head(
+    config: Mapping[str, object], heads: int
+) -> None:
+    if "text_config" in config:
+        config = {**config, "text_config": {**BASE, "tie_word_embeddings": False}}
+    assert weigh({"lm_head.weight": ("BF16", (256, 64))}, config) == heads * 2 * 256 * 64
+
+
 def test_a_pooling_engine_has_no_head() -> None:
     tensors = {"lm_head.weight": TensorHeader(dtype="BF16", shape=(256, 64))}
     settings = MemorySettings(runner="pooling")
