@@ -1,8 +1,7 @@
 """Quantisation groups and blocks that tensor parallelism must not cut.
 
 Source: `quantization/utils/fp8_utils.py:validate_fp8_block_shape`,
-`fused_moe/oracle/fp8.py:resolve_fp8_moe_weight_block_shape`, `moe_wna16.py`,
-`marlin_utils.py:verify_marlin_supports_shape`.
+`linear.py:_maybe_allow_fp8_block_shape_mismatch`, `marlin_utils.py:verify_marlin_supports_shape`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ CLASSIFIERS = (
 )
 """Modules of a classifier's head, which is float32 (`head_dtype`)."""
 
-NATIVE_FLOAT = {"olmo_hybrid": ("A_log",), "lfm2_moe": ()}
+NATIVE_FLOAT: dict[str, tuple[str, ...]] = {"olmo_hybrid": ("A_log",)}
 """Names that a model type keeps in the engine's type after all."""
 
 FLOAT32_BY_TYPE: dict[str, tuple[str, ...]] = {
