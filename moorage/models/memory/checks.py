@@ -12,6 +12,7 @@ from moorage.models.memory.architectures import (
     PLUGIN_ONLY,
     REMOVED,
     UNCOVERED,
+    UNSUPPORTED,
 )
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.refusal import rejected, unknown
@@ -27,6 +28,8 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
     name, tp = facts.architecture, settings.tensor_parallel_size
     if name in REMOVED:
         raise rejected(f"{name} was supported in vLLM until v{REMOVED[name]}")
+    if name in UNSUPPORTED:
+        raise rejected(f"Model architectures ['{name}'] are not supported for now.")
     if name in PLUGIN_ONLY:
         raise rejected(f"{name} needs a plug-in")
     if facts.heads % tp:

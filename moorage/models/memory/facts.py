@@ -69,6 +69,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     },
     "lfm2": {"conv_L_cache": 3, "num_key_value_heads": 8},
     "lfm2_moe": {"conv_L_cache": 3, "num_key_value_heads": 8},
+    "gpt_bigcode": {"multi_query": True},
     "falcon": {"multi_query": True, "new_decoder_architecture": False},
     "whisper": {"max_source_positions": 1500, "max_target_positions": 448},
     "deepseek_v2": {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "kv_lora_rank": 512},
@@ -91,6 +92,10 @@ ROPE_WITHOUT_FACTOR = (
 
 KV_HEAD_KEYS = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num")
 EXPERT_KEYS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+
+
+LAYER_KEYS = {"longcat_flash": "num_layers"}
+"""Where a model type keeps the number of its layers, if not in `num_hidden_layers`."""
 
 
 class Facts:
@@ -130,7 +135,7 @@ class Facts:
     @property
     def layers(self) -> int:
         """Decoder layers."""
-        return self.whole("num_hidden_layers")
+        return self.whole(LAYER_KEYS.get(self.model_type, "num_hidden_layers"))
 
     @property
     def heads(self) -> int:
@@ -171,7 +176,8 @@ class Facts:
                 value = value[0]
             if isinstance(value, int) and value > 0:
                 return value
-        return 0
+        layer = self.text.get("ffn_config")
+        return int(layer.get("moe_num_experts") or 0) if isinstance(layer, Mapping) else 0
 
     @property
     def longest(self) -> int:
