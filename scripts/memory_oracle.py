@@ -44,10 +44,12 @@ from vllm.distributed import parallel_state
 from vllm.distributed.device_communicators.shm_broadcast import MessageQueue
 from vllm.engine.arg_utils import EngineArgs
 from vllm.model_executor.kernels import linear
+from vllm.model_executor.layers.fused_moe import config as moe_config
 from vllm.model_executor.layers.fused_moe.expert_map_manager import ExpertMapManager
 from vllm.model_executor.model_loader.utils import initialize_model
 from vllm.platforms import current_platform
 from vllm.platforms.interface import Platform
+from vllm.triton_utils import triton
 from vllm.utils.torch_utils import set_default_torch_dtype
 from vllm.v1.attention.backend import AttentionBackend, MultipleOf
 from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
@@ -134,6 +136,9 @@ def imitate_cuda() -> None:
     # Parameters are the same whichever kernel reads them later.
     linear.is_supported_and_can_implement_kernel = lambda *args, **named: (True, None)
     ExpertMapManager.get_compressed_map_string = lambda self: ""
+    # The CPU build has only a stand-in for Triton.
+    triton.set_allocator = lambda allocator: None
+    moe_config.current_platform = _WithXpu()
     fx_config.meta_nonzero_assume_all_nonzero = True
     new_group = dist.new_group
     dist.new_group = lambda *args, **named: new_group(*args, **{**named, "backend": "fake"})
@@ -175,6 +180,16 @@ def _attention_backend(
     if attn_selector_config.use_mla:
         return backends + "mla.cpu_mla.CPUMLABackend"
     return backends + "cpu_attn.CPUAttentionBackend"
+
+
+class _WithXpu:
+    """The platform, except that experts without a gate are supported, as on GPUs."""
+
+    def is_xpu(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(current_platform, name)
 
 
 def _subclasses(cls: type) -> list[type]:

@@ -14,8 +14,13 @@ from moorage.models.memory.architectures import (
     UNCOVERED,
 )
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.layers import layer_mixers, window
 from moorage.models.memory.refusal import rejected, unknown
 from moorage.models.memory.settings import MemorySettings
+
+
+ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
+"""Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""
 
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
@@ -47,5 +52,30 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         )
     if settings.runner == "generate" and name in ENCODERS:
         raise rejected("This model does not support `--runner generate`.")
+    _require_one_kind_of_window(facts)
     if facts.model_type in UNCOVERED:
         raise unknown(f"model type {facts.model_type}: {UNCOVERED[facts.model_type]}")
+
+
+def require_length(settings: MemorySettings, tokens: int, in_pieces: bool) -> None:
+    """Refuse requests that no step can hold. Source: `config/scheduler.py:verify_max_model_len`.
+
+    Args:
+        settings: The engine.
+        tokens: `max_model_len`.
+        in_pieces: Whether a prompt may be spread over several steps.
+
+    Raises:
+        Refused: When a prompt cannot be spread and a step holds fewer tokens.
+    """
+    step = settings.max_num_batched_tokens
+    if step < tokens and not in_pieces:
+        raise rejected(f"max_num_batched_tokens ({step}) is smaller than max_model_len ({tokens}).")
+
+
+def _require_one_kind_of_window(facts: Facts) -> None:
+    if facts.model_type not in ONE_KIND_OF_WINDOW or window(facts) is None:
+        return
+    kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
+    if len(kinds) > 1 and facts.get("max_window_layers") != facts.layers:
+        raise rejected("Sliding window for some but all layers is not supported.")

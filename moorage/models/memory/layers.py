@@ -21,6 +21,7 @@ class Mixer(StrEnum):
     CHUNKED = "chunked"
     STATE = "state"
     CROSS = "cross"
+    INDEX = "index"
 
 
 NAMES: dict[str, tuple[Mixer, ...]] = {
@@ -32,6 +33,10 @@ NAMES: dict[str, tuple[Mixer, ...]] = {
     "short_conv": (Mixer.STATE,),
     "hybrid": (Mixer.STATE, Mixer.FULL),
     **dict.fromkeys(("mlp", "moe", "-", "E"), ()),
+    "indexed_attention": (Mixer.INDEX, Mixer.FULL),
+    # mimo_v2.py: 1 marks a layer with a window.
+    "0": (Mixer.FULL,),
+    "1": (Mixer.SLIDING,),
 }
 """Mixers of a layer by the names that configurations use."""
 
@@ -42,6 +47,13 @@ PERIODS: dict[str, tuple[str, int, Mixer]] = {
     "cohere2": ("sliding_window_pattern", 4, Mixer.SLIDING),
     "exaone4": ("sliding_window_pattern", 4, Mixer.SLIDING),
     "olmo3": ("sliding_window_pattern", 4, Mixer.SLIDING),
+    "afmoe": ("global_attn_every_n_layers", 4, Mixer.SLIDING),
+    "exaone_moe": ("sliding_window_pattern", 4, Mixer.SLIDING),
+    "cohere2_moe": ("sliding_window_pattern", 4, Mixer.SLIDING),
+    "vaultgemma": ("sliding_window_pattern", 2, Mixer.SLIDING),
+    "gemma4_text": ("sliding_window_pattern", 6, Mixer.SLIDING),
+    "cwm": ("sliding_window_pattern", 4, Mixer.SLIDING),
+    "granite_swa": ("sliding_window_pattern", 4, Mixer.SLIDING),
     "gpt_oss": ("sliding_window_pattern", 2, Mixer.SLIDING),
     "llama4_text": ("no_rope_layer_interval", 4, Mixer.CHUNKED),
     **dict.fromkeys(
@@ -51,11 +63,26 @@ PERIODS: dict[str, tuple[str, int, Mixer]] = {
 }
 """Model types where every n-th layer is full: the key of n, its default, what the others are."""
 
+FULL_FIRST = ("cwm", "granite_swa")
+"""Model types whose full layer comes first in each period, not last."""
+
+FULL_BY_DEFAULT = ("laguna", "mellum")
+"""Model types that have a window, but use it only where `layer_types` says so."""
+
+TWICE = ("longcat_flash",)
+"""Model types whose every layer has two full attentions."""
+
+INDEXED = ("deepseek_v32", "glm_moe_dsa")
+"""Model types whose every attention has a sparse indexer with a cache of its own."""
+
 ALL_STATE = ("mamba", "mamba2", "falcon_mamba")
 """Model types without attention."""
 
 PARALLEL = ("falcon_h1",)
 """Model types whose every layer has a state and full attention side by side."""
+
+MAYBE_BIDIRECTIONAL = ("Gemma3TextModel",)
+"""Architectures that are encoders where `use_bidirectional_attention` says so."""
 
 WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
 """Model types that slide only where `use_sliding_window` says so."""
@@ -63,22 +90,39 @@ WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
 WINDOW_PLUS_ONE = ("cohere2", "modernbert")
 """Model types whose window counts the token itself besides (`commandr.py`, `modernbert.py`)."""
 
-BLOCK_NAME_KEYS = ("layer_types", "layers_block_type", "hybrid_override_pattern")
+BLOCK_NAME_KEYS = (
+    *("layer_types", "layers_block_type", "hybrid_override_pattern", "hybrid_layer_pattern"),
+)
+
+WHOLE_MODELS: dict[str, tuple[Mixer, ...]] = {
+    **dict.fromkeys(PARALLEL, (Mixer.FULL, Mixer.STATE)),
+    **dict.fromkeys(ALL_STATE, (Mixer.STATE,)),
+    **dict.fromkeys(TWICE, (Mixer.FULL, Mixer.FULL)),
+    **dict.fromkeys(INDEXED, (Mixer.INDEX, Mixer.FULL)),
+}
+"""Mixers of model types whose layers are all alike."""
 
 
 def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
     """The mixers with a cache of every decoder layer, in order."""
-    if facts.architecture in ENCODERS or facts.get("is_causal") is False:
+    if is_bidirectional(facts):
         return [()] * facts.layers
     if facts.get("is_encoder_decoder"):
         return [(Mixer.FULL, Mixer.CROSS)] * facts.layers
-    if facts.model_type in PARALLEL:
-        return [(Mixer.FULL, Mixer.STATE)] * facts.layers
-    if facts.model_type in ALL_STATE:
-        return [(Mixer.STATE,)] * facts.layers
+    if facts.model_type in WHOLE_MODELS:
+        return [WHOLE_MODELS[facts.model_type]] * facts.layers
     mixers = _named(facts) or _periodic(facts) or _uniform(facts)
     shared = facts.get("num_kv_shared_layers") or 0
     return [own if i < facts.layers - shared else () for i, own in enumerate(mixers)]
+
+
+def is_bidirectional(facts: Facts) -> bool:
+    """Whether no layer keeps a KV cache, as each token sees those after it."""
+    if facts.architecture in ENCODERS or facts.get("is_causal") is False:
+        return True
+    return facts.architecture in MAYBE_BIDIRECTIONAL and bool(
+        facts.get("use_bidirectional_attention")
+    )
 
 
 def window(facts: Facts) -> int | None:
@@ -134,12 +178,13 @@ def _periodic(facts: Facts) -> list[tuple[Mixer, ...]] | None:
         period = len(period)
     if other is Mixer.SLIDING and window(facts) is None:
         other = Mixer.FULL
-    return [(other,) if (i + 1) % period else (Mixer.FULL,) for i in range(facts.layers)]
+    shift = 0 if facts.model_type in FULL_FIRST else 1
+    return [(other,) if (i + shift) % period else (Mixer.FULL,) for i in range(facts.layers)]
 
 
 def _uniform(facts: Facts) -> list[tuple[Mixer, ...]]:
     size = window(facts)
-    if size is None:
+    if size is None or facts.model_type in FULL_BY_DEFAULT:
         return [(Mixer.FULL,)] * facts.layers
     first = 0
     if facts.model_type in WINDOW_OFF_BY_DEFAULT:

@@ -7,12 +7,12 @@ from typing import Any
 
 from moorage.models.memory.architectures import ENCODERS, POOLING_ENDINGS
 from moorage.models.memory.caches import layer_caches
-from moorage.models.memory.checks import require_startable
+from moorage.models.memory.checks import require_length, require_startable
 from moorage.models.memory.dtypes import engine_dtype, kv_dtype
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.groups import KVGroup, LayerCache, group_layers
 from moorage.models.memory.kv import blocks_per_request, bytes_per_block, longest_fit
-from moorage.models.memory.layers import Mixer, layer_mixers
+from moorage.models.memory.layers import Mixer, is_bidirectional, layer_mixers
 from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
 from moorage.models.memory.refusal import MemoryRefusal, Refused
 from moorage.models.memory.settings import MemorySettings
@@ -48,6 +48,7 @@ def _predict(
     pooling = _pools(facts, settings)
     dtype = engine_dtype(facts, pooling)
     tokens = facts.resolve_length(settings.max_model_len)
+    require_length(settings, tokens, _spreads_prompts(facts, pooling))
     prefix = _caches_prefixes(facts, settings)
     element = kv_dtype(facts, settings.kv_cache_dtype, dtype)
     caches = layer_caches(facts, settings, dtype, element, tokens, prefix)
@@ -63,6 +64,13 @@ def _pools(facts: Facts, settings: MemorySettings) -> bool:
     if settings.runner != "auto":
         return settings.runner == "pooling"
     return facts.architecture.endswith(POOLING_ENDINGS)
+
+
+def _spreads_prompts(facts: Facts, pooling: bool) -> bool:
+    """Source: `config/model.py:is_chunked_prefill_supported`."""
+    if facts.get("is_encoder_decoder"):
+        return False
+    return not (pooling and is_bidirectional(facts))
 
 
 def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:

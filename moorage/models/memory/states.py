@@ -112,6 +112,21 @@ def state_bytes(facts: Facts, tp: int, dtype: str, ssm_dtype: str) -> int:
     return conv * size_of(dtype) + recurrent * size_of(ssm)
 
 
+def blocks_kept(facts: Facts, prefix: bool) -> int:
+    """Blocks that one request holds of a state.
+
+    Source: `v1/kv_cache_interface.py:MambaSpec.max_memory_usage_bytes`; a Mamba 2 layer keeps a
+    checkpoint of its prefill besides (`mamba_mixer2.py:get_kv_cache_spec`).
+
+    Args:
+        facts: The model.
+        prefix: Whether prefixes are cached.
+    """
+    if not prefix:
+        return 1
+    return 3 if isinstance(STATES.get(facts.model_type), Mamba2) else 2
+
+
 def mamba2_sizes(facts: Facts) -> tuple[int, int, int] | None:
     """Inner width, width of all groups and heads of a Mamba 2 layer; None in other models."""
     keys = STATES.get(facts.model_type)
