@@ -18,7 +18,6 @@ from moorage.models.memory.layers import layer_mixers, window
 from moorage.models.memory.refusal import rejected, unknown
 from moorage.models.memory.settings import MemorySettings
 
-
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""
 

@@ -149,6 +149,10 @@ def _elements(facts: Facts, tp: int) -> tuple[int, int]:
             return inner * (facts.whole(keys.conv) - 1), inner * facts.whole(keys.state)
         case Mamba2() as keys:
             groups = facts.whole(keys.groups)
+            if groups % tp and groups != 1:
+                raise rejected(
+                    f"{groups} groups of a Mamba 2 layer cannot be spread over {tp} ranks"
+                )
             groups += tp - groups if groups % tp else 0
             state = facts.whole(keys.state)
             width = _share(_first(facts, keys.inner) + 2 * groups * state, tp)

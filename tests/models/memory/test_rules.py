@@ -203,7 +203,7 @@ def test_quantisation_groups_are_not_cut(
 
 
 def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:
-    assert refuse({"model_type": "deepseek_v32"}).kind is RefusalKind.UNKNOWN
+    assert refuse({"model_type": "deepseek_v4"}).kind is RefusalKind.UNKNOWN
     assert refuse({"num_hidden_layers": None}).kind is RefusalKind.UNKNOWN
     got = predict_memory(LLAMA, {}, MemorySettings())
     assert isinstance(got, MemoryRefusal)
