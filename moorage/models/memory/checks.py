@@ -14,12 +14,17 @@ from moorage.models.memory.architectures import (
     UNCOVERED,
 )
 from moorage.models.memory.facts import Facts
-from moorage.models.memory.layers import layer_mixers, window
+from moorage.models.memory.layers import cache_owners, layer_mixers, window
 from moorage.models.memory.refusal import rejected, unknown
 from moorage.models.memory.settings import MemorySettings
+from moorage.models.memory.stages import stage_layers
 
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""
+
+
+GENERATING_MODELS = ("ChatGLMModel",)
+"""Architectures that generate, though they are called models."""
 
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
@@ -49,9 +54,10 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         raise rejected(
             f"{facts.layers} layers cannot fill {settings.pipeline_parallel_size} stages"
         )
-    if settings.runner == "generate" and name in ENCODERS:
+    if settings.runner == "generate" and _only_pools(facts):
         raise rejected("This model does not support `--runner generate`.")
     _require_one_kind_of_window(facts)
+    _require_owners_on_stage(facts, settings)
     if facts.model_type in UNCOVERED:
         raise unknown(f"model type {facts.model_type}: {UNCOVERED[facts.model_type]}")
 
@@ -70,6 +76,21 @@ def require_length(settings: MemorySettings, tokens: int, in_pieces: bool) -> No
     step = settings.max_num_batched_tokens
     if step < tokens and not in_pieces:
         raise rejected(f"max_num_batched_tokens ({step}) is smaller than max_model_len ({tokens}).")
+
+
+def _only_pools(facts: Facts) -> bool:
+    name = facts.architecture
+    return name in ENCODERS or (name.endswith("Model") and name not in GENERATING_MODELS)
+
+
+def _require_owners_on_stage(facts: Facts, settings: MemorySettings) -> None:
+    for stage in stage_layers(facts.layers, settings.pipeline_parallel_size):
+        for layer, owner in cache_owners(facts).items():
+            if layer in stage and owner not in stage:
+                raise rejected(
+                    f"layer {layer} uses the KV cache of layer {owner}, which lies on another "
+                    "pipeline stage"
+                )
 
 
 def _require_one_kind_of_window(facts: Facts) -> None:

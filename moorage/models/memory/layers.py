@@ -111,9 +111,25 @@ def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
         return [(Mixer.FULL, Mixer.CROSS)] * facts.layers
     if facts.model_type in WHOLE_MODELS:
         return [WHOLE_MODELS[facts.model_type]] * facts.layers
-    mixers = _named(facts) or _periodic(facts) or _uniform(facts)
-    shared = facts.get("num_kv_shared_layers") or 0
-    return [own if i < facts.layers - shared else () for i, own in enumerate(mixers)]
+    return [own if i < layers_with_own_cache(facts) else () for i, own in enumerate(_each(facts))]
+
+
+def layers_with_own_cache(facts: Facts) -> int:
+    """Layers before those that use the cache of an earlier layer."""
+    return facts.layers - (facts.get("num_kv_shared_layers") or 0)
+
+
+def cache_owners(facts: Facts) -> dict[int, int]:
+    """For each layer without a cache of its own, the layer whose cache it uses.
+
+    It is the last layer of its kind that has one (`gemma4.py`, `gemma3n.py`).
+    """
+    first = layers_with_own_cache(facts)
+    if first == facts.layers:
+        return {}
+    mixers = _each(facts)
+    last = {mixer: index for index, mixer in enumerate(mixers[:first])}
+    return {i: last[mixers[i]] for i in range(first, facts.layers) if mixers[i] in last}
 
 
 def is_bidirectional(facts: Facts) -> bool:
@@ -137,6 +153,10 @@ def window(facts: Facts) -> int | None:
     return size + 1 if facts.model_type in WINDOW_PLUS_ONE else size
 
 
+def _each(facts: Facts) -> list[tuple[Mixer, ...]]:
+    return _named(facts) or _periodic(facts) or _uniform(facts)
+
+
 def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if facts.model_type == "llama4_text":
         ropes = facts.get("no_rope_layers")
@@ -149,6 +169,9 @@ def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
         return [
             (Mixer.FULL,) if i % period == offset else (Mixer.STATE,) for i in range(facts.layers)
         ]
+    if facts.model_type == "kimi_linear":
+        full = (facts.get("linear_attn_config") or {}).get("full_attn_layers", ())
+        return [(Mixer.FULL,) if i + 1 in full else (Mixer.STATE,) for i in range(facts.layers)]
     if facts.model_type == "lfm2" and facts.get("full_attn_idxs") is not None:
         full = facts.get("full_attn_idxs")
         return [(Mixer.FULL,) if i in full else (Mixer.STATE,) for i in range(facts.layers)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage.models.memory.architectures import ENCODERS, POOLING_ENDINGS
+from moorage.models.memory.architectures import POOLING_ENDINGS
 from moorage.models.memory.caches import layer_caches
 from moorage.models.memory.checks import require_length, require_startable
 from moorage.models.memory.dtypes import engine_dtype, kv_dtype
@@ -76,11 +76,11 @@ def _spreads_prompts(facts: Facts, pooling: bool) -> bool:
 def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
     """Source: `config/model.py:is_prefix_caching_supported`."""
     kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
-    if facts.architecture in ENCODERS or not kinds:
+    if Mixer.CROSS in kinds:
         return False
     if settings.enable_prefix_caching is not None:
-        return settings.enable_prefix_caching and Mixer.CROSS not in kinds
-    if Mixer.CROSS in kinds or kinds == {Mixer.STATE}:
+        return settings.enable_prefix_caching
+    if kinds <= {Mixer.STATE}:
         return False
     return not (_pools(facts, settings) and Mixer.STATE in kinds)
 
