@@ -6,6 +6,8 @@ and `model_executor/models/config.py:MambaModelConfig` for models with a recurre
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from moorage.models.memory.dtypes import size_of
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.groups import LayerCache
@@ -14,6 +16,7 @@ from moorage.models.memory.layers import Mixer, layer_mixers, window
 from moorage.models.memory.numbers import divide_up
 from moorage.models.memory.settings import MemorySettings
 from moorage.models.memory.specs import KVKind, KVSpec
+from moorage.models.memory.stages import stage_layers
 from moorage.models.memory.states import blocks_kept, state_bytes
 
 DEFAULT_BLOCK = 16
@@ -47,30 +50,40 @@ def layer_caches(
     """
     mixers = layer_mixers(facts)
     kinds = {mixer for layer in mixers for mixer in layer}
-    attention = kinds - {Mixer.STATE}
     element, tp = size_of(kv_dtype), settings.tensor_parallel_size
-    per_token = {mixer: token_bytes(facts, mixer, tp, element) for mixer in attention}
+    per_token = {mixer: token_bytes(facts, mixer, tp, element) for mixer in kinds - {Mixer.STATE}}
     block = settings.block_size or DEFAULT_BLOCK
+    bare = None
     specs = {}
     if Mixer.STATE in kinds:
         state = state_bytes(facts, tp, dtype, settings.mamba_ssm_cache_dtype)
-        if attention:
-            usual = token_bytes(facts, Mixer.FULL, tp, element)
+        kept = blocks_kept(facts, prefix)
+        bare = specs[Mixer.STATE] = _state(block if prefix else tokens, state, kept)
+        if usual := per_token.get(Mixer.FULL):
             block = _hybrid_block(block, state, usual, uses_mla(facts))
-            state = block * usual
-        specs[Mixer.STATE] = KVSpec(
-            kind=KVKind.MAMBA,
-            block_size=block if prefix else tokens,
-            page_bytes=state,
-            states=blocks_kept(facts, prefix),
-        )
-    for mixer in attention:
-        specs[mixer] = _attention(facts, mixer, block, block * per_token[mixer], settings)
+            specs[Mixer.STATE] = _state(block if prefix else tokens, block * usual, kept)
+    for mixer, size in per_token.items():
+        specs[mixer] = _attention(facts, mixer, block, block * size, settings)
+    without = _layers_without_attention(mixers, settings.pipeline_parallel_size)
     return [
-        LayerCache(layer=index, spec=specs[mixer])
+        LayerCache(layer=index, spec=bare if bare and index in without else specs[mixer])
         for index, layer in enumerate(mixers)
         for mixer in layer
     ]
+
+
+def _layers_without_attention(mixers: Sequence[tuple[Mixer, ...]], stages: int) -> set[int]:
+    """Layers of stages with states alone, which do not grow their blocks to those of attention."""
+    return {
+        index
+        for stage in stage_layers(len(mixers), stages)
+        if {mixer for index in stage for mixer in mixers[index]} == {Mixer.STATE}
+        for index in stage
+    }
+
+
+def _state(block: int, page: int, states: int) -> KVSpec:
+    return KVSpec(kind=KVKind.MAMBA, block_size=block, page_bytes=page, states=states)
 
 
 def _hybrid_block(block: int, state: int, per_token: int, mla: bool) -> int:

@@ -52,6 +52,7 @@ PERIODS: dict[str, tuple[str, int, Mixer]] = {
     "cohere2_moe": ("sliding_window_pattern", 4, Mixer.SLIDING),
     "vaultgemma": ("sliding_window_pattern", 2, Mixer.SLIDING),
     "gemma4_text": ("sliding_window_pattern", 6, Mixer.SLIDING),
+    "smollm3": ("no_rope_layer_interval", 4, Mixer.FULL),
     "cwm": ("sliding_window_pattern", 4, Mixer.SLIDING),
     "granite_swa": ("sliding_window_pattern", 4, Mixer.SLIDING),
     "gpt_oss": ("sliding_window_pattern", 2, Mixer.SLIDING),
@@ -65,6 +66,9 @@ PERIODS: dict[str, tuple[str, int, Mixer]] = {
 
 FULL_FIRST = ("cwm", "granite_swa")
 """Model types whose full layer comes first in each period, not last."""
+
+LOCAL_AT_PERIOD = ("smollm3",)
+"""Model types whose every n-th layer slides and whose others are full."""
 
 FULL_BY_DEFAULT = ("laguna", "mellum")
 """Model types that have a window, but use it only where `layer_types` says so."""
@@ -202,7 +206,9 @@ def _periodic(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if other is Mixer.SLIDING and window(facts) is None:
         other = Mixer.FULL
     shift = 0 if facts.model_type in FULL_FIRST else 1
-    return [(other,) if (i + shift) % period else (Mixer.FULL,) for i in range(facts.layers)]
+    local = facts.model_type in LOCAL_AT_PERIOD and window(facts) is not None
+    nth = Mixer.SLIDING if local else Mixer.FULL
+    return [(other,) if (i + shift) % period else (nth,) for i in range(facts.layers)]
 
 
 def _uniform(facts: Facts) -> list[tuple[Mixer, ...]]:

@@ -16,7 +16,7 @@ from moorage.models.memory.layers import Mixer, is_bidirectional, layer_mixers
 from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
 from moorage.models.memory.refusal import MemoryRefusal, Refused
 from moorage.models.memory.settings import MemorySettings
-from moorage.models.memory.specs import KVKind
+from moorage.models.memory.specs import KVKind, KVSpec
 from moorage.models.memory.stages import stage_layers
 from moorage.models.memory.weights import stage_weights
 from moorage.models.tensors import TensorHeader
@@ -154,6 +154,13 @@ def _group(members: Sequence[LayerCache], tokens: int, in_flight: int) -> GroupM
         kind=spec.kind.value,
         block_size=spec.block_size,
         page_bytes=spec.page_bytes,
-        window=spec.window,
+        window=_common_window([member.spec for member in members]),
         blocks_per_full_request=spec.blocks_for(tokens, in_flight),
     )
+
+
+def _common_window(specs: Sequence[KVSpec]) -> int | None:
+    """The window of a group; one that is kept whole has that of any of its layers."""
+    if len({spec.page_bytes for spec in specs}) > 1:
+        return specs[0].window
+    return next((spec.window for spec in specs if spec.window), None)

@@ -181,6 +181,10 @@ def test_kinds_of_layers_may_have_heads_of_their_own(
         ({"model_type": "mistral"}, [Mixer.SLIDING] * 4),
         ({"model_type": "mistral", "sliding_window": None}, [Mixer.FULL] * 4),
         ({"model_type": "laguna", "sliding_window": 8}, [Mixer.FULL] * 4),
+        (
+            {"model_type": "smollm3", "use_sliding_window": True, "sliding_window": 8},
+            [Mixer.FULL] * 3 + [Mixer.SLIDING],
+        ),
         ({"model_type": "afmoe"}, [Mixer.SLIDING] * 3 + [Mixer.FULL]),
     ],
 )
