@@ -12,7 +12,8 @@ from moorage.models.memory.dtypes import size_of
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.groups import LayerCache
 from moorage.models.memory.heads import token_bytes, uses_mla
-from moorage.models.memory.layers import Mixer, layer_mixers, window
+from moorage.models.memory.layers import layer_mixers, window
+from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.numbers import divide_up
 from moorage.models.memory.settings import MemorySettings
 from moorage.models.memory.specs import KVKind, KVSpec

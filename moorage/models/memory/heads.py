@@ -11,7 +11,7 @@ from typing import Any
 
 from moorage.models.memory.architectures import MLA_TYPES
 from moorage.models.memory.facts import Facts
-from moorage.models.memory.layers import Mixer
+from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.refusal import unknown
 
 INDEX_SCALE_BYTES = 4

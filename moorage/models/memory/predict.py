@@ -12,7 +12,8 @@ from moorage.models.memory.dtypes import engine_dtype, kv_dtype
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.groups import KVGroup, LayerCache, group_layers
 from moorage.models.memory.kv import blocks_per_request, bytes_per_block, longest_fit
-from moorage.models.memory.layers import Mixer, is_bidirectional, layer_mixers
+from moorage.models.memory.layers import is_bidirectional, layer_mixers
+from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
 from moorage.models.memory.refusal import MemoryRefusal, Refused
 from moorage.models.memory.settings import MemorySettings

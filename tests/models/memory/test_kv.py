@@ -18,7 +18,8 @@ from moorage.models.memory.caches import layer_caches
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.groups import KVGroup, LayerCache, group_layers
 from moorage.models.memory.kv import blocks_per_request, longest_fit
-from moorage.models.memory.layers import Mixer, layer_mixers
+from moorage.models.memory.layers import layer_mixers
+from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.specs import KVKind, KVSpec
 
 BASE: dict[str, Any] = {

@@ -10,7 +10,8 @@ from moorage.models.memory import (
 )
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.groups import LayerCache, group_layers
-from moorage.models.memory.layers import Mixer, layer_mixers
+from moorage.models.memory.layers import layer_mixers
+from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.sharding import Split, split_of, take_apart
 from moorage.models.memory.specs import KVKind, KVSpec
 from moorage.models.memory.stages import stage_layers
