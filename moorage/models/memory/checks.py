@@ -23,6 +23,9 @@ ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""
 
 
+TIES_ON_EACH_STAGE = ("Ernie4_5_MoeForCausalLM",)
+"""Architectures that tie the head on each stage, though only the last has one, and fail so."""
+
 GENERATING_MODELS = ("ChatGLMModel",)
 """Architectures that generate, though they are called models."""
 
@@ -50,6 +53,8 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         )
     if settings.pipeline_parallel_size > 1 and name in NO_PIPELINE:
         raise rejected("Pipeline parallelism is not supported for this model.")
+    if settings.pipeline_parallel_size > 1 and _ties_everywhere(facts):
+        raise rejected(f"{name} cannot tie its head to its embedding over several stages")
     if settings.pipeline_parallel_size > facts.layers:
         raise rejected(
             f"{facts.layers} layers cannot fill {settings.pipeline_parallel_size} stages"
@@ -76,6 +81,11 @@ def require_length(settings: MemorySettings, tokens: int, in_pieces: bool) -> No
     step = settings.max_num_batched_tokens
     if step < tokens and not in_pieces:
         raise rejected(f"max_num_batched_tokens ({step}) is smaller than max_model_len ({tokens}).")
+
+
+def _ties_everywhere(facts: Facts) -> bool:
+    tied = facts.get("tie_word_embeddings") is not False
+    return tied and facts.architecture in TIES_ON_EACH_STAGE
 
 
 def _only_pools(facts: Facts) -> bool:

@@ -122,7 +122,7 @@ class Facts:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.text = text_config(config)
+        self.text = _text(config)
         self.model_type = str(self.text.get("model_type") or config.get("model_type") or "")
         names = architectures(config)
         if not names:
@@ -261,3 +261,12 @@ class Facts:
                 f"max_model_len ({self.longest_allowed})."
             )
         return asked
+
+
+def _text(config: Config) -> Config:
+    """The part about the language model, also where its class has to say its heads."""
+    text, part = text_config(config), config.get("text_config")
+    if text is config and isinstance(part, Mapping):
+        heads = class_default(str(part.get("model_type") or ""), "num_attention_heads")
+        return part if heads else config
+    return text
