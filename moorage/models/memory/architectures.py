@@ -180,20 +180,22 @@ TIED_BY_DEFAULT = (
 """Model types whose head is the embedding unless the configuration says otherwise."""
 
 MLA_TYPES = (
-    *("axk1", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "kimi_k2", "kimi_linear"),
+    *(
+        "axk1",
+        "deepseek_v2",
+        "deepseek_v3",
+        "deepseek_v32",
+        "glm_moe_dsa",
+        "glm4_moe_lite",
+        "kimi_k2",
+        "kimi_linear",
+    ),
     *("longcat_flash", "pangu_ultra_moe", "bailing_hybrid", "dots3_note", "sarvam_mla"),
 )
 """Model types with a compressed KV cache (`is_deepseek_mla`), where `kv_lora_rank` is set."""
 
 UNCOVERED: dict[str, str] = {
     **dict.fromkeys(("deepseek_v4", "deepseek_v41"), "its KV groups are packed"),
-    **dict.fromkeys(
-        ("deepseek_v32", "glm_moe_dsa"), "its sparse indexer keeps a cache that is not modelled"
-    ),
-    **dict.fromkeys(
-        ("gemma4", "gemma4_text", "gemma4_unified"), "its full layers have heads of another size"
-    ),
-    "longcat_flash": "its layers have two attentions each",
     "bailing_hybrid": "its linear attention is not modelled",
     "deci": "its layers differ in their heads",
     "nemotron-nas": "its layers differ in their heads",

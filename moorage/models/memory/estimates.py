@@ -12,8 +12,8 @@ from typing import Any
 
 from moorage.models.memory.architectures import POOLING_ENDINGS
 from moorage.models.memory.batch import Batch
-from moorage.models.memory.caches import uses_mla
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.heads import uses_mla
 from moorage.models.memory.options import MemoryOptions
 from moorage.models.memory.refusal import Refused, unknown
 from moorage.units import MIB, human_bytes

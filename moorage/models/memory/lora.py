@@ -11,9 +11,10 @@ from math import ceil, prod
 from typing import Any
 
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.names import TensorName, take_apart
 from moorage.models.memory.options import LoraOptions
 from moorage.models.memory.refusal import unknown
-from moorage.models.memory.sharding import Split, TensorName, split_of, take_apart
+from moorage.models.memory.sharding import Split, split_of
 from moorage.models.memory.stages import stage_layers
 from moorage.models.tensors import TensorHeader
 

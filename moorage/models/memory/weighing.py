@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.lora import lora_bytes
+from moorage.models.memory.names import take_apart
 from moorage.models.memory.options import MemoryOptions
 from moorage.models.memory.predict import predict_memory
 from moorage.models.memory.prediction import MemoryPrediction
@@ -18,9 +19,6 @@ from moorage.units import human_bytes
 from moorage.values import Value
 
 R = TypeVar("R")
-
-TOWERS = ("vision", "visual", "audio", "multi_modal_projector", "image_newline")
-"""Parts of the names of tensors that belong to pictures and sound."""
 
 
 class Weighed(Value):
@@ -119,9 +117,7 @@ class Scale:
 
 def _without_towers(headers: Mapping[str, TensorHeader]) -> dict[str, TensorHeader]:
     """With `--language-model-only` vLLM makes nothing for pictures and sound."""
-    return {
-        name: header for name, header in headers.items() if not any(part in name for part in TOWERS)
-    }
+    return {name: header for name, header in headers.items() if not take_apart(name).tower}
 
 
 def caught(action: Callable[[], R]) -> R | MemoryRefusal:
