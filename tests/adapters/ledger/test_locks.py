@@ -68,7 +68,7 @@ def holder(url: str, engine: Engine) -> Iterator[subprocess.Popen[str]]:  # noqa
 def is_free(locks: Locks, name: str = "tiny") -> bool:
     """Whether somebody else could take the lock; it is given back."""
     taken = locks.take(name, "a look", this_process()) is None
-    locks.drop(name, "a look")
+    locks.drop("a look")
     return taken
 
 
@@ -108,7 +108,7 @@ def test_who_was_taken_over_gives_nothing_back(locks: Locks, clock: Clock) -> No
     locks.take("tiny", "first", ELSEWHERE)
     clock.now += LEASE_SECONDS + 1
     assert locks.take("tiny", "second", ELSEWHERE) is None
-    locks.drop("tiny", "first")
+    locks.drop("first")
     assert not is_free(locks)
 
 
@@ -181,6 +181,6 @@ def test_whoever_waits_gets_the_lock_when_it_is_given_back(
 ) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
     locks.take("tiny", "token", ELSEWHERE)
-    threading.Timer(0.05, locks.drop, ("tiny", "token")).start()
+    threading.Timer(0.05, locks.drop, ("token",)).start()
     with locks.holding("tiny", wait_seconds=5):
         assert not is_free(locks)
