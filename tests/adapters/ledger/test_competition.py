@@ -18,6 +18,8 @@ from moorage.units import GIB
 from tests.adapters.ledger.together import Team
 from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
 
+pytestmark = pytest.mark.process
+
 PROCESSES, EACH = 8, 125
 HOSTS, GPUS, PORTS = 4, 2, 40
 FLEET = a_fleet(*(a_host(f"gpu-{number}", GPUS) for number in range(HOSTS)))
