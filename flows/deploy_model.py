@@ -112,7 +112,7 @@ async def _deploy(
             turn = Turn(draft.id, spec.name, placement, old)
             if turn.names:
                 saga.arm("let others start there", turn.end)
-                await turn.wait(spec.readiness.deadlines.load_seconds, story.journal)
+                await turn.wait(spec.readiness.deadlines, story.journal)
             if old and placement.stop_first:
                 saga.arm(f"start {old.id} again", start_again, old, draft.id)
                 await in_thread(stop_for, old, draft.id)

@@ -17,13 +17,14 @@ from moorage.adapters.owner import Owner, this_process
 from moorage.failures import Cause, Failure
 from moorage.placement.placement import Placement
 from moorage.release import ReleaseRow
+from moorage.spec import Deadlines
 from tasks.cleanup import recover_others
 from tasks.context import in_thread, ledger
 from tasks.journal import Journal, step
 
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 60.0
-"""How much longer than one start may take another one is waited for: its warm-up, or its end."""
+"""How much longer than one start may take another one is waited for: what it replaces has to end."""
 
 LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS
 """Longer than the lease of the model's lock, which its holder took before. So whoever takes this
@@ -54,23 +55,24 @@ class Turn:
         self._release, self._model, self._clock = release, model, clock
         self._token, self._kept = uuid.uuid4().hex, ExitStack()
 
-    async def wait(self, load_seconds: float, journal: Journal) -> None:
+    async def wait(self, deadlines: Deadlines, journal: Journal) -> None:
         """Wait until nobody else starts there; then nobody else does until `end`.
 
         What a flow that is gone was starting there is stopped first.
 
         Args:
-            load_seconds: How long one start may take. Each of those that go before is waited for
-                so long and `GRACE_SECONDS` more.
+            deadlines: How long one start may take: from loading to the first answer. Each of those
+                that go before is waited for so long and `GRACE_SECONDS` more.
             journal: Is told who is waited for.
 
         Raises:
             Failure: `ACCELERATOR_STARTING` when one of them does not end in time.
         """
         self._kept.enter_context(ledger().locks.kept(self._token, LEASE_SECONDS))
+        patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
         if held := await self._take():
             with step("wait") as note:
-                note.say(await self._outwait(held, load_seconds + GRACE_SECONDS, journal))
+                note.say(await self._outwait(held, patience, journal))
         await in_thread(recover_others, self._model, journal)
 
     def end(self) -> None:
