@@ -24,7 +24,7 @@ from tasks.journal import Journal, step
 
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 60.0
-"""How much longer than one start may take another one is waited for: what it replaces has to end."""
+"""How much longer than its start another release is waited for: what it replaces has to end."""
 
 LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS
 """Longer than the lease of the model's lock, which its holder took before. So whoever takes this

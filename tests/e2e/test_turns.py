@@ -13,6 +13,8 @@ from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
+LOAD_SECONDS = 3
+
 FLEET = """\
 hosts:
 - name: gpu-1
@@ -37,13 +39,13 @@ exec "$@"
 class Device:
     """One accelerator that notes engines which start on it at the same time."""
 
-    def __init__(self, workplace: Workplace, program: Path, seconds: float = 3) -> None:
+    def __init__(self, workplace: Workplace, program: Path) -> None:
         self.folder, self._workplace, self._program = workplace.folder, workplace, program
         low = workplace.first_port
         self.fleet = self.folder / "gpu.yaml"
         self.fleet.write_text(FLEET.format(low=low, high=low + 39))
         self._script = self.folder / "engine.sh"
-        self._script.write_text(LOADS.format(folder=self.folder, seconds=seconds))
+        self._script.write_text(LOADS.format(folder=self.folder, seconds=LOAD_SECONDS))
         self._script.chmod(0o755)
 
     def spec(self, name: str, behaviour: str = "ok", **fields: Any) -> Path:
@@ -87,6 +89,15 @@ def test_replicas_on_one_accelerator_start_one_after_the_other(
     assert len(shown["readiness"]) == len(shown["workloads"]) == 2
     assert device.started == ["twins", "twins"]
     assert not device.spoiled
+
+
+def test_a_replica_that_dies_before_the_last_one_is_ready_fails_the_release(
+    workplace: Workplace, device: Device
+) -> None:
+    spec = device.spec("twins", f"dies-later:{LOAD_SECONDS}", replicas=2)
+    error = workplace.json("deploy", spec, "--fleet", device.fleet, code=6)["error"]
+    assert error["cause"] == "engine-exited"
+    assert workplace.is_clean()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
