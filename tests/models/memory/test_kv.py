@@ -196,7 +196,7 @@ def test_what_is_not_written_is_as_the_configuration_class_has_it(
 
 
 def test_falcon_does_not_hear_of_the_type_of_the_cache() -> None:
-    asked = predict({"model_type": "falcon"}, kv_cache_dtype="fp8")
+    asked = predict({"model_type": "falcon", "multi_query": False}, kv_cache_dtype="fp8")
     assert isinstance(asked, MemoryPrediction)
     assert asked.bytes_per_block == 4 * 16 * 2 * 2 * 8 * 2
 
