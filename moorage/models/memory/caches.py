@@ -26,6 +26,9 @@ DEFAULT_BLOCK = 16
 MLA_HYBRID_BLOCK = 128
 """Tokens; MLA kernels next to a state need whole kernel blocks of it."""
 
+MODEL_DTYPE = ("falcon",)
+"""Model types whose cache has the element type of the model, whatever is asked (`falcon.py`)."""
+
 KINDS = {
     Mixer.FULL: KVKind.FULL,
     Mixer.SLIDING: KVKind.SLIDING,
@@ -51,7 +54,8 @@ def layer_caches(
     """
     mixers = layer_mixers(facts)
     kinds = {mixer for layer in mixers for mixer in layer}
-    element, tp = size_of(kv_dtype), settings.tensor_parallel_size
+    element = size_of(dtype if facts.model_type in MODEL_DTYPE else kv_dtype)
+    tp = settings.tensor_parallel_size
     per_token = {mixer: token_bytes(facts, mixer, tp, element) for mixer in kinds - {Mixer.STATE}}
     block = settings.block_size or DEFAULT_BLOCK
     bare = None

@@ -195,6 +195,12 @@ def test_what_is_not_written_is_as_the_configuration_class_has_it(
     assert layer_mixers(Facts({**BASE, **config})) == [(mixer,) for mixer in mixers]
 
 
+def test_falcon_does_not_hear_of_the_type_of_the_cache() -> None:
+    asked = predict({"model_type": "falcon", "multi_query": False}, kv_cache_dtype="fp8")
+    assert isinstance(asked, MemoryPrediction)
+    assert asked.bytes_per_block == 4 * 16 * 2 * 2 * 8 * 2
+
+
 def test_a_nested_language_model_may_leave_its_heads_to_its_class() -> None:
     text = {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34}
     facts = Facts({"architectures": ["Gemma3ForConditionalGeneration"], "text_config": text})
