@@ -43,7 +43,7 @@ def place_by_baseline(
     """Seats for one replica (none when nothing fits), and a verdict for each host."""
     hosts, refused = _filtered(request, views)
     asked = baseline_request(request)
-    own = {c.release for h in hosts for c in h.claims if c.release.startswith(request.releases)}
+    own = {c.release for host in hosts for c in host.claims if request.is_own(c.release)}
     decision = decide(asked, hosts, same_model=own)
     by_name = {host.name: host for host in hosts}
     seats: tuple[Seat, ...] = ()

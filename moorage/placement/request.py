@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from moorage.engines.base import Engine
 from moorage.models.profile import ModelProfile
@@ -51,15 +51,33 @@ class Request:
             return self.stated.world if self.stated else None
         return wanted
 
+    def is_own(self, release: str) -> bool:
+        """Whether a claim is the model's own: of one of its releases, or only proposed yet."""
+        return not release or release.rpartition(".v")[0] == self.spec.name
+
     @property
-    def releases(self) -> str:
-        """How the ids of the model's own releases begin."""
-        return f"{self.spec.name}.v"
+    def ram(self) -> int:
+        """Bytes of RAM that the user wants reserved for each seat; 0 = nothing is said."""
+        stated = self.spec.placement.ram
+        return 0 if stated == "auto" else int(stated)
 
     @property
     def spans_hosts(self) -> bool:
         """Whether one replica may, and can, run on several hosts."""
         return self.spec.placement.across_hosts and self.engine.spans_hosts
+
+    @property
+    def may_overcommit(self) -> bool:
+        """Whether accelerators may be taken that are too full; only those listed by hand."""
+        return bool(self.by_hand) and self.spec.placement.overcommit
+
+    @property
+    def within_limits(self) -> Request:
+        """The same request, without leave to overcommit."""
+        if not self.may_overcommit:
+            return self
+        limits = self.spec.placement.model_copy(update={"overcommit": False})
+        return replace(self, spec=self.spec.model_copy(update={"placement": limits}))
 
     @property
     def on_cpu(self) -> bool:

@@ -20,11 +20,19 @@ def seats_of(request: Request, offer: Offer, replica: int) -> tuple[Seat, ...]:
     """One seat for each host of an offer, the leader's first."""
     if offer.kind is None:
         return (_cpu_seat(request, offer, replica),)
-    ask = request.demand.fitted(offer.kind, offer.split, offer.budget)
-    if isinstance(ask, str):  # an offer exists, so its smallest claim does
-        raise AssertionError(ask)
+    ask = seating_ask(request, offer)
     roles = (Role.LEADER, *(Role.FOLLOWER,) * (len(offer.views) - 1))
     return tuple(_seat(request, offer, at, ask, replica, role) for at, role in enumerate(roles))
+
+
+def seating_ask(request: Request, offer: Offer) -> Ask:
+    """What is taken of each accelerator of an offer; beyond its room only by overcommitment."""
+    assert offer.kind is not None
+    budget = max(offer.budget, offer.needed)
+    ask = request.demand.fitted(offer.kind, offer.split, budget)
+    if isinstance(ask, str):  # an offer exists, so its smallest claim does
+        raise AssertionError(ask)
+    return ask
 
 
 def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
@@ -57,7 +65,7 @@ def _cpu_seat(request: Request, offer: Offer, replica: int) -> Seat:
 
 def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role: Role) -> Seat:
     assert offer.kind is not None
-    host, ram = offer.views[at].host, request.spec.placement.ram
+    host = offer.views[at].host
     chosen = _accelerators(request, offer, at, ask)
     return Seat(
         replica=replica,
@@ -67,7 +75,7 @@ def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role:
         accelerator_type=offer.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
-        ram_bytes=0 if ram == "auto" else int(ram),
+        ram_bytes=request.ram,
         port=_port(request, host),
         utilization=ask.utilization,
         tokens=ask.tokens,
@@ -75,7 +83,7 @@ def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role:
         pipeline=offer.split.pipeline,
         need=ask.need,
         reason=f"{len(chosen)} x {offer.kind}, {human_bytes(ask.bytes)} of each for"
-        f" {ask.tokens} tokens{_cut(request, ask.tokens)}",
+        f" {ask.tokens} tokens{_cut(request, ask.tokens)}{_warning(ask, offer.rooms[at][-1])}",
     )
 
 
@@ -84,16 +92,22 @@ def _cut(request: Request, tokens: int) -> str:
     return f" of {wanted}, as many as fit" if tokens < wanted else ""
 
 
+def _warning(ask: Ask, left: int) -> str:
+    if ask.bytes <= left:
+        return ""
+    return f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
+
+
 def _accelerators(request: Request, offer: Offer, at: int, ask: Ask) -> list[Accelerator]:
     """The emptiest that may be taken, or with bin-packing the fullest that still do."""
     host, room, taken = offer.views[at].host, offer.views[at].room.memory, offer.rooms[at]
-    by_hand = {identity.rsplit(":", 1)[1] for identity in _by_hand(request, host)}
+    by_hand = {int(identity.rsplit(":", 1)[1]) for identity in _by_hand(request, host)}
     usable = [
         (left, item)
         for left, item in zip(room, host.accelerators, strict=True)
         if (item.type, item.name, item.memory_total) == offer.kind
         and left >= min(ask.bytes, taken[-1])
-        and (not by_hand or str(item.index) in by_hand)
+        and (not by_hand or item.index in by_hand)
     ]
     packs = request.spec.placement.strategy == Strategy.BINPACK
     usable.sort(key=lambda pair: pair[0], reverse=not packs)
@@ -119,11 +133,12 @@ def _port(request: Request, host: HostSnapshot) -> int:
 def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
     """The host as the next replica finds it: claimed, and no longer free either."""
     held = dict(zip(seat.accelerators, seat.accelerator_bytes, strict=True))
+    ram = seat.ram_bytes + (sum(seat.accelerator_bytes) if host.unified_memory else 0)
     free = {item.index: item.memory_free - held.get(item.index, 0) for item in host.accelerators}
     return host.model_copy(
         update={
             "claims": (*host.claims, *seat.claims),
-            "ram_free": max(0, host.ram_free - seat.ram_bytes),
+            "ram_free": max(0, host.ram_free - ram),
             "accelerators": tuple(
                 item.model_copy(update={"memory_free": max(0, free[item.index])})
                 for item in host.accelerators
