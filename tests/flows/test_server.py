@@ -27,7 +27,7 @@ MODELS = {
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
 }
 FLEET = {"Fleet", "Host", "Reserve", "StaticAccelerator"}
-ENUMS = {"EngineName", "RuntimeName", "Mode", "Strategy"}
+ENUMS = {"EngineName", "RuntimeName", "Mode", "Policy", "Strategy"}
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
 APPEAR_SECONDS = 120
