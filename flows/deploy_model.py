@@ -16,6 +16,7 @@ from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
+from moorage.placement.propose import NoFit
 from moorage.readiness.protocol import Readiness
 from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
@@ -122,13 +123,15 @@ async def _deploy(
                 earlier, started = draft.workloads, await launch(part)
                 draft = draft.model_copy(update={"workloads": (*earlier, *started)})
                 readiness += await verify(spec, profile, part, started, earlier)
-            measured = await measure(profile, plan, draft.workloads, snapshot)
+            measured = await measure(profile, plan, draft.workloads, snapshot, placement.predicted)
             release = _finished(
                 draft, story, readiness=readiness, measured=measured, replacement=_how(draft, old)
             )
             await publish(release)
     except (Failure, TimeoutError) as error:
         failure = story.failure_of(error)
+        if isinstance(error, NoFit):
+            draft = draft.model_copy(update={"placement": error.placement})
         record = _failed(draft, story, failure)
         await in_thread(ledger().releases.fail, draft.id, failure.cause, record)
         raise failure from None

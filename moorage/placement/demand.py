@@ -8,8 +8,8 @@ from typing import Protocol
 
 from moorage.arguments import argument, switch, user_tokens, whole_number
 from moorage.failures import Cause, Failure
+from moorage.models.memory.asked import wanted_concurrency
 from moorage.models.memory.need import Need
-from moorage.models.memory.options import TOKENS_AT_ONCE
 from moorage.models.memory.refusal import MemoryRefusal
 from moorage.models.profile import ModelProfile
 from moorage.placement.kinds import AcceleratorKind
@@ -117,11 +117,10 @@ def wish_of(spec: ModelSpec, profile: ModelProfile) -> Wish:
     context = profile.context
     if length not in (None, "auto", "-1"):
         context, stated = whole_number(tokens, "--max-model-len") or context, True
-    enough = max(1, ceil(TOKENS_AT_ONCE / context))
     return Wish(
         context=context,
         stated=stated,
-        concurrency=enough if spec.concurrency == "auto" else spec.concurrency,
+        concurrency=wanted_concurrency(spec, context),
         policy=spec.placement.policy,
         utilization=_share(argument(tokens, "--gpu-memory-utilization")),
         attention_heads=profile.attention_heads or 0,

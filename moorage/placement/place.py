@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
+from moorage.placement.by_baseline import place_by_baseline
 from moorage.placement.filters import Filters
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.offer import Offer, Scored
@@ -22,6 +23,7 @@ from moorage.placement.seating import seats_of, with_seats
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Verdict
 from moorage.placement.view import HostView, look_at
+from moorage.spec import Policy
 from moorage.values import Origin
 
 Strategy = Callable[[Request, Sequence[HostView]], list[Offer]]
@@ -39,11 +41,13 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
     Returns:
         A placement with the seats of all replicas, or with none and a refusal for each host.
     """
+    by_peer = request.spec.placement.policy == Policy.BASELINE and not request.on_cpu
+    place_one = place_by_baseline if by_peer else place_replica
     views = [look_at(host) for host in fleet.hosts]
     seats: list[Seat] = []
     verdicts: tuple[Verdict, ...] = ()
     for replica in range(request.spec.replicas):
-        found, verdicts = place_replica(request, views, replica)
+        found, verdicts = place_one(request, views, replica)
         if not found:
             seats = []
             break
@@ -56,7 +60,7 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
         policy=request.spec.placement.policy,
         seats=tuple(seats),
         verdicts=verdicts,
-        terms=tuple(WEIGHTS[request.spec.placement.strategy]),
+        terms=() if by_peer else tuple(WEIGHTS[request.spec.placement.strategy]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from moorage.models.memory.need import Need
+from moorage.models.memory.need import CpuNeed, Need
 from moorage.placement.claims import Claim, Resource
 from moorage.placement.verdict import Verdict
 from moorage.spec import EngineName, Policy, RuntimeName
@@ -40,6 +40,8 @@ class Seat(Value):
         tensor: Ranks that share a layer.
         pipeline: Stages that share the layers.
         need: What the memory of one accelerator is for; None where nobody worked it out.
+        cache_bytes: Bytes of the KV cache on CPU; 0 = the engine decides.
+        cpu_need: What the RAM is for; None where it is only estimated.
         reason: Why here, with numbers.
     """
 
@@ -58,6 +60,8 @@ class Seat(Value):
     tensor: int = 1
     pipeline: int = 1
     need: Need | None = None
+    cache_bytes: int = 0
+    cpu_need: CpuNeed | None = None
     reason: str
 
     @property
@@ -93,6 +97,8 @@ class Placement(Value):
         seats: One for each container; empty when the model fits nowhere.
         verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
             or of the last one placed).
+        shortage: What the memory would be for where it nearly fits; empty when it fits, or
+            memory is not what is short.
         remedies: What would make it fit, where it fits nowhere.
         terms: What the scores of the verdicts are made of.
         stop_first: Release that must stop before this one can start, and why; empty = none.
@@ -105,6 +111,7 @@ class Placement(Value):
     seats: tuple[Seat, ...]
     verdicts: tuple[Verdict, ...]
     terms: tuple[str, ...] = ()
+    shortage: str = ""
     remedies: tuple[str, ...] = ()
     stop_first: str = ""
 
@@ -112,6 +119,12 @@ class Placement(Value):
     def fits(self) -> bool:
         """Whether every replica has its seat."""
         return bool(self.seats)
+
+    @property
+    def predicted(self) -> dict[str, int]:
+        """Bytes of one rank by the name of what they are for; empty when nobody worked it out."""
+        need = next((seat.need for seat in self.seats if seat.need), None)
+        return {term.name: term.bytes for term in need.terms} if need else {}
 
     @property
     def claims(self) -> tuple[Claim, ...]:

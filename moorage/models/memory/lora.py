@@ -56,6 +56,9 @@ def lora_bytes(
 ) -> tuple[int, ...]:
     """Bytes of the buffers on one rank of each pipeline stage.
 
+    Those of experts are an upper bound: vLLM makes fewer where experts are spread whole, or where
+    gate and up are one tensor.
+
     Args:
         facts: The model.
         tensors: Headers of the checkpoint.
