@@ -11,7 +11,7 @@ from moorage.placement.fit import holders
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import Layout, layouts_on_one_host
 from moorage.placement.offer import Offer
-from moorage.placement.on_cpu import cpu_refusal, ram_needed
+from moorage.placement.on_cpu import cpu_refusal
 from moorage.placement.request import Refused, Request
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import HostView, at_once
@@ -64,7 +64,7 @@ def _refuse(
     cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]],
 ) -> Verdict:
     if not view.groups:
-        reason = cpu_refusal(request, view, ram_needed(request))
+        reason = cpu_refusal(request, view, request.on_processors.least().bytes)
         return unfit(view, reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred"))
     best: Verdict | None = None
     for kind, room in view.groups.items():

@@ -22,9 +22,12 @@ from tests.prefect_server import PrefectApi, PrefectServer, free_port
 
 pytestmark = pytest.mark.server
 
-MODELS = {"ModelSpec", "EngineSpec", "PlacementSpec", "ReadinessSpec", "Deadlines", "ProbeSpec"}
+MODELS = {
+    *("ModelSpec", "EngineSpec", "PlacementSpec", "MemorySpec"),
+    *("ReadinessSpec", "Deadlines", "ProbeSpec"),
+}
 FLEET = {"Fleet", "Host", "Reserve", "StaticAccelerator"}
-ENUMS = {"EngineName", "RuntimeName", "Mode", "Strategy"}
+ENUMS = {"EngineName", "RuntimeName", "Mode", "Policy", "Strategy"}
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
 APPEAR_SECONDS = 120
