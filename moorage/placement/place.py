@@ -22,7 +22,7 @@ from moorage.placement.placement import Placement, Seat
 from moorage.placement.refusals import beside_replicas, refuse_all, unfit
 from moorage.placement.request import Refused, Request
 from moorage.placement.scores import WEIGHTS, score_all
-from moorage.placement.seating import seating_ask, seats_of, with_seats
+from moorage.placement.seating import seats_of, tokens_on, with_seats
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Verdict
 from moorage.placement.view import HostView, look_at
@@ -138,13 +138,13 @@ def _best(request: Request, scored: Sequence[Scored]) -> Offer:
 def _reach(
     request: Request, scored: Sequence[Scored]
 ) -> dict[tuple[AcceleratorKind | None, Split], int]:
-    """By kind and split the longest context on the accelerators with most room."""
+    """By kind and split the longest context on the accelerators, or in the RAM, with most room."""
     most: dict[tuple[AcceleratorKind | None, Split], Offer] = {}
     for one in scored:
         key, offer = (one.offer.kind, one.offer.split), one.offer
         if not offer.is_full and (key not in most or offer.budget > most[key].budget):
             most[key] = offer
-    return {key: seating_ask(request, offer).tokens for key, offer in most.items()}
+    return {key: tokens_on(request, offer) for key, offer in most.items()}
 
 
 def _chance(seed: int, host: str) -> int:

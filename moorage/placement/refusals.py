@@ -54,7 +54,17 @@ def refuse_all(
     shape = taken if taken and taken.kind and len(taken.views) == 1 else None
     cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]] = {}
     for view in views:
-        yield view.host.name, _refuse(request, view, shape, cache)
+        if view.groups:
+            yield view.host.name, _refuse(request, view, shape, cache)
+        else:
+            yield view.host.name, _refuse_on_cpu(request, view, taken)
+
+
+def _refuse_on_cpu(request: Request, view: HostView, taken: Offer | None) -> Verdict:
+    whole = taken and taken.kind is None and taken.is_full
+    ask = request.on_processors.full() if whole else request.on_processors.least()
+    reason = cpu_refusal(request, view, ask.bytes)
+    return unfit(view, reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred"))
 
 
 def _refuse(
@@ -63,9 +73,6 @@ def _refuse(
     taken: Offer | None,
     cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]],
 ) -> Verdict:
-    if not view.groups:
-        reason = cpu_refusal(request, view, request.on_processors.least().bytes)
-        return unfit(view, reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred"))
     best: Verdict | None = None
     for kind, room in view.groups.items():
         key = (kind, len(room))

@@ -20,19 +20,16 @@ def seats_of(request: Request, offer: Offer, replica: int) -> tuple[Seat, ...]:
     """One seat for each host of an offer, the leader's first."""
     if offer.kind is None:
         return (_cpu_seat(request, offer, replica),)
-    ask = seating_ask(request, offer)
+    ask = _ask(request, offer)
     roles = (Role.LEADER, *(Role.FOLLOWER,) * (len(offer.views) - 1))
     return tuple(_seat(request, offer, at, ask, replica, role) for at, role in enumerate(roles))
 
 
-def seating_ask(request: Request, offer: Offer) -> Ask:
-    """What is taken of each accelerator of an offer; beyond its room only by overcommitment."""
-    assert offer.kind is not None
-    budget = max(offer.budget, offer.needed)
-    ask = request.demand.fitted(offer.kind, offer.split, budget)
-    if isinstance(ask, str):  # an offer exists, so its smallest claim does
-        raise AssertionError(ask)
-    return ask
+def tokens_on(request: Request, offer: Offer) -> int:
+    """The context that is served on an offer."""
+    if offer.kind is None:
+        return request.on_processors.fitted(offer.budget).tokens
+    return _ask(request, offer).tokens
 
 
 def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
@@ -42,6 +39,16 @@ def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostVie
         look_at(_taken(view.host, by_host[view.host.name])) if view.host.name in by_host else view
         for view in views
     ]
+
+
+def _ask(request: Request, offer: Offer) -> Ask:
+    """What is taken of each accelerator of an offer; beyond its room only by overcommitment."""
+    assert offer.kind is not None
+    budget = max(offer.budget, offer.needed)
+    ask = request.demand.fitted(offer.kind, offer.split, budget)
+    if isinstance(ask, str):  # an offer exists, so its smallest claim does
+        raise AssertionError(ask)
+    return ask
 
 
 def _cpu_seat(request: Request, offer: Offer, replica: int) -> Seat:

@@ -5,15 +5,17 @@ from typing import Any
 import pytest
 
 from moorage.engines.registry import ENGINES
+from moorage.models.memory import MemoryModel, memory_options
 from moorage.placement.claims import Resource
-from moorage.placement.on_cpu import ram_needed
 from moorage.placement.placement import CPU
+from moorage.placement.propose import Subject, request_for
 from moorage.placement.request import Request
 from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.spec import EngineName
 from moorage.units import GIB
-from tests.builders import a_claim, a_cpu_host, a_host, a_spec, an_accelerator
+from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
+from tests.models.memory.known import known
 from tests.placement.requests import a_request, on_hosts
 
 TRANSFORMERS = ENGINES[EngineName.TRANSFORMERS]
@@ -101,7 +103,35 @@ def test_without_a_statement_the_engine_says_how_much_ram_it_takes(
     name: EngineName, least: float
 ) -> None:
     request = a_request(a_spec(placement={"accelerators": 0}), engine=ENGINES[name])
-    assert least * GIB <= ram_needed(request) < 2 * least * GIB
+    assert least * GIB <= request.on_processors.least().bytes < 2 * least * GIB
+
+
+def qwen() -> Request:
+    """A model whose RAM is known for each context: 144 KiB for each token."""
+    config, headers = known("qwen3-8b")
+    spec = a_spec(placement={"accelerators": 0})
+    memory = MemoryModel(config, headers, memory_options(spec))
+    model = Subject(spec, a_profile(context=40_960), memory)
+    return request_for(model, ENGINES[EngineName.VLLM])
+
+
+def test_on_processors_too_the_context_is_as_long_as_the_room_allows() -> None:
+    whole, least = (
+        ask.bytes for ask in (qwen().on_processors.full(), qwen().on_processors.least())
+    )
+    assert least < whole
+    middle = (least + whole) // 2
+    sizes = {"small": least, "middle": middle}
+    poor = [a_host(name, 0, ram_free=size) for name, size in sizes.items()]
+    (seat,) = on_hosts(qwen(), *poor).seats
+    assert seat.host == "middle"
+    assert 8192 < seat.tokens < 40_960
+    assert seat.ram_bytes <= middle
+    placement = on_hosts(qwen(), *poor, a_host("large", 0))
+    (seat,) = placement.seats
+    assert (seat.host, seat.tokens) == ("large", 40_960)
+    assert [v.refusal for v in placement.verdicts] == [Refusal.RAM, Refusal.RAM, None]
+    assert all(v.needed > v.available for v in placement.verdicts[:2])
 
 
 def test_accelerators_are_preferred_and_left_alone_when_none_are_wished() -> None:
