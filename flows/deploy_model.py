@@ -15,6 +15,7 @@ from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
+from moorage.placement.propose import NoFit
 from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
@@ -113,13 +114,15 @@ async def _deploy(
             workloads = await launch(plan)
             draft = draft.model_copy(update={"workloads": workloads})
             readiness = await verify(spec, profile, plan, workloads)
-            measured = await measure(profile, plan, workloads, snapshot)
+            measured = await measure(profile, plan, workloads, snapshot, placement.predicted)
             release = _finished(
                 draft, story, readiness=readiness, measured=measured, replacement=_how(draft, old)
             )
             await publish(release)
     except (Failure, TimeoutError) as error:
         failure = story.failure_of(error)
+        if isinstance(error, NoFit):
+            draft = draft.model_copy(update={"placement": error.placement})
         record = _failed(draft, story, failure)
         await in_thread(ledger().releases.fail, draft.id, failure.cause, record)
         raise failure from None

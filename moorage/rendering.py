@@ -7,7 +7,7 @@ from moorage.failures import Failure
 from moorage.launch import ContainerSpec
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.placement.placement import Placement
+from moorage.placement.page import placement_sections
 from moorage.readiness.comparison import COLUMNS, comparison_rows
 from moorage.readiness.protocol import Readiness
 from moorage.release import Release
@@ -140,15 +140,7 @@ def _log(tail: str) -> Section:
 def _plan_sections(release: Release) -> list[Section]:
     containers = release.plan.containers if release.plan else ()
     parts = [part for spec in containers for part in _container(spec)]
-    return [*_placement(release.placement), *parts]
-
-
-def _placement(placement: Placement | None) -> list[Section]:
-    if placement is None:
-        return []
-    rows = tuple((v.host, v.refusal or "fits", v.detail) for v in placement.verdicts)
-    header = ("host", "outcome", "why")
-    return [Section(title="Placement", text=placement.stop_first, header=header, rows=rows)]
+    return [*placement_sections(release.placement), *parts]
 
 
 def _container(spec: ContainerSpec) -> tuple[Section, ...]:

@@ -6,6 +6,7 @@ from prefect import task
 from prefect.artifacts import acreate_markdown_artifact
 
 from moorage.models.config import derive_profile
+from moorage.models.files import require_loadable
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.rendering import profile_document
@@ -19,6 +20,7 @@ from tasks.retries import PLAIN
 async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     """Read architecture, mode, context length and sizes from the configuration."""
     with step("derive") as note:
+        require_loadable(model.weights.family)
         profile = derive_profile(spec, model)
         await acreate_markdown_artifact(
             markdown=profile_document(spec, model, profile).markdown(),

@@ -7,6 +7,7 @@ from prefect.artifacts import acreate_table_artifact
 
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
+from moorage.models.memory import MemoryModel, memory_options
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.explain import table
@@ -32,7 +33,8 @@ async def propose_placement(
 ) -> Placement:
     """Choose where the model would run. Nothing is claimed."""
     with step("place") as note:
-        placement = propose(_subject(spec, model, profile), snapshot, running)
+        subject = await in_thread(_subject, spec, model, profile)
+        placement = await in_thread(propose, subject, snapshot, running)
         note.say(_summary(placement))
         return placement
 
@@ -55,9 +57,9 @@ async def place(
         The placement, and the snapshot it was made on.
     """
     with step("place") as note:
-        subject = _subject(spec, model, profile)
+        subject = await in_thread(_subject, spec, model, profile)
         for attempt in range(1, CLAIM_ATTEMPTS + 1):
-            placement = propose(subject, snapshot, running)
+            placement = await in_thread(propose, subject, snapshot, running)
             instead_of = running if placement.stop_first else ""
             base = snapshot.without(instead_of) if instead_of else snapshot
             try:
@@ -76,7 +78,7 @@ async def place(
                 snapshot = await take_snapshot(fleet)
         note.say(_summary(placement))
         await acreate_table_artifact(
-            table=table(placement.verdicts),
+            table=table(placement.verdicts, placement.terms, {s.host for s in placement.seats}),
             key=f"placement-{spec.slug}",
             description=f"Placement of {release}: {_summary(placement)}",
         )
@@ -84,7 +86,15 @@ async def place(
 
 
 def _subject(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Subject:
-    return Subject(spec=spec, profile=profile, staged=f"{model.source}@{model.revision}")
+    options = memory_options(spec, profile.mode)
+    architecture = profile.architectures[0] if profile.architectures else profile.model_type
+    return Subject(
+        spec=spec,
+        profile=profile,
+        memory=MemoryModel(model.config, model.headers, options, files=model.weights),
+        staged=f"{model.source}@{model.revision}",
+        measured=ledger().measurements.of(architecture),
+    )
 
 
 def _summary(placement: Placement) -> str:

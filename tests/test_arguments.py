@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.arguments import has_argument, user_tokens
+from moorage.arguments import (
+    argument,
+    arguments,
+    has_argument,
+    json_argument,
+    switch,
+    user_tokens,
+    whole_number,
+)
 from moorage.failures import Cause, Failure
 
 JSON = '{"mode": 3, "ops": ["a b", "c="]}'
@@ -64,3 +72,91 @@ def test_single_words_stay_as_they_are(words: list[str]) -> None:
 )
 def test_an_option_is_found_in_either_writing(tokens: list[str], flag: str, there: bool) -> None:
     assert has_argument(tokens, flag) is there
+
+
+@pytest.mark.parametrize(
+    ("tokens", "value"),
+    [
+        (["--seed", "7"], "7"),
+        (["--seed=7"], "7"),
+        (["--seed="], ""),
+        (["--seed"], ""),
+        (["--seed", "--other"], ""),
+        (["--seed", "-1"], "-1"),
+        (["-s", "7"], "7"),
+        (["--seed=1", "-s=7"], "7"),
+        (["--seeds", "7"], None),
+        (["7", "--other", "--seed"], ""),
+        ([], None),
+    ],
+)
+def test_the_last_value_of_an_option_counts(tokens: list[str], value: str | None) -> None:
+    assert argument(tokens, "--seed", "-s") == value
+
+
+@pytest.mark.parametrize(
+    ("tokens", "values"),
+    [
+        (["--sizes", "1", "2", "--other", "3"], ("1", "2")),
+        (["--sizes=1", "2"], ("1", "2")),
+        (["--sizes"], ()),
+        (["--other"], None),
+    ],
+)
+def test_an_option_may_have_several_values(
+    tokens: list[str], values: tuple[str, ...] | None
+) -> None:
+    assert arguments(tokens, "--sizes") == values
+
+
+@pytest.mark.parametrize(
+    ("tokens", "value"),
+    [
+        (["--enforce-eager"], True),
+        (["--enforce_eager"], True),
+        (["--no-enforce-eager"], False),
+        (["--enforce-eager", "--no-enforce-eager"], False),
+        ([], None),
+    ],
+)
+def test_a_switch_is_on_off_or_not_there(tokens: list[str], value: bool | None) -> None:
+    assert switch(tokens, "--enforce-eager") is value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("8192", 8192), ("8k", 8000), ("8K", 8192), ("1.5m", 1_500_000), ("2G", 2 * 2**30)],
+)
+def test_numbers_may_have_a_letter_behind_them(text: str, value: int) -> None:
+    assert whole_number(["--size", text], "--size") == value
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1.5K", "8 k"])
+def test_what_is_no_number_is_a_mistake_in_the_spec(text: str) -> None:
+    with pytest.raises(Failure, match="--size: ") as caught:
+        whole_number([f"--size={text}"], "--size")
+    assert caught.value.cause is Cause.BAD_SPEC
+
+
+@pytest.mark.parametrize(
+    ("tokens", "content"),
+    [
+        (["--conf", JSON], {"mode": 3, "ops": ["a b", "c="]}),
+        ([f"--conf={JSON}"], {"mode": 3, "ops": ["a b", "c="]}),
+        (
+            ["--conf.a.b", "1", "--conf.a.c=text", "--conf.d"],
+            {"a": {"b": 1, "c": "text"}, "d": True},
+        ),
+        (["--other", JSON], None),
+    ],
+)
+def test_an_option_may_be_json_whole_or_by_keys(
+    tokens: list[str], content: dict[str, object] | None
+) -> None:
+    assert json_argument(tokens, "--conf") == content
+
+
+@pytest.mark.parametrize("tokens", [["--conf", "3"], ["--conf", "{"], ["--conf"]])
+def test_what_is_no_json_object_is_a_mistake_in_the_spec(tokens: list[str]) -> None:
+    with pytest.raises(Failure, match="--conf: not a JSON object"):
+        json_argument(tokens, "--conf")

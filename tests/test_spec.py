@@ -62,6 +62,12 @@ def test_a_size_may_be_written_as_number_or_text_and_the_schema_says_so() -> Non
     assert [kind["type"] for kind in shm["anyOf"]] == ["integer", "string"]
 
 
+def test_memory_is_estimated_unless_it_is_stated() -> None:
+    assert set(a_spec().memory.model_dump().values()) == {None}
+    assert a_spec(memory={"claim": "20GiB", "nccl": 0}).memory.claim == 20 * GIB
+    assert a_spec().concurrency == "auto"
+
+
 def test_a_spec_is_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         a_spec().name = "other"
@@ -100,6 +106,9 @@ def test_a_spec_is_frozen() -> None:
         {"placement": {"accelerators": ["gpu-1/0"]}},
         {"placement": {"accelerators": []}},
         {"placement": {"ram": "-1GiB"}},
+        {"concurrency": 0},
+        {"memory": {"claim": 0}},
+        {"memory": {"context": "-1GiB"}},
         {"readiness": {"probe": {"path": "health"}}},
         {"secrets": {"HF_TOKEN": "a value, not a name"}},
     ],

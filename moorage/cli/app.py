@@ -17,6 +17,7 @@ from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
 from moorage.cli import inventory, render
+from moorage.cli import memory as memory_counts
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.cli.output import dump, out
 from moorage.engines.registry import ENGINES
@@ -70,6 +71,36 @@ def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> No
         return plan_model(wanted, hosts, return_state=True)
 
     render.planned(_run_on_spec(start, spec, fleet, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def memory(
+    spec: SpecFile,
+    tp: Annotated[int | None, typer.Option(min=1, help="Tensor-parallel ranks.")] = None,
+    pp: Annotated[int | None, typer.Option(min=1, help="Pipeline stages.")] = None,
+    context: Annotated[int | None, typer.Option(min=1, help="Longest request in tokens.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Requests of that length at once.")
+    ] = None,
+    accelerator: Annotated[
+        str | None, typer.Option(help="Its size, such as 24GiB, or its name, such as h100.")
+    ] = None,
+    kv_cache_dtype: Annotated[
+        str | None, typer.Option(help="Element type of the KV cache, such as fp8.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count the accelerator memory that a model needs, from its configuration and headers."""
+    choices = memory_counts.Choices(
+        tensor=tp,
+        pipeline=pp,
+        context=context,
+        concurrency=concurrency,
+        kv_cache_dtype=kv_cache_dtype,
+    )
+    guarded(
+        lambda: memory_counts.show(spec, accelerator, choices, as_json=as_json), as_json=as_json
+    )
 
 
 @app.command()

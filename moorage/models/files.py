@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from moorage.failures import Cause, Failure
@@ -14,14 +14,21 @@ WEIGHT_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("safetensors", (".safetensors",)),
     ("bin", (".bin",)),
     ("pt", (".pt", ".pth")),
+    ("gguf", (".gguf",)),
 )
 """Families in the order in which engines prefer them; vLLM and transformers agree on it."""
+
+NOT_LOADED = ("gguf",)
+"""Families that can be counted, but that no engine here loads."""
+
+SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.gguf$)")
+"""How the parts of one GGUF model are numbered."""
 
 DUPLICATES = ("consolidated", "original/", "onnx/", "openvino/", "gguf/", "metal/")
 """Files and folders that repeat the same weights in another layout."""
 
 UNUSED_SUFFIXES = (
-    *(".onnx", ".h5", ".msgpack", ".ot", ".gguf", ".tflite", ".mlmodel"),
+    *(".onnx", ".h5", ".msgpack", ".ot", ".tflite", ".mlmodel"),
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".mp4", ".pdf"),
 )
 """Formats that no engine here loads, and the pictures of the model's page."""
@@ -53,7 +60,24 @@ def choose_files(
     chosen, skipped = _split(files, reasons)
     if not any(file.name == "config.json" for file in chosen):
         raise Failure(Cause.SOURCE_INCOMPLETE, "there is no config.json")
-    return _main_family(files, families), chosen, skipped
+    family = _main_family(files, families)
+    if family == "gguf":
+        _require_one(file.name for file in chosen if is_weight(file.name))
+    return family, chosen, skipped
+
+
+def require_loadable(family: str) -> None:
+    """Check that an engine loads a family of weights.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when none does.
+    """
+    if family in NOT_LOADED:
+        raise Failure(
+            Cause.SOURCE_INCOMPLETE,
+            f"there are only {family} weights, which no engine here loads",
+            suggestion="Take the model from a repository that has safetensors.",
+        )
 
 
 def is_weight(name: str) -> bool:
@@ -94,6 +118,20 @@ def follow_indexes(
     return kept, (*skipped, *left)
 
 
+def announced_size(indexes: Mapping[str, bytes]) -> int | None:
+    """Bytes of all tensors, as the indexes announce them; None where one does not."""
+    sizes = [_announced_by(content) for content in indexes.values()]
+    return sum(size for size in sizes if size) if sizes and all(sizes) else None
+
+
+def _announced_by(content: bytes) -> int | None:
+    try:
+        size = json.loads(content)["metadata"]["total_size"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return int(size) if isinstance(size, int | float) else None
+
+
 def _split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
     return tuple(file for file in files if not reasons.get(file.name)), tuple(
         SkippedFile(name=file.name, size=file.size, reason=reasons[file.name])
@@ -120,6 +158,14 @@ def _main_family(files: Sequence[ModelFile], families: Mapping[str, str]) -> str
             return family
     names = ", ".join(sorted(file.name for file in files)[:8]) or "nothing"
     raise Failure(Cause.SOURCE_INCOMPLETE, f"there are no weight files; found {names}")
+
+
+def _require_one(names: Iterable[str]) -> None:
+    """Several GGUF models in one place are several quantisations of one."""
+    different = sorted({SHARD.sub("", name) for name in names})
+    if len(different) > 1:
+        listed = ", ".join(different[:8])
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"which of several GGUF models is meant: {listed}")
 
 
 def _reason_to_skip_weights(name: str, families: Mapping[str, str]) -> str:

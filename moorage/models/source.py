@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field, InstanceOf
+
+from moorage.models.tensors import TensorHeaders
 from moorage.values import Value
 
 
@@ -65,6 +68,8 @@ class ResolvedModel(Value):
         is_sentence_encoder: Whether the model carries a sentence-transformers pooling setup.
         has_chat_template: Whether the tokenizer can format a conversation.
         weights: Summary of the weight headers.
+        headers: The weight headers themselves; empty where the format has none, or where they were
+            not read. No part of any record.
     """
 
     source: str
@@ -79,6 +84,7 @@ class ResolvedModel(Value):
     is_sentence_encoder: bool = False
     has_chat_template: bool = False
     weights: WeightSummary
+    headers: InstanceOf[TensorHeaders] = Field(TensorHeaders(), exclude=True, repr=False)
 
     @property
     def bytes_to_stage(self) -> int:

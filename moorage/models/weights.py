@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any
 
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile, WeightSummary
+from moorage.models.tensors import TensorHeaders
 
 LENGTH_BYTES = 8
 """A safetensors file starts with the length of its header, as 64 bits, little-endian."""
 
 LONGEST_HEADER = 100_000_000
 """Bytes; the format allows no more."""
+
+LEAST_SHARE = 0.9
+"""Share of a pickled file that is tensors, at least."""
 
 BITS = {
     "F4": 4,
@@ -32,6 +37,22 @@ BITS = {
     **dict.fromkeys(("U64", "I64", "F64", "C64"), 64),
 }
 """Bits of one element by dtype. One that is missing here is still counted, from its offsets."""
+
+
+@dataclass(frozen=True)
+class FileWeights:
+    """What one weight file tells.
+
+    Attributes:
+        summary: Its bytes.
+        tensors: Element type and shape by tensor name; empty where the format has no header.
+        folder: Folder of the model in which it lies, empty at the top: what is there belongs to a
+            module behind the model.
+    """
+
+    summary: WeightSummary
+    tensors: Mapping[str, tuple[str, tuple[int, ...]]]
+    folder: str = ""
 
 
 def header_end(start: bytes, file: ModelFile) -> int:
@@ -57,8 +78,8 @@ def header_end(start: bytes, file: ModelFile) -> int:
     return end
 
 
-def read_header(data: bytes, file: ModelFile) -> WeightSummary:
-    """Summarise one safetensors file.
+def read_header(data: bytes, file: ModelFile) -> FileWeights:
+    """Read the header of one safetensors file.
 
     Args:
         data: The file from its first byte to the end of its header.
@@ -79,21 +100,42 @@ def read_header(data: bytes, file: ModelFile) -> WeightSummary:
     by_dtype: Counter[str] = Counter()
     for (begin, end), entry in zip(spans, header.values(), strict=True):
         by_dtype[entry["dtype"]] += end - begin
-    return WeightSummary(
+    summary = WeightSummary(
         family="safetensors",
         bytes=by_dtype.total(),
         tensors=len(spans),
         bytes_by_dtype=dict(by_dtype),
     )
+    tensors = {
+        name: (entry["dtype"], tuple(map(int, entry["shape"]))) for name, entry in header.items()
+    }
+    return FileWeights(summary, tensors, file.name.rpartition("/")[0])
 
 
-def from_size(family: str, file: ModelFile) -> WeightSummary:
-    """Summarise a file whose format has no header: its size is what is known."""
-    return WeightSummary(family=family, bytes=file.size)
+def from_size(family: str, file: ModelFile) -> FileWeights:
+    """A file whose format has no header: its size is what is known."""
+    return FileWeights(WeightSummary(family=family, bytes=file.size), {})
 
 
-def summarize(family: str, parts: Iterable[WeightSummary]) -> WeightSummary:
+def join_headers(parts: Iterable[FileWeights]) -> TensorHeaders:
+    """The headers of all weight files of one model; those in folders under the folder's name."""
+    return TensorHeaders(
+        (f"{part.folder}.{name}" if part.folder else name, dtype, shape)
+        for part in parts
+        for name, (dtype, shape) in part.tensors.items()
+    )
+
+
+def summarize(
+    family: str, parts: Iterable[WeightSummary], announced: int | None = None
+) -> WeightSummary:
     """Add up the summaries of the weight files of one model.
+
+    Args:
+        family: Format of the weights.
+        parts: One for each file.
+        announced: Bytes of all tensors that an index announces. It is believed only where the
+            format has no header, and only if the files can hold so much.
 
     Raises:
         Failure: `SOURCE_INCOMPLETE` when they hold nothing at all.
@@ -107,6 +149,8 @@ def summarize(family: str, parts: Iterable[WeightSummary]) -> WeightSummary:
         by_dtype.update(part.bytes_by_dtype)
     if not total:
         raise Failure(Cause.SOURCE_INCOMPLETE, "the weight files hold no tensors")
+    if announced and not tensors and total * LEAST_SHARE <= announced <= total:
+        total = announced
     return WeightSummary(
         family=family, bytes=total, tensors=tensors, bytes_by_dtype=dict(sorted(by_dtype.items()))
     )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil
 from typing import Protocol
 
 from moorage.arguments import argument, switch, user_tokens, whole_number
 from moorage.failures import Cause, Failure
+from moorage.models.memory.asked import wanted_concurrency
 from moorage.models.memory.need import Need
-from moorage.models.memory.options import TOKENS_AT_ONCE
 from moorage.models.memory.refusal import MemoryRefusal
 from moorage.models.profile import ModelProfile
 from moorage.placement.kinds import AcceleratorKind
 from moorage.spec import ModelSpec, Policy
+from moorage.units import human_bytes
 from moorage.values import Origin
 
 LEAST_CONTEXT = 8192
@@ -117,11 +118,10 @@ def wish_of(spec: ModelSpec, profile: ModelProfile) -> Wish:
     context = profile.context
     if length not in (None, "auto", "-1"):
         context, stated = whole_number(tokens, "--max-model-len") or context, True
-    enough = max(1, ceil(TOKENS_AT_ONCE / context))
     return Wish(
         context=context,
         stated=stated,
-        concurrency=enough if spec.concurrency == "auto" else spec.concurrency,
+        concurrency=wanted_concurrency(spec, context),
         policy=spec.placement.policy,
         utilization=_share(argument(tokens, "--gpu-memory-utilization")),
         attention_heads=profile.attention_heads or 0,
@@ -163,14 +163,25 @@ class Demand:
     def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Ask | str:
         """The claim for the longest context within a budget of bytes on each accelerator."""
         ask = self.full(kind, split)
-        if isinstance(ask, str) or ask.bytes > budget:
+        if isinstance(ask, str) or not _holds(ask, kind.total, budget):
             tokens = self._longest(kind, split, budget)
-            if not tokens:
-                return self.least(kind, split)
-            ask = self._ask(kind, split, tokens)
-        if self.wish.policy == Policy.WHOLE and not isinstance(ask, str):
+            enough = tokens >= self.wish.least_context
+            ask = self._ask(kind, split, tokens) if enough else self.least(kind, split)
+        if self._takes_all and isinstance(ask, Ask) and ask.need.stated is None:
             return _enlarged(ask, kind.total, budget)
         return ask
+
+    @property
+    def _takes_all(self) -> bool:
+        return self.wish.policy == Policy.WHOLE and not self.wish.utilization
+
+    def uneven(self, ranks: int) -> str:
+        """Why so many tensor-parallel ranks cannot share the model's heads; empty = they can."""
+        heads = {"attention": self.wish.attention_heads, "vision": self.wish.vision_heads}
+        for name, number in heads.items():
+            if number % ranks:
+                return f"{ranks} do not divide {number} {name} heads"
+        return ""
 
     def _ask(self, kind: AcceleratorKind, split: Split, tokens: int) -> Ask | str:
         key = (kind, split, tokens)
@@ -180,7 +191,7 @@ class Demand:
 
     def _work_out(self, kind: AcceleratorKind, split: Split, tokens: int) -> Ask | str:
         wish = self.wish
-        if uneven := self._uneven(split.tensor):
+        if uneven := self.uneven(split.tensor):
             return uneven
         need = self.memory.need(
             total=kind.total,
@@ -192,6 +203,9 @@ class Demand:
         )
         if isinstance(need, MemoryRefusal):
             return need.reason
+        if need.stated is not None and (need.stated - need.outside) * GRAIN < kind.total:
+            stated, outside = human_bytes(need.stated), human_bytes(need.outside)
+            return f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"
         if wish.utilization:
             return self._with_stated_utilization(need, kind.total)
         return Ask(
@@ -200,13 +214,6 @@ class Demand:
             tokens=tokens,
             need=need,
         )
-
-    def _uneven(self, ranks: int) -> str:
-        heads = {"attention": self.wish.attention_heads, "vision": self.wish.vision_heads}
-        for name, number in heads.items():
-            if number % ranks:
-                return f"{ranks} do not divide {number} {name} heads"
-        return ""
 
     def _with_stated_utilization(self, need: Need, total: int) -> Ask | str:
         share = self.wish.utilization
@@ -237,9 +244,18 @@ class Demand:
         )
 
 
+def _holds(ask: Ask, total: int, budget: int) -> bool:
+    """Whether a claim is within a budget, and holds its own parts where the user states it."""
+    return ask.bytes <= budget and ask.need.fits(total, budget)
+
+
 def _enlarged(ask: Ask, total: int, budget: int) -> Ask:
     """All of a budget, for a larger cache than was asked for."""
     outside = ask.need.outside
-    share = max(ask.utilization, floor((budget - outside) / total * GRAIN) / GRAIN)
-    claim = ceil(total * share) + outside
+    steps = (budget - outside) * GRAIN // total
+    # The engine rounds up, and a share in floating point may be a trace too large.
+    while ceil(total * (steps / GRAIN)) + outside > budget:
+        steps -= 1
+    share = max(ask.utilization, steps / GRAIN)
+    claim = max(ask.bytes, ceil(total * share) + outside)
     return Ask(bytes=claim, utilization=share, tokens=ask.tokens, need=ask.need)

@@ -8,6 +8,7 @@ from moorage.models.memory.batch import Batch
 from moorage.models.memory.estimates import CONTEXT, NCCL, Term
 from moorage.models.memory.need import Need
 from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
+from moorage.models.memory.search import largest
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Memory
 from moorage.units import GIB
@@ -79,13 +80,9 @@ class EstimatedMemory:
                 tokens=tokens,
                 concurrency=concurrency,
             )
-            return isinstance(need, Need) and need.claim(total) <= budget
+            return isinstance(need, Need) and need.fits(total, budget)
 
-        low, high = 0, at_most // GRAIN
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if fits(middle * GRAIN) else (low, middle - 1)
-        return low * GRAIN
+        return largest(lambda steps: fits(steps * GRAIN), at_most // GRAIN) * GRAIN
 
     def _cache(self, left: int, tensor: int, pipeline: int, tokens: int) -> Term:
         each, heads = self._profile.kv_bytes_per_token, self._profile.kv_heads

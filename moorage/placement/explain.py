@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from moorage.placement.verdict import Refusal, Verdict, count_refusals
+from moorage.placement.verdict import Verdict, count_refusals
 
 MOST_SHOWN = 12
 
@@ -12,38 +12,78 @@ MOST_SHOWN = 12
 def explain(verdicts: Sequence[Verdict]) -> str:
     """Why hosts were refused: counted by reason where they are many, then host by host.
 
-    Hosts that were refused with the same words share a line.
+    The nearest misses come first; hosts that were refused with the same words share a line.
     """
-    refused = [verdict for verdict in verdicts if verdict.refusal]
+    refused = sorted((verdict for verdict in verdicts if verdict.refusal), key=_miss)
     if not refused:
         return "every host would do"
-    lines = _lines(refused)
-    shown = lines[:MOST_SHOWN]
-    if len(lines) > MOST_SHOWN:
-        shown.append(f"... and {len(lines) - MOST_SHOWN} more")
-    return "\n".join([*summary(verdicts), *shown])
+    lines = [f"{hosts}: {outcome}: {why}" for hosts, outcome, why in _grouped(refused)]
+    return "\n".join([*summary(verdicts), *_cut(lines)])
 
 
 def summary(verdicts: Sequence[Verdict]) -> list[str]:
-    """One line that counts the hosts by reason; none for a single host."""
-    if len(verdicts) < 2:
-        return []
+    """One line that counts the hosts by reason; none for a single host, or without refusals."""
     counts = count_refusals(verdicts)
+    if len(verdicts) < 2 or not counts:
+        return []
     parts = [f"{number} {reason}" for reason, number in counts.items()]
     return [f"{sum(counts.values())} of {len(verdicts)} hosts refused: {', '.join(parts)}"]
 
 
-def table(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
-    """Rows for a table: host, outcome, detail."""
-    return [{"host": v.host, "outcome": v.refusal or "fits", "detail": v.detail} for v in verdicts]
+def rows(
+    verdicts: Sequence[Verdict], terms: Sequence[str], chosen: Collection[str]
+) -> list[tuple[str, str, str]]:
+    """Rows of a table that fits one screen: hosts, outcome, why.
+
+    Args:
+        verdicts: One for each host.
+        terms: What their points stand for.
+        chosen: The hosts that were taken; they come first, with the parts of their score.
+    """
+    taken = [
+        (verdict.host, "taken", f"{verdict.detail}{_parts(verdict, terms)}")
+        for verdict in verdicts
+        if verdict.host in chosen
+    ]
+    others = [verdict for verdict in verdicts if verdict.host not in chosen]
+    able = sorted((v for v in others if not v.refusal), key=lambda v: -v.score)
+    refused = sorted((v for v in others if v.refusal), key=_miss)
+    return [*taken, *_shown(_grouped(able)), *_shown(_grouped(refused))]
 
 
-def _lines(refused: Sequence[Verdict]) -> list[str]:
-    """The nearest misses first; hosts with the same words together."""
-    words: dict[tuple[Refusal | None, str], list[str]] = {}
-    for verdict in sorted(refused, key=_miss):
-        words.setdefault((verdict.refusal, verdict.detail), []).append(verdict.host)
-    return [f"{_names(hosts)}: {reason}: {text}" for (reason, text), hosts in words.items()]
+def table(
+    verdicts: Sequence[Verdict], terms: Sequence[str] = (), chosen: Collection[str] = ()
+) -> list[dict[str, str]]:
+    """The rows as a Prefect table."""
+    names = ("host", "outcome", "why")
+    return [dict(zip(names, row, strict=True)) for row in rows(verdicts, terms, chosen)]
+
+
+def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
+    """Hosts with the same words together."""
+    words: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        outcome = (verdict.refusal or "fits", verdict.detail)
+        words.setdefault(outcome, []).append(verdict.host)
+    return [(_names(hosts), outcome, why) for (outcome, why), hosts in words.items()]
+
+
+def _shown(lines: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    if len(lines) <= MOST_SHOWN:
+        return lines
+    return [*lines[:MOST_SHOWN], (f"... {len(lines) - MOST_SHOWN} more", lines[-1][1], "")]
+
+
+def _cut(lines: list[str]) -> list[str]:
+    if len(lines) <= MOST_SHOWN:
+        return lines
+    return [*lines[:MOST_SHOWN], f"... and {len(lines) - MOST_SHOWN} more"]
+
+
+def _parts(verdict: Verdict, terms: Sequence[str]) -> str:
+    named = zip(terms, verdict.points, strict=False)
+    told = ", ".join(f"{name} {points:.1f}" for name, points in named if points)
+    return f" ({told})" if told else ""
 
 
 def _miss(verdict: Verdict) -> tuple[bool, int]:

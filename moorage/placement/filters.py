@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from moorage.failures import Failure
 from moorage.images.choice import choose_image
@@ -32,7 +32,7 @@ class Filters:
             (bool(placement.host_labels), self._has_labels),
             (request.spec.source.startswith("file://"), self._has_the_path),
             (bool(request.by_hand), self._is_selected),
-            (bool(placement.accelerator_kinds), self._has_the_kind),
+            (bool(placement.accelerator_kinds) and not self._on_cpu, self._has_the_kind),
             (True, self._runs_the_engine),
             (True, self._has_a_port if port == "auto" else self._has_the_port),
             (placement.ram != "auto", self._has_the_ram),
@@ -79,12 +79,14 @@ class Filters:
             raise Refused(Refusal.MIXED_TYPES, "the selected accelerators are of several types")
         there = {(item.type, item.index) for item in view.host.accelerators}
         if missing := sorted(own - there):
-            names = ", ".join(f"{kind}:{index}" for kind, index in missing)
-            raise Refused(Refusal.NO_ACCELERATOR, f"{names} is not there; {_inventory(view.host)}")
-        chosen = select(view, frozenset(index for _, index in own))
+            note = f"{_names(missing)} is not there; {_inventory(view.host)}"
+            raise Refused(Refusal.NO_ACCELERATOR, note)
+        chosen = select(view, own)
         if len(chosen.groups) > 1:
             kinds = ", ".join(map(str, chosen.groups))
             raise Refused(Refusal.MIXED_TYPES, f"the selected accelerators are not alike: {kinds}")
+        if sum(map(len, chosen.groups.values())) < len(own):
+            raise Refused(Refusal.NO_ACCELERATOR, f"{_names(own)} cannot be used")
         return chosen
 
     def _has_the_kind(self, view: HostView) -> HostView:
@@ -113,7 +115,8 @@ class Filters:
 
     def _runs_on_cpu(self, view: HostView) -> HostView:
         engine = self._request.engine
-        if not engine.runs_on_cpu or self._request.count:
+        wanted = self._request.count or self._request.spec.placement.accelerator_kinds
+        if not engine.runs_on_cpu or (wanted and not self._on_cpu):
             raise Refused(
                 Refusal.NO_ACCELERATOR,
                 f"{engine.name} can use none of what is there: {_inventory(view.host)}",
@@ -153,7 +156,7 @@ class Filters:
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:
-        needed, available = int(self._request.spec.placement.ram), view.room.ram
+        needed, available = self._request.ram, view.room.ram
         if needed <= available:
             return view
         held_by = holders(view.host, Resource.RAM)
@@ -172,6 +175,10 @@ def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
     except Failure:
         return False
     return image.reference in host.images
+
+
+def _names(accelerators: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{kind}:{index}" for kind, index in sorted(accelerators))
 
 
 def _inventory(host: HostSnapshot) -> str:

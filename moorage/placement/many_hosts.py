@@ -10,13 +10,14 @@ from moorage.placement.demand import Ask, Split
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.offer import Offer
 from moorage.placement.one_host import tightest
+from moorage.placement.parallelism import Parallelism
 from moorage.placement.request import Request
-from moorage.placement.view import HostView
+from moorage.placement.stages import Stages, shares, stages_over_hosts
+from moorage.placement.topology import ParallelSizes, Topology, multi_host_topology
+from moorage.placement.view import HostView, at_once
 from moorage.spec import Strategy
 
 MOST_HOSTS = 64
-ROUNDS = 4
-"""How often an uneven selection is narrowed before it is given up."""
 
 
 @dataclass(slots=True)
@@ -36,15 +37,21 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
     by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
     for view in views:
         for kind, room in view.groups.items():
-            by_kind[kind].append(Part(view=view, room=room))
-    offers = []
-    for kind, parts in by_kind.items():
-        for hosts in range(2, min(len(parts), MOST_HOSTS) + 1):
-            offer = _even(request, kind, parts, hosts) or _uneven(request, kind, parts, hosts)
-            if offer:
-                offers.append(offer)
-                break
-    return offers
+            by_kind[kind].append(Part(view, at_once(view, room, request.ram)))
+    offers = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
+    return [offer for offer in offers if offer]
+
+
+def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Offer | None:
+    stages: dict[int, Stages] | None = None
+    for hosts in range(2, min(len(parts), MOST_HOSTS) + 1):
+        if offer := _even(request, kind, parts, hosts):
+            return offer
+        if stages is None:
+            stages = stages_over_hosts(request, kind, [part.room for part in parts])
+        if hosts in stages:
+            return _uneven(request, kind, parts, hosts, stages[hosts])
+    return None
 
 
 def _even(request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int) -> Offer | None:
@@ -57,7 +64,8 @@ def _even(request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int
             able = [p for p in parts if len(p.room) >= count and p.room[count - 1] >= ask.bytes]
             if len(able) < hosts:
                 continue
-            chosen = _best(request, able, hosts, count, ask.bytes)
+            packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
+            chosen = _best(able, hosts, count, ask.bytes, packs)
             return _offer(chosen, kind, split, ask, is_full)
     return None
 
@@ -65,46 +73,47 @@ def _even(request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int
 def _even_splits(request: Request, parts: list[Part], hosts: int) -> Iterator[tuple[int, Split]]:
     most = max(len(part.room) for part in parts)
     if request.stated:
-        if request.stated.world % hosts == 0:
-            split = Split(request.stated.tensor, request.stated.pipeline)
-            yield request.stated.world // hosts, split
+        count, rest = divmod(request.stated.world, hosts)
+        if not rest and _is_possible(request.stated, [count] * hosts):
+            yield count, Split(request.stated.tensor, request.stated.pipeline)
         return
     for count in range(1, most + 1):
         if request.count is None or request.count == count * hosts:
             yield count, Split(tensor=count, pipeline=hosts)
 
 
-def _best(request: Request, able: list[Part], hosts: int, count: int, needed: int) -> list[Part]:
+def _is_possible(stated: Parallelism, accelerators: list[int]) -> bool:
+    """Whether vLLM can lay the stated sizes out over hosts with so many accelerators."""
+    sizes = ParallelSizes(
+        tensor=stated.tensor,
+        pipeline=stated.pipeline,
+        prefill=stated.prefill_context,
+        data=stated.data,
+    )
+    return isinstance(multi_host_topology(accelerators, sizes), Topology)
+
+
+def _best(able: list[Part], hosts: int, count: int, needed: int, packs: bool) -> list[Part]:
     """The emptiest hosts, or with bin-packing the fullest that still do."""
-    if request.spec.placement.strategy == Strategy.BINPACK:
+    if packs:
         packed = [Part(part.view, tightest(part.room, count, needed)) for part in able]
         return sorted(packed, key=lambda part: part.room[0])[:hosts]
     emptiest = sorted(able, key=lambda part: part.room[count - 1], reverse=True)
     return [Part(part.view, part.room[:count]) for part in emptiest[:hosts]]
 
 
-def _uneven(request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int) -> Offer | None:
-    """The hosts with the most accelerators, whatever number each has."""
-    if request.stated:
-        return None
-    largest = sorted(parts, key=lambda part: len(part.room), reverse=True)[:hosts]
-    chosen = largest
-    for _ in range(ROUNDS):
-        world = sum(len(part.room) for part in chosen)
-        if len(chosen) < hosts or (request.count is not None and world != request.count):
-            return None
-        split = Split(pipeline=world)
-        ask = request.demand.least(kind, split)
-        if isinstance(ask, str):
-            return None
-        rooms = [[left for left in part.room if left >= ask.bytes] for part in chosen]
-        if all(len(r) == len(part.room) for r, part in zip(rooms, chosen, strict=True)):
-            full = request.demand.full(kind, split)
-            is_full = not isinstance(full, str) and full.bytes <= min(r[-1] for r in rooms)
-            return _offer(chosen, kind, split, ask, is_full)
-        pairs = zip(chosen, rooms, strict=True)
-        chosen = [Part(part.view, room) for part, room in pairs if room]
-    return None
+def _uneven(
+    request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int, stages: Stages
+) -> Offer:
+    """The hosts with the most accelerators that have the room, each with as many as it takes."""
+    needed, split = stages.ask.bytes, Split(pipeline=stages.world)
+    able = [Part(p.view, [left for left in p.room if left >= needed]) for p in parts]
+    able.sort(key=lambda part: len(part.room), reverse=True)
+    numbers = shares(stages.world, [len(part.room) for part in able], hosts)
+    chosen = [Part(p.view, p.room[:n]) for p, n in zip(able, numbers, strict=False)]
+    full = request.demand.full(kind, split)
+    is_full = isinstance(full, Ask) and full.bytes <= min(part.room[-1] for part in chosen)
+    return _offer(chosen, kind, split, stages.ask, is_full)
 
 
 def _offer(

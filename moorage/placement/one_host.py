@@ -9,7 +9,7 @@ from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import Layout, layouts_on_one_host
 from moorage.placement.offer import Offer
 from moorage.placement.request import Request
-from moorage.placement.view import HostView
+from moorage.placement.view import HostView, at_once
 from moorage.spec import Strategy
 
 
@@ -34,6 +34,8 @@ def _offers(request: Request, views: Sequence[HostView], layout: Layout) -> list
             if kind not in asks:
                 asks[kind] = _bounds(kind, demand.least(kind, split), demand.full(kind, split))
             least, full = asks[kind]
+            if view.host.unified_memory:
+                room = at_once(view, room[:count], request.ram)
             left = room[count - 1]
             if left >= full:
                 chosen = tightest(room, count, full) if packs else room[:count]

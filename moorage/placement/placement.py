@@ -93,6 +93,8 @@ class Placement(Value):
         seats: One for each container; empty when the model fits nowhere.
         verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
             or of the last one placed).
+        shortage: What the memory would be for where it nearly fits; empty when it fits, or
+            memory is not what is short.
         remedies: What would make it fit, where it fits nowhere.
         terms: What the scores of the verdicts are made of.
         stop_first: Release that must stop before this one can start, and why; empty = none.
@@ -105,6 +107,7 @@ class Placement(Value):
     seats: tuple[Seat, ...]
     verdicts: tuple[Verdict, ...]
     terms: tuple[str, ...] = ()
+    shortage: str = ""
     remedies: tuple[str, ...] = ()
     stop_first: str = ""
 
@@ -112,6 +115,12 @@ class Placement(Value):
     def fits(self) -> bool:
         """Whether every replica has its seat."""
         return bool(self.seats)
+
+    @property
+    def predicted(self) -> dict[str, int]:
+        """Bytes of one rank by the name of what they are for; empty when nobody worked it out."""
+        need = next((seat.need for seat in self.seats if seat.need), None)
+        return {term.name: term.bytes for term in need.terms} if need else {}
 
     @property
     def claims(self) -> tuple[Claim, ...]:

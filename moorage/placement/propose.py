@@ -8,7 +8,10 @@ from moorage.arguments import has_argument, user_tokens
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES, choose_engine
 from moorage.failures import Cause, Failure
+from moorage.models.memory import MemoryModel
+from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
+from moorage.placement.calibrated import CalibratedMemory
 from moorage.placement.demand import Demand, Memory, wish_of
 from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated
 from moorage.placement.explain import explain
@@ -17,6 +20,7 @@ from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.remedies import remedies
 from moorage.placement.request import Request
+from moorage.placement.shortage import shortage
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.spec import EngineName, ModelSpec
@@ -30,6 +34,16 @@ OWNED_ARGUMENTS = {
 """Arguments that decide how the engine is reached; each has a field of its own."""
 
 
+class NoFit(Failure):
+    """No host can take the model; the placement without seats says why."""
+
+    def __init__(self, cause: Cause, placement: Placement) -> None:
+        why = [explain(placement.verdicts)]
+        why += [f"nearest: {placement.shortage}"] if placement.shortage else []
+        super().__init__(cause, "\n".join(why), suggestion="\n".join(placement.remedies))
+        self.placement = placement
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """The model that looks for a place.
@@ -39,12 +53,14 @@ class Subject:
         profile: What the model is.
         memory: How much memory it takes; None = only a rough estimate is possible.
         staged: The model as hosts list what they have, `source@revision`.
+        measured: What earlier starts of its architecture told about memory, the newest first.
     """
 
     spec: ModelSpec
     profile: ModelProfile
-    memory: Memory | None = None
+    memory: MemoryModel | None = None
     staged: str = ""
+    measured: tuple[Measurement, ...] = ()
 
 
 def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placement:
@@ -78,7 +94,7 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
         second = _with_engine(request, fleet, running, Origin.DERIVED, why)
         if second.fits:
             return second
-    raise _refusal(first, remedies(request_for(subject, engine), fleet))
+    raise _refusal(first, request_for(subject, engine), fleet, subject.memory)
 
 
 def request_for(subject: Subject, engine: Engine) -> Request:
@@ -88,16 +104,11 @@ def request_for(subject: Subject, engine: Engine) -> Request:
         Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
     """
     spec, profile = subject.spec, subject.profile
-    memory = (
-        KnownOrEstimated(subject.memory, profile)
-        if subject.memory
-        else EstimatedMemory(profile, "no tensor headers")
-    )
     request = Request(
         spec=spec,
         profile=profile,
         engine=engine,
-        demand=Demand(memory, wish_of(spec, profile)),
+        demand=Demand(_memory(subject, engine), wish_of(spec, profile)),
         stated=stated_parallelism(user_tokens(spec.engine.args)),
         staged=subject.staged,
     )
@@ -109,6 +120,17 @@ def request_for(subject: Subject, engine: Engine) -> Request:
             suggestion="Leave one of the two out.",
         )
     return request
+
+
+def _memory(subject: Subject, engine: Engine) -> Memory:
+    """As exact as can be: predicted, corrected by measurements, estimated where rules end."""
+    spec, profile = subject.spec, subject.profile
+    if subject.memory is None:
+        return EstimatedMemory(profile, "no tensor headers")
+    known = KnownOrEstimated(subject.memory, profile)
+    version = spec.engine.version or engine.default_version
+    arguments = user_tokens(spec.engine.args)
+    return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)
 
 
 def _with_engine(
@@ -143,7 +165,13 @@ def _refuse_owned_arguments(spec: ModelSpec) -> None:
             )
 
 
-def _refusal(placement: Placement, ways: tuple[str, ...]) -> Failure:
+def _refusal(
+    placement: Placement, request: Request, fleet: FleetSnapshot, exact: MemoryModel | None
+) -> NoFit:
     reasons = {verdict.refusal for verdict in placement.verdicts}
     cause = Cause.PORT_TAKEN if reasons == {Refusal.PORT} else Cause.NO_FIT
-    return Failure(cause, explain(placement.verdicts), suggestion="\n".join(ways))
+    told = {
+        "shortage": shortage(request, fleet, placement.verdicts),
+        "remedies": remedies(request, fleet, exact),
+    }
+    return NoFit(cause, placement.model_copy(update=told))

@@ -13,7 +13,7 @@ from moorage.placement.offer import Offer
 from moorage.placement.on_cpu import cpu_refusal, ram_needed
 from moorage.placement.request import Refused, Request
 from moorage.placement.verdict import Refusal, Verdict
-from moorage.placement.view import HostView
+from moorage.placement.view import HostView, at_once
 
 
 def unfit(view: HostView, reason: Refused) -> Verdict:
@@ -39,18 +39,16 @@ def refuse_all(
         taken: What others offer: a host is measured against the shape that is taken; where there
             is none, against the shape that it misses by the least.
     """
-    layout = None
-    if taken and taken.kind and len(taken.views) == 1:
-        layout = Layout(count=len(taken.rooms[0]), split=taken.split)
+    shape = taken if taken and taken.kind and len(taken.views) == 1 else None
     cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]] = {}
     for view in views:
-        yield view.host.name, _refuse(request, view, layout, cache)
+        yield view.host.name, _refuse(request, view, shape, cache)
 
 
 def _refuse(
     request: Request,
     view: HostView,
-    taken: Layout | None,
+    taken: Offer | None,
     cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]],
 ) -> Verdict:
     if not view.groups:
@@ -69,12 +67,16 @@ def _refuse(
 
 
 def _asks(
-    request: Request, kind: AcceleratorKind, there: int, taken: Layout | None
+    request: Request, kind: AcceleratorKind, there: int, taken: Offer | None
 ) -> list[tuple[Layout, int | str]]:
     """Bytes on each accelerator, or why not, for each shape that a host of this size can have."""
-    layouts = [taken] if taken and taken.count <= there else []
-    layouts = layouts or [one for one in layouts_on_one_host(request, there) if one.count <= there]
-    asks = [(layout, request.demand.least(kind, layout.split)) for layout in layouts]
+    asked = request.demand.least
+    if taken and len(taken.rooms[0]) <= there:
+        layouts = [Layout(count=len(taken.rooms[0]), split=taken.split)]
+        asked = request.demand.full if taken.is_full else asked
+    else:
+        layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
+    asks = [(layout, asked(kind, layout.split)) for layout in layouts]
     return [(layout, ask.bytes if isinstance(ask, Ask) else ask) for layout, ask in asks]
 
 
@@ -90,11 +92,8 @@ def _measured(
     if not asks:
         return _too_few(request, view, kind, room)
     if not known:
-        layout, reason = asks[-1]
-        return Verdict(
-            host=view.host.name, refusal=Refusal.PARALLELISM, note=f"{reason}", count=layout.count
-        )
-    layout, needed = min(known, key=lambda pair: pair[1] - room[pair[0].count - 1])
+        return _impossible(request, view, asks)
+    layout, needed = min(known, key=lambda pair: pair[1] - _left(request, view, pair[0], room))
     blocked = [ask for one, ask in asks if isinstance(ask, str) and one.count > layout.count]
     # A larger share would help, and only the shape of the model is in its way.
     uneven = bool(blocked) and needed > kind.total
@@ -103,11 +102,25 @@ def _measured(
         refusal=Refusal.PARALLELISM if uneven else Refusal.ACCELERATOR_MEMORY,
         note=blocked[-1] if uneven else "",
         needed=needed,
-        available=room[layout.count - 1],
+        available=_left(request, view, layout, room),
         count=layout.count,
         there=len(room),
         held_by=holders(view.host, Resource.ACCELERATOR) if view.host.claims else (),
     )
+
+
+def _impossible(request: Request, view: HostView, asks: list[tuple[Layout, int | str]]) -> Verdict:
+    """No shape has a claim: what is in the way of the smallest that divides the heads."""
+    uneven = request.demand.uneven
+    even = [pair for pair in asks if not uneven(pair[0].split.tensor)]
+    layout, reason = even[0] if even else asks[-1]
+    refusal = Refusal.ENGINE if even else Refusal.PARALLELISM
+    return Verdict(host=view.host.name, refusal=refusal, note=str(reason), count=layout.count)
+
+
+def _left(request: Request, view: HostView, layout: Layout, room: list[int]) -> int:
+    """What the fullest of the accelerators that would be taken can give."""
+    return at_once(view, room[: layout.count], request.ram)[-1]
 
 
 def _too_few(request: Request, view: HostView, kind: AcceleratorKind, room: list[int]) -> Verdict:

@@ -48,10 +48,15 @@ class Request:
             return self.stated.world if self.stated else None
         return wanted
 
+    def is_own(self, release: str) -> bool:
+        """Whether a claim is the model's own: of one of its releases, or only proposed yet."""
+        return not release or release.rpartition(".v")[0] == self.spec.name
+
     @property
-    def releases(self) -> str:
-        """How the ids of the model's own releases begin."""
-        return f"{self.spec.name}.v"
+    def ram(self) -> int:
+        """Bytes of RAM that the user wants reserved for each seat; 0 = nothing is said."""
+        stated = self.spec.placement.ram
+        return 0 if stated == "auto" else int(stated)
 
     @property
     def spans_hosts(self) -> bool:

@@ -88,7 +88,11 @@ def _left(total: int, free: int, reserve: int, held: list[int]) -> int:
 
 def _share_one_pool(host: HostSnapshot, room: Room) -> None:
     """Where accelerators use the host's RAM, whatever one side takes is gone for the other."""
-    held = sum(c.amount for c in host.claims if c.resource is ACCELERATOR)
-    kept = host.accelerator_reserve * len(host.accelerators)
-    room.ram = max(0, room.ram - held - kept)
+    held = [0, 0]
+    for claim in host.claims:
+        if claim.resource in (RAM, ACCELERATOR):
+            held[ALL] += claim.amount
+            held[SETTLED] += 0 if claim.pending else claim.amount
+    kept = host.ram_reserve + host.accelerator_reserve * len(host.accelerators)
+    room.ram = _left(host.ram_total, host.ram_free, kept, held)
     room.memory = [min(left, room.ram) for left in room.memory]

@@ -61,9 +61,9 @@ def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) ->
     claims = view.host.claims
     if not claims:
         return 1.0
-    prefix, replicas = request.releases, 0
+    replicas = 0
     for claim in claims:
-        if claim.resource is PORT and claim.release.startswith(prefix):
+        if claim.resource is PORT and request.is_own(claim.release):
             replicas += 1
     return 1 / (1 + replicas)
 

@@ -55,7 +55,7 @@ def _cpu_seat(request: Request, offer: Offer, replica: int) -> Seat:
 
 def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role: Role) -> Seat:
     assert offer.kind is not None
-    host, ram = offer.views[at].host, request.spec.placement.ram
+    host = offer.views[at].host
     chosen = _accelerators(request, offer, at, ask)
     return Seat(
         replica=replica,
@@ -65,7 +65,7 @@ def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role:
         accelerator_type=offer.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
-        ram_bytes=0 if ram == "auto" else int(ram),
+        ram_bytes=request.ram,
         port=_port(request, host),
         utilization=ask.utilization,
         tokens=ask.tokens,
@@ -85,13 +85,13 @@ def _cut(request: Request, ask: Ask) -> str:
 def _accelerators(request: Request, offer: Offer, at: int, ask: Ask) -> list[Accelerator]:
     """The emptiest that may be taken, or with bin-packing the fullest that still do."""
     host, room, taken = offer.views[at].host, offer.views[at].room.memory, offer.rooms[at]
-    by_hand = {identity.rsplit(":", 1)[1] for identity in _by_hand(request, host)}
+    by_hand = {int(identity.rsplit(":", 1)[1]) for identity in _by_hand(request, host)}
     usable = [
         (left, item)
         for left, item in zip(room, host.accelerators, strict=True)
         if (item.type, item.name, item.memory_total) == offer.kind
         and left >= min(ask.bytes, taken[-1])
-        and (not by_hand or str(item.index) in by_hand)
+        and (not by_hand or item.index in by_hand)
     ]
     packs = request.spec.placement.strategy == Strategy.BINPACK
     usable.sort(key=lambda pair: pair[0], reverse=not packs)
@@ -117,11 +117,12 @@ def _port(request: Request, host: HostSnapshot) -> int:
 def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
     """The host as the next replica finds it: claimed, and no longer free either."""
     held = dict(zip(seat.accelerators, seat.accelerator_bytes, strict=True))
+    ram = seat.ram_bytes + (sum(seat.accelerator_bytes) if host.unified_memory else 0)
     free = {item.index: item.memory_free - held.get(item.index, 0) for item in host.accelerators}
     return host.model_copy(
         update={
             "claims": (*host.claims, *seat.claims),
-            "ram_free": max(0, host.ram_free - seat.ram_bytes),
+            "ram_free": max(0, host.ram_free - ram),
             "accelerators": tuple(
                 item.model_copy(update={"memory_free": max(0, free[item.index])})
                 for item in host.accelerators

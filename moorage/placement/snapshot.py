@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from moorage.placement.claims import Claim, Resource
 from moorage.spec import EngineName, RuntimeName
 from moorage.values import Value
@@ -128,9 +130,15 @@ def _without(host: HostSnapshot, release: str) -> HostSnapshot:
     freed = [claim for claim in host.claims if claim.release == release]
     if not freed:
         return host
-    ram = sum(claim.amount for claim in freed if claim.resource == Resource.RAM)
+    # What is claimed by a release that is not proven yet may not be in use at all.
+    used = [claim for claim in freed if not claim.pending]
     ports = {claim.index for claim in freed if claim.resource == Resource.PORT}
-    memory = {c.index: c.amount for c in freed if c.resource == Resource.ACCELERATOR}
+    memory: Counter[int] = Counter()
+    for claim in used:
+        if claim.resource == Resource.ACCELERATOR:
+            memory[claim.index] += claim.amount
+    ram = sum(claim.amount for claim in used if claim.resource == Resource.RAM)
+    ram += memory.total() if host.unified_memory else 0
     return host.model_copy(
         update={
             "claims": tuple(claim for claim in host.claims if claim.release != release),
@@ -139,9 +147,7 @@ def _without(host: HostSnapshot, release: str) -> HostSnapshot:
             "accelerators": tuple(
                 item.model_copy(
                     update={
-                        "memory_free": min(
-                            item.memory_total, item.memory_free + memory.get(item.index, 0)
-                        )
+                        "memory_free": min(item.memory_total, item.memory_free + memory[item.index])
                     }
                 )
                 for item in host.accelerators

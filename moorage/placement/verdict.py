@@ -9,6 +9,9 @@ from enum import StrEnum
 
 from moorage.units import human_bytes
 
+MOST_NAMED = 4
+"""Releases that are named as holders; the others are counted."""
+
 
 class Refusal(StrEnum):
     """Named reasons why a host is not taken."""
@@ -64,7 +67,9 @@ class Verdict:
             return self._praise()
         words = [part for part in (self._numbers(), self.note) if part]
         if self.held_by:
-            words.append(f"held by {', '.join(self.held_by)}")
+            more = len(self.held_by) - MOST_NAMED
+            names = ", ".join(self.held_by[:MOST_NAMED])
+            words.append(f"held by {names}{f' and {more} more' if more > 0 else ''}")
         return "; ".join(words)
 
     def _praise(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Mapping
 from math import prod
 from typing import Any
@@ -34,6 +35,22 @@ def safetensors(
 def with_header(header: bytes, data: bytes = b"") -> bytes:
     """Bytes laid out as a safetensors file, whatever the header says."""
     return len(header).to_bytes(8, "little") + header + data
+
+
+def gguf(tensors: Mapping[str, tuple[int, list[int]]], size: int, words: int = 3) -> bytes:
+    """A GGUF file: tensors by type number and shape, a vocabulary, and so many bytes of data."""
+
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    parts = [b"GGUF", struct.pack("<IQQ", 3, len(tensors), 4)]
+    parts += [text("architecture"), struct.pack("<I", 8), text("llama")]
+    parts += [text("layers"), struct.pack("<II", 4, 2)]
+    parts += [text("words"), struct.pack("<IIQ", 9, 8, words), text("word") * words]
+    parts += [text("scores"), struct.pack("<IIQ", 9, 6, words), b"\0" * (4 * words)]
+    for name, (kind, shape) in tensors.items():
+        parts += [text(name), struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, 0)]
+    return b"".join(parts) + pattern(size)
 
 
 def pattern(size: int) -> bytes:

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 import pytest
 
 from moorage.failures import Cause, Failure
-from moorage.models.files import choose_files, follow_indexes, index_files, is_weight
+from moorage.models.files import (
+    announced_size,
+    choose_files,
+    follow_indexes,
+    index_files,
+    is_weight,
+    require_loadable,
+)
 from moorage.models.source import ModelFile
 
 
@@ -57,13 +64,22 @@ def test_metadata_and_code_come_along() -> None:
     assert [file.name for file in files if is_weight(file.name)] == ["m.safetensors"]
 
 
+def test_gguf_counts_where_there_is_nothing_else_but_no_engine_loads_it() -> None:
+    there = "config.json m-00001-of-00002.gguf m-00002-of-00002.gguf"
+    family, chosen, _ = choose_files(listing(there))
+    assert (family, names_of(chosen)) == ("gguf", there)
+    with pytest.raises(Failure, match="only gguf weights, which no engine here loads"):
+        require_loadable(family)
+    require_loadable("safetensors")
+
+
 @pytest.mark.parametrize(
     ("there", "why"),
     [
         ("model.safetensors", "there is no config.json"),
         ("sub/config.json model.safetensors", "there is no config.json"),
         ("config.json README.md", "no weight files; found README.md, config.json"),
-        ("config.json model.gguf", "no weight files"),
+        ("config.json m-Q4_0.gguf m-Q8_0.gguf", "which of several GGUF models is meant: m-Q4_0"),
         ("", "there is no config.json"),
     ],
 )
@@ -116,3 +132,19 @@ def test_missing_shards_are_named() -> None:
 def test_a_malformed_index_is_named(content: bytes) -> None:
     with pytest.raises(Failure, match=f"{INDEX} is not an index of weights"):
         follow_indexes(listing(INDEX), (), {INDEX: content})
+
+
+@pytest.mark.parametrize(
+    ("contents", "size"),
+    [
+        (['{"metadata": {"total_size": 7}}'], 7),
+        (['{"metadata": {"total_size": 7.0}}', '{"metadata": {"total_size": 5}}'], 12),
+        (['{"metadata": {"total_size": 7}}', "{}"], None),
+        (['{"metadata": null}'], None),
+        (["no JSON"], None),
+        ([], None),
+    ],
+)
+def test_indexes_announce_the_size_of_all_tensors(contents: list[str], size: int | None) -> None:
+    indexes = {str(number): text.encode() for number, text in enumerate(contents)}
+    assert announced_size(indexes) == size

@@ -6,13 +6,21 @@ import pytest
 
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile, WeightSummary
-from moorage.models.weights import BITS, from_size, header_end, read_header, summarize
+from moorage.models.tensors import TensorHeader
+from moorage.models.weights import (
+    BITS,
+    from_size,
+    header_end,
+    join_headers,
+    read_header,
+    summarize,
+)
 from tests.hub.tiny import safetensors, with_header
 
 
 def summary_of(content: bytes) -> WeightSummary:
     file = ModelFile(name="model.safetensors", size=len(content))
-    return read_header(content[: header_end(content[:8], file)], file)
+    return read_header(content[: header_end(content[:8], file)], file).summary
 
 
 def one_tensor(dtype: object, shape: object, size: int, **changes: object) -> bytes:
@@ -47,8 +55,41 @@ def test_shards_add_up() -> None:
 
 
 def test_a_format_without_headers_counts_its_files() -> None:
-    parts = [from_size("bin", ModelFile(name=name, size=100)) for name in ("a.bin", "b.bin")]
+    files = [ModelFile(name=name, size=100) for name in ("a.bin", "b.bin")]
+    parts = [from_size("bin", file).summary for file in files]
     assert summarize("bin", parts) == WeightSummary(family="bin", bytes=200)
+
+
+@pytest.mark.parametrize(("announced", "size"), [(190, 190), (400, 200), (100, 200), (None, 200)])
+def test_an_announced_size_is_believed_if_the_files_can_hold_it(
+    announced: int | None, size: int
+) -> None:
+    parts = [WeightSummary(family="bin", bytes=100)] * 2
+    assert summarize("bin", parts, announced).bytes == size
+
+
+def test_what_has_headers_needs_no_announcement() -> None:
+    shard = summary_of(safetensors({"a": ("F16", [10])}))
+    assert summarize("safetensors", [shard], 19).bytes == 20
+
+
+def test_the_headers_of_all_files_are_joined_by_name() -> None:
+    files = {
+        "m-1.safetensors": {"a": ("F16", [10, 2])},
+        "m-2.safetensors": {"b": ("BF16", [])},
+        "2_Dense/model.safetensors": {"a": ("F32", [4])},
+    }
+    parts = []
+    for name, tensors in files.items():
+        content = safetensors(tensors)
+        file = ModelFile(name=name, size=len(content))
+        parts.append(read_header(content[: header_end(content[:8], file)], file))
+    headers = join_headers(parts)
+    assert dict(headers) == {
+        "a": TensorHeader(dtype="F16", shape=(10, 2)),
+        "b": TensorHeader(dtype="BF16", shape=()),
+        "2_Dense.a": TensorHeader(dtype="F32", shape=(4,)),
+    }
 
 
 def test_a_model_without_any_tensor_is_never_zero_bytes() -> None:

@@ -294,11 +294,9 @@ def test_the_explanation_has_a_line_for_every_refused_host() -> None:
         "cpu-1: no-such-accelerator: vllm can use none of what is there: the host has no"
         " accelerators",
     ]
-    assert [row["outcome"] for row in table(placement.verdicts)] == [
-        "unreachable",
-        "no-such-accelerator",
-        "fits",
-    ]
+    shown = table(placement.verdicts, placement.terms, {"gpu-2"})
+    assert [row["outcome"] for row in shown] == ["taken", "unreachable", "no-such-accelerator"]
+    assert "apart 40.0" in shown[0]["why"]
 
 
 def test_the_verdicts_stand_in_the_order_of_the_fleet() -> None:

@@ -40,6 +40,19 @@ class Measurements:
         measured = summed_up(one.measured for one in found) or Measured()
         return found[-1].model_copy(update={"measured": measured})
 
+    def of(self, architecture: str) -> tuple[Measurement, ...]:
+        """What starts of an architecture measured: for each settings the newest, newest first."""
+        query = select(MEASUREMENTS).where(MEASUREMENTS.c.architecture == architecture)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.order_by(MEASUREMENTS.c.id.desc())).all()
+        keys = dict.fromkeys(_key(row) for row in rows)
+        return tuple(found for key in keys if (found := self.latest(key)))
+
+
+def _key(row: Row[Any]) -> CalibrationKey:
+    names = CalibrationKey.model_fields
+    return CalibrationKey(**{name: row._mapping[name] for name in names})
+
 
 def _values(one: Measurement) -> dict[str, Any]:
     plain = one.model_dump(mode="json")

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from moorage.adapters.pretrained import read_config
-from moorage.models.files import Split, follow_indexes, index_files
+from moorage.failures import Cause, Failure
+from moorage.models.files import (
+    Split,
+    announced_size,
+    follow_indexes,
+    index_files,
+    is_weight,
+)
+from moorage.models.gguf import NeedsMore, read_gguf
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
-from moorage.models.weights import from_size, header_end, read_header
+from moorage.models.weights import FileWeights, from_size, header_end, read_header
 from moorage.values import Value
 
 FIRST_READ = 65_536
 """Bytes of a weight file to read at once; most headers are shorter."""
+
+FIRST_GGUF_READ = 1 << 20
+"""The same of a GGUF file, whose header has the vocabulary."""
 
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
@@ -51,12 +64,25 @@ def keep_indexed(
     Raises:
         Failure: `SOURCE_INCOMPLETE` when they name files that are not there.
     """
-    indexes = {name: (directory / name).read_bytes() for name in index_files(family, chosen)}
-    return follow_indexes(chosen, skipped, indexes)
+    return follow_indexes(chosen, skipped, _indexes(directory, family, chosen))
 
 
-def weigh(file: ModelFile, family: str, read: Callable[[int, int], bytes]) -> WeightSummary:
-    """Summarise one weight file.
+def announced(directory: Path, family: str, chosen: Sequence[ModelFile]) -> int | None:
+    """Bytes of all tensors, where the indexes announce them."""
+    return announced_size(_indexes(directory, family, chosen))
+
+
+def weigh_here(directory: Path, family: str, files: Iterable[ModelFile]) -> list[FileWeights]:
+    """Read the weight files of a directory, as `weigh` does."""
+    return [
+        weigh(file, family, partial(_read, directory / file.name))
+        for file in files
+        if is_weight(file.name)
+    ]
+
+
+def weigh(file: ModelFile, family: str, read: Callable[[int, int], bytes]) -> FileWeights:
+    """Read what one weight file tells of itself.
 
     Args:
         file: The weight file.
@@ -66,6 +92,8 @@ def weigh(file: ModelFile, family: str, read: Callable[[int, int], bytes]) -> We
     Raises:
         Failure: `SOURCE_INCOMPLETE` when its header is malformed.
     """
+    if file.name.endswith(".gguf"):
+        return FileWeights(_read_gguf(file, read), {})
     if not file.name.endswith(".safetensors"):
         return from_size(family, file)
     start = read(0, min(FIRST_READ, file.size))
@@ -73,6 +101,26 @@ def weigh(file: ModelFile, family: str, read: Callable[[int, int], bytes]) -> We
     if end > len(start):
         start += read(len(start), end)
     return read_header(start[:end], file)
+
+
+def _read_gguf(file: ModelFile, read: Callable[[int, int], bytes]) -> WeightSummary:
+    """Read as much as the header takes: it has the vocabulary, and does not say how long it is."""
+    data = b""
+    while len(data) < file.size:
+        data += read(len(data), min(max(FIRST_GGUF_READ, 2 * len(data)), file.size))
+        with suppress(NeedsMore):
+            return read_gguf(data, file)
+    raise Failure(Cause.SOURCE_INCOMPLETE, f"{file.name} is empty")
+
+
+def _indexes(directory: Path, family: str, chosen: Sequence[ModelFile]) -> dict[str, bytes]:
+    return {name: (directory / name).read_bytes() for name in index_files(family, chosen)}
+
+
+def _read(path: Path, start: int, stop: int) -> bytes:
+    with path.open("rb") as content:
+        content.seek(start)
+        return content.read(stop - start)
 
 
 def _has_pooling(directory: Path) -> bool:

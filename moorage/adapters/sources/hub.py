@@ -7,14 +7,21 @@ from functools import partial
 from threading import Event
 
 from moorage.adapters.sources.client import HubClient
-from moorage.adapters.sources.describe import describe, keep_indexed, weigh
+from moorage.adapters.sources.describe import (
+    announced,
+    describe,
+    keep_indexed,
+    weigh,
+    weigh_here,
+)
 from moorage.adapters.sources.parallel import Tick, deadline, holding, run_all
 from moorage.adapters.sources.refs import COMMIT
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.failures import Cause, Failure
 from moorage.models.files import choose_files, is_weight
-from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
-from moorage.models.weights import summarize
+from moorage.models.source import ModelFile, ResolvedModel
+from moorage.models.tensors import TensorHeaders
+from moorage.models.weights import FileWeights, join_headers, summarize
 from moorage.spec import ModelSpec
 
 METADATA_SECONDS = 300.0
@@ -56,8 +63,11 @@ class HubSource:
         tick = deadline(METADATA_SECONDS, f"reading the metadata of {self._client.repo}")
         with holding(self._store.lock(commit, "metadata"), tick):
             stored = self._store.manifest(commit)
-            manifest = stored or self._survey(spec.source, commit, listed, tick)
             directory = self._store.directory(commit)
+            if stored:
+                manifest, headers = stored, self._stored_headers(stored)
+            else:
+                manifest, headers = self._survey(spec.source, commit, listed, tick)
             place = directory if stored else self._store.workspace(commit)
             description = describe(place, trust_remote_code=spec.trust_remote_code)
         if stored:
@@ -71,6 +81,7 @@ class HubSource:
             files=manifest.files,
             skipped=manifest.skipped,
             weights=manifest.weights,
+            headers=headers,
             **dict(description),
         )
 
@@ -127,7 +138,7 @@ class HubSource:
 
     def _survey(
         self, source: str, commit: str, listed: tuple[ModelFile, ...], tick: Tick
-    ) -> Manifest:
+    ) -> tuple[Manifest, TensorHeaders]:
         """Download the metadata, and read the headers of the weights where they are."""
         family, chosen, skipped = choose_files(listed)
         directory = self._store.open_workspace(commit)
@@ -135,15 +146,26 @@ class HubSource:
         chosen, skipped = keep_indexed(directory, family, chosen, skipped)
         weights = [file for file in chosen if is_weight(file.name)]
         jobs = [partial(self._weigh, commit, family, file) for file in weights]
-        return Manifest(
+        parts = run_all(jobs, workers=self._workers, tick=tick)
+        size = announced(directory, family, chosen)
+        manifest = Manifest(
             source=source,
             revision=commit,
             files=chosen,
             skipped=skipped,
-            weights=summarize(family, run_all(jobs, workers=self._workers, tick=tick)),
+            weights=summarize(family, (part.summary for part in parts), size),
         )
+        return manifest, join_headers(parts)
 
-    def _weigh(self, commit: str, family: str, file: ModelFile, _: Event) -> WeightSummary:
+    def _stored_headers(self, manifest: Manifest) -> TensorHeaders:
+        directory = self._store.directory(manifest.revision)
+        try:
+            return join_headers(weigh_here(directory, manifest.weights.family, manifest.files))
+        except OSError as error:
+            detail = f"{error.filename} cannot be read: {error.strerror}"
+            raise Failure(Cause.SOURCE_INCOMPLETE, detail) from None
+
+    def _weigh(self, commit: str, family: str, file: ModelFile, _: Event) -> FileWeights:
         return weigh(file, family, partial(self._client.read, commit, file.name))
 
     def _fill(self, model: ResolvedModel, tick: Tick) -> None:

@@ -6,14 +6,18 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 
-from moorage.adapters.sources.describe import describe, keep_indexed, weigh
+from moorage.adapters.sources.describe import (
+    announced,
+    describe,
+    keep_indexed,
+    weigh_here,
+)
 from moorage.failures import Cause, Failure
-from moorage.models.files import choose_files, is_weight
+from moorage.models.files import choose_files
 from moorage.models.source import ModelFile, ResolvedModel
-from moorage.models.weights import summarize
+from moorage.models.weights import join_headers, summarize
 from moorage.spec import ModelSpec
 
 SCHEME = "file://"
@@ -34,14 +38,8 @@ class LocalSource:
         family, chosen, skipped = choose_files(_list_files(root))
         try:
             chosen, skipped = keep_indexed(root, family, chosen, skipped)
-            weights = summarize(
-                family,
-                (
-                    weigh(file, family, partial(_read, root / file.name))
-                    for file in chosen
-                    if is_weight(file.name)
-                ),
-            )
+            parts = weigh_here(root, family, chosen)
+            size = announced(root, family, chosen)
             revision = _fingerprint(root, chosen)
         except OSError as error:
             raise _unreadable(error) from None
@@ -52,7 +50,8 @@ class LocalSource:
             staged=True,
             files=chosen,
             skipped=skipped,
-            weights=weights,
+            weights=summarize(family, (part.summary for part in parts), size),
+            headers=join_headers(parts),
             **dict(describe(root, trust_remote_code=spec.trust_remote_code)),
         )
 
@@ -127,12 +126,6 @@ def _file(root: Path, path: Path) -> ModelFile:
         raise _unreadable(error) from None
     outside = "" if real.is_relative_to(root.resolve()) else str(real)
     return ModelFile(name=path.relative_to(root).as_posix(), size=size, target=outside)
-
-
-def _read(path: Path, start: int, stop: int) -> bytes:
-    with path.open("rb") as content:
-        content.seek(start)
-        return content.read(stop - start)
 
 
 def _fingerprint(root: Path, files: Iterable[ModelFile]) -> str:

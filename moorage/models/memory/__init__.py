@@ -4,11 +4,12 @@ The rules are those of vLLM 0.32. Everything follows from config.json and the te
 what the rules do not cover is a refusal with a reason, never zero bytes.
 """
 
-from moorage.models.memory.demand import MemoryModel
+from moorage.models.memory.asked import memory_options, wanted_concurrency
+from moorage.models.memory.demand import MemoryModel, memory_model
 from moorage.models.memory.draft import Draft
 from moorage.models.memory.estimates import Term
 from moorage.models.memory.need import CpuNeed, Need
-from moorage.models.memory.options import MemoryOptions, memory_options, wanted_concurrency
+from moorage.models.memory.options import MemoryOptions
 from moorage.models.memory.predict import predict_memory
 from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
 from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
@@ -29,6 +30,7 @@ __all__ = [
     "StageMemory",
     "TensorHeader",
     "Term",
+    "memory_model",
     "memory_options",
     "predict_memory",
     "wanted_concurrency",

@@ -6,6 +6,11 @@ Source: `engine/arg_utils.py`: `get_batch_defaults` and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.models.memory.architectures import ENCODERS
+from moorage.models.memory.facts import Facts
 from moorage.models.memory.options import MemoryOptions
 from moorage.units import GIB
 from moorage.values import Value
@@ -45,10 +50,25 @@ def on_accelerator(options: MemoryOptions, total: int, name: str, length: int, c
     return _settled(options, default, length, cut)
 
 
-def on_cpu(options: MemoryOptions, ranks: int, length: int, cut: bool) -> Batch:
+def without_accelerator(options: MemoryOptions, ranks: int, length: int, cut: bool) -> Batch:
     """The batch on CPU; the arguments are those of `on_accelerator`."""
     default = Batch(tokens=CPU_TOKENS * ranks, seqs=CPU_SEQS * ranks)
     return _settled(options, default, length, cut)
+
+
+def cuts_prompts(config: Mapping[str, Any], options: MemoryOptions) -> bool:
+    """Whether long prompts are cut into steps.
+
+    Source: `config/model.py:is_chunked_prefill_supported`; pooling over all tokens of a prompt, of
+    which the configuration says nothing, is not told apart.
+
+    Raises:
+        Refused: When the configuration names no architecture.
+    """
+    if options.chunked_prefill is not None:
+        return options.chunked_prefill
+    facts = Facts(config)
+    return facts.architecture not in ENCODERS and not facts.get("is_encoder_decoder")
 
 
 def _settled(options: MemoryOptions, default: Batch, length: int, cut: bool) -> Batch:

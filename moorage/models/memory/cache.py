@@ -8,6 +8,7 @@ from typing import Any
 from moorage.models.memory.options import MemoryOptions
 from moorage.models.memory.predict import predict_memory
 from moorage.models.memory.prediction import MemoryPrediction
+from moorage.models.memory.refusal import rejected
 from moorage.models.memory.weighing import numbers
 from moorage.models.tensors import TensorHeader
 from moorage.values import Value
@@ -24,13 +25,20 @@ class Pool(Value):
         found: What the exact rules say.
         blocks: Blocks that the pool must have.
         stages: Bytes of the pool on one rank of each pipeline stage.
-        reason: The formula with its numbers.
+        formula: Where the number of blocks comes from; empty = the size was given.
     """
 
     found: MemoryPrediction
     blocks: int
     stages: tuple[int, ...]
-    reason: str
+    formula: str
+
+    def reason(self, stage: int) -> str:
+        """The size of one stage's pool, in numbers."""
+        each = self.found.stages[stage].bytes_per_block
+        if not each:
+            return "it keeps none"
+        return f"{self.formula} blocks x {each} B" if self.formula else "--kv-cache-memory-bytes"
 
 
 def pool_for(
@@ -60,16 +68,29 @@ def pool_for(
         block: Tokens of a block, where the options leave it open.
 
     Raises:
-        Refused: When the rules do not cover the model, or vLLM refuses the settings.
+        Refused: When the rules do not cover the model, or vLLM refuses the settings, a cache whose
+            size is given and too small among them.
     """
     settings = options.settings(tensor, pipeline, tokens, batched, block)
     found = numbers(predict_memory(config, STAND_IN, settings))
-    blocks = concurrency * found.blocks_per_full_request + 1
-    each = found.bytes_per_block
-    reason = f"({concurrency} x {found.blocks_per_full_request} + 1) blocks x {each} B"
+    request = found.blocks_per_full_request
+    if options.kv_bytes is not None and found.bytes_per_block:
+        return _given(found, options.kv_bytes)
+    blocks = concurrency * request + 1
     return Pool(
         found=found,
         blocks=blocks,
         stages=tuple(blocks * stage.bytes_per_block for stage in found.stages),
-        reason=reason if each else "it keeps none",
+        formula=f"({concurrency} x {request} + 1)",
     )
+
+
+def _given(found: MemoryPrediction, size: int) -> Pool:
+    blocks = size // found.bytes_per_block
+    if found.blocks_per_full_request >= blocks:
+        raise rejected(
+            f"the KV cache of {size} B has {blocks} blocks, one of them held back; a request of "
+            f"{found.max_model_len} tokens takes {found.blocks_per_full_request}"
+        )
+    stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
+    return Pool(found=found, blocks=blocks, stages=stages, formula="")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.models.memory.batch import Batch
+from moorage.models.memory.cache import Pool
 from moorage.models.memory.estimates import Term
 from moorage.models.memory.options import MemoryOptions
 from moorage.models.memory.predict import predict_memory
 from moorage.models.memory.refusal import unknown
+from moorage.models.memory.specs import KVKind
 from moorage.models.memory.weighing import numbers
 from moorage.models.tensors import TensorHeader
 from moorage.units import human_bytes
@@ -33,9 +35,9 @@ class Draft(Value):
 def draft_terms(
     options: MemoryOptions,
     draft: Draft | None,
+    pool: Pool,
     batch: Batch,
     tensor: int,
-    tokens: int,
     concurrency: int,
 ) -> tuple[Term, ...]:
     """The draft model on one rank; none where nothing is drafted.
@@ -46,15 +48,17 @@ def draft_terms(
     Args:
         options: What the spec says.
         draft: The draft model, where it was read.
+        pool: The model's own KV cache.
         batch: One scheduler step.
         tensor: Tensor-parallel ranks, the model's.
-        tokens: Longest request.
         concurrency: Requests of that length that the KV cache holds at once.
 
     Raises:
         Refused: When there is a draft model of which nothing is known.
     """
     asked = options.draft
+    if asked and any(group.kind == KVKind.MAMBA for group in pool.found.groups):
+        raise unknown("how drafts enlarge a recurrent state is not known")
     if asked is None or asked.method in WITHOUT_MODEL:
         return ()
     if options.stated.draft is not None:
@@ -62,6 +66,7 @@ def draft_terms(
     if draft is None:
         name = asked.model or asked.method
         raise unknown(f"the draft model ({name}) is not read; `memory.draft` states its bytes")
+    tokens = pool.found.max_model_len
     # The draft model follows the model through its whole length, whatever it was made for.
     config = {**draft.config, "max_position_embeddings": tokens}
     settings = options.settings(tensor, 1, tokens, batch.tokens)

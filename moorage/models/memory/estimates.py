@@ -6,8 +6,11 @@ that vLLM 0.32 allocates, and its result may be half as much again or half as li
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from moorage.models.memory.architectures import POOLING_ENDINGS
 from moorage.models.memory.batch import Batch
 from moorage.models.memory.caches import uses_mla
 from moorage.models.memory.facts import Facts
@@ -46,7 +49,7 @@ class Term(Value):
 
     Attributes:
         name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`, `buffers`,
-            `redundancy`, `context` or `nccl`.
+            `redundancy`, `context`, `nccl`; on CPU `processes`.
         bytes: Its size.
         exact: Whether it follows from vLLM's own accounting; else it is an estimate, or stated.
         inside: Whether it counts within `--gpu-memory-utilization`.
@@ -80,26 +83,43 @@ class Shape:
     pools: bool
     caches: bool
 
+    @classmethod
+    def of(
+        cls,
+        config: Mapping[str, Any],
+        options: MemoryOptions,
+        batch: Batch,
+        tensor: int,
+        caches: bool,
+    ) -> Shape:
+        """The shape of an engine, the runner worked out."""
+        facts = Facts(config)
+        pools = options.runner == "pooling"
+        if options.runner == "auto":
+            pools = facts.architecture.endswith(POOLING_ENDINGS)
+        return cls(facts, options, batch, tensor, pools, caches)
+
 
 def inner_terms(shape: Shape) -> tuple[Term, ...]:
     """The estimates that count within the engine's budget."""
     stated = shape.options.stated
     return (
-        _term("activation", stated.activation, activation(shape)),
-        _term("cuda_graphs", stated.cuda_graphs, cuda_graphs(shape)),
-        _term("buffers", None, rope_buffers(shape.facts)),
-        _term("redundancy", None, (REDUNDANCY, "held back by vLLM, and small buffers")),
+        _term("activation", stated.activation, lambda: activation(shape)),
+        _term("cuda_graphs", stated.cuda_graphs, lambda: cuda_graphs(shape)),
+        _term("buffers", None, lambda: rope_buffers(shape.facts)),
+        _term("redundancy", None, lambda: (REDUNDANCY, "held back by vLLM, and small buffers")),
     )
 
 
 def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
     """The estimates that come on top of the engine's budget: taken before it measures."""
-    apart = (NCCL, f"{ranks} ranks talk to each other") if ranks > 1 else (0, "one rank")
-    context = (CONTEXT, "the driver's context of one process")
-    return (
-        _term("context", options.stated.context, context, inside=False),
-        _term("nccl", options.stated.nccl, apart, inside=False),
-    )
+    stated = options.stated
+    driver = (CONTEXT, "the driver's context of one process")
+    terms = [_term("context", stated.context, lambda: driver, inside=False)]
+    if ranks > 1:
+        buffers = (NCCL, f"{ranks} ranks talk to each other")
+        terms.append(_term("nccl", stated.nccl, lambda: buffers, inside=False))
+    return tuple(terms)
 
 
 def activation(shape: Shape) -> tuple[int, str]:
@@ -147,10 +167,12 @@ def rope_buffers(facts: Facts) -> tuple[int, str]:
     return sum(lengths) * width * ELEMENT, f"{sizes} positions x {width} x {ELEMENT} B"
 
 
-def _term(name: str, stated: int | None, found: tuple[int, str], inside: bool = True) -> Term:
-    if stated is not None:
-        found = (int(stated), f"memory.{name} in the spec")
-    return Term(name=name, bytes=found[0], exact=False, inside=inside, reason=found[1])
+def _term(
+    name: str, stated: int | None, estimate: Callable[[], tuple[int, str]], inside: bool = True
+) -> Term:
+    # What is stated need not be known: the estimate is not even tried.
+    size, reason = estimate() if stated is None else (int(stated), f"memory.{name} in the spec")
+    return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
 
 
 def _attention(shape: Shape) -> int:

@@ -56,6 +56,11 @@ class Need(Value):
         """Bytes that are estimated or stated."""
         return sum(term.bytes for term in self.terms if not term.exact)
 
+    @property
+    def has_cache(self) -> bool:
+        """Whether there is a KV cache."""
+        return self.cache is not None and self.cache.bytes_per_block > 0
+
     def term(self, name: str) -> Term | None:
         """The part of that name."""
         return next((term for term in self.terms if term.name == name), None)

@@ -1,39 +1,14 @@
-"""The memory settings that a spec and its engine arguments ask for."""
+"""What decides about the memory of an engine, besides the model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from moorage.arguments import (
-    argument,
-    arguments,
-    has_argument,
-    json_argument,
-    switch,
-    user_tokens,
-    whole_number,
-)
 from moorage.models.memory.settings import KVDtype, MemorySettings
-from moorage.spec import MemorySpec, Mode, ModelSpec
+from moorage.spec import MemorySpec
 from moorage.values import Value
 
-TOKENS_AT_ONCE = 32_768
-"""Tokens that the KV cache holds at least where the spec says `concurrency: auto`."""
-
-POOLING = (Mode.EMBEDDING, Mode.RERANKING)
-
-UNCOVERED = {
-    "--quantization": "quantises the weights while they are loaded",
-    "--cpu-offload-gb": "keeps a part of the weights in RAM",
-    "--decode-context-parallel-size": "spreads the KV cache over tensor-parallel ranks",
-    "--prefill-context-parallel-size": "spreads a prompt over ranks",
-    "--kv-cache-dtype-skip-layers": "mixes element types in the KV cache",
-    "--enable-eplb": "adds redundant experts",
-}
-"""Arguments whose effect on memory is not covered by the rules here."""
-
-DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
 SsmDtype = Literal["auto", "float32", "float16", "bfloat16"]
 Runner = Literal["auto", "generate", "pooling"]
 
@@ -84,6 +59,7 @@ class MemoryOptions(Value):
         graph_sizes: Number of graphs.
         expert_parallel: Whether whole experts are spread over the ranks.
         block_size: Tokens of a KV block.
+        kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
         hybrid_manager: Whether local layers may keep less than full ones.
         prefix_caching: Whether prefixes are cached.
         runner: `auto`, `generate` or `pooling`.
@@ -107,6 +83,7 @@ class MemoryOptions(Value):
     graph_sizes: int | None = None
     expert_parallel: bool = False
     block_size: int | None = None
+    kv_bytes: int | None = None
     hybrid_manager: bool = True
     prefix_caching: bool | None = None
     runner: Runner = "auto"
@@ -154,93 +131,3 @@ class MemoryOptions(Value):
         if self.dtype:
             changed["torch_dtype"] = self.dtype
         return changed
-
-
-def memory_options(spec: ModelSpec, mode: Mode = Mode.AUTO) -> MemoryOptions:
-    """Read the options of a spec, in every writing of vLLM's arguments.
-
-    Args:
-        spec: What the user wrote.
-        mode: What the model is served for, where the spec leaves it open.
-
-    Raises:
-        Failure: `BAD_SPEC` when a value is malformed.
-    """
-    tokens = user_tokens(spec.engine.args)
-    sizes = arguments(tokens, "--cudagraph-capture-sizes")
-    return MemoryOptions(
-        batched_tokens=whole_number(tokens, "--max-num-batched-tokens"),
-        max_seqs=whole_number(tokens, "--max-num-seqs"),
-        throughput=argument(tokens, "--performance-mode") == "throughput",
-        chunked_prefill=switch(tokens, "--enable-chunked-prefill"),
-        dtype=DTYPES.get(argument(tokens, "--dtype") or "auto", ""),
-        kv_cache_dtype=_known(tokens, "--kv-cache-dtype", get_args(KVDtype)),
-        ssm_dtype=_known(tokens, "--mamba-ssm-cache-dtype", get_args(SsmDtype)),
-        enforce_eager=bool(switch(tokens, "--enforce-eager")),
-        graph_limit=whole_number(tokens, "--max-cudagraph-capture-size"),
-        graph_sizes=None if sizes is None else len(sizes),
-        expert_parallel=bool(switch(tokens, "--enable-expert-parallel") or "-ep" in tokens),
-        block_size=whole_number(tokens, "--block-size"),
-        hybrid_manager=not switch(tokens, "--disable-hybrid-kv-cache-manager"),
-        prefix_caching=switch(tokens, "--enable-prefix-caching"),
-        runner=_runner(spec, mode, argument(tokens, "--runner")),
-        language_model_only=bool(switch(tokens, "--language-model-only")),
-        overrides=json_argument(tokens, "--hf-overrides") or {},
-        lora=_lora(tokens),
-        draft=_draft(tokens),
-        uncovered=_uncovered(tokens),
-        stated=spec.memory,
-    )
-
-
-def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
-    """Requests of `tokens` tokens that the KV cache must hold at once."""
-    if spec.concurrency != "auto":
-        return spec.concurrency
-    return max(1, -(-TOKENS_AT_ONCE // tokens))
-
-
-def _known(tokens: Sequence[str], flag: str, known: Sequence[str]) -> Any:
-    value = argument(tokens, flag)
-    return value if value in known else "auto"
-
-
-def _runner(spec: ModelSpec, mode: Mode, asked: str | None) -> Runner:
-    if asked in ("generate", "pooling"):
-        return "generate" if asked == "generate" else "pooling"
-    served = mode if spec.mode == Mode.AUTO else spec.mode
-    return "pooling" if served in POOLING else "auto"
-
-
-def _lora(tokens: Sequence[str]) -> LoraOptions | None:
-    if not switch(tokens, "--enable-lora"):
-        return None
-    return LoraOptions(
-        max_loras=whole_number(tokens, "--max-loras") or 1,
-        max_rank=whole_number(tokens, "--max-lora-rank") or 16,
-        targets=arguments(tokens, "--lora-target-modules"),
-        fully_sharded=bool(switch(tokens, "--fully-sharded-loras")),
-    )
-
-
-def _draft(tokens: Sequence[str]) -> DraftOptions | None:
-    content = json_argument(tokens, "--speculative-config", "-sc") or {}
-    method = argument(tokens, "--spec-method") or content.get("method")
-    model = argument(tokens, "--spec-model") or content.get("model")
-    number = whole_number(tokens, "--spec-tokens") or content.get("num_speculative_tokens")
-    if not (method or model):
-        return None
-    steps = number if isinstance(number, int) else 1
-    return DraftOptions(method=str(method or ""), model=str(model or ""), tokens=steps)
-
-
-def _uncovered(tokens: Sequence[str]) -> str:
-    for flag, effect in UNCOVERED.items():
-        if has_argument(tokens, flag) or (flag == "--quantization" and argument(tokens, "-q")):
-            return f"{flag} {effect}"
-    checks = {"--kv-cache-dtype": get_args(KVDtype), "--mamba-ssm-cache-dtype": get_args(SsmDtype)}
-    for flag, known in {**checks, "--dtype": tuple(DTYPES)}.items():
-        value = argument(tokens, flag)
-        if value is not None and value not in known:
-            return f"{flag} {value} is not covered"
-    return ""

@@ -19,6 +19,9 @@ from moorage.values import Value
 
 R = TypeVar("R")
 
+TOWERS = ("vision", "visual", "audio", "multi_modal_projector", "image_newline")
+"""Parts of the names of tensors that belong to pictures and sound."""
+
 
 class Weighed(Value):
     """Bytes of the parameters on one rank.
@@ -54,7 +57,7 @@ class Scale:
         options: MemoryOptions,
     ) -> None:
         self._config = config
-        self._headers = headers
+        self._headers = _without_towers(headers) if options.language_model_only else headers
         self._files = files
         self._options = options
         self._known: dict[tuple[int, int], Weighed | MemoryRefusal] = {}
@@ -99,9 +102,18 @@ class Scale:
         if files is None or not files.bytes:
             raise unknown("there are no tensor headers")
         most = max(map(len, stage_layers(facts.layers, pipeline)))
-        each = -(-files.bytes * most // (tensor * facts.layers))
+        # float32 is cast to two bytes while it is loaded.
+        size = files.bytes // (2 if facts.get("torch_dtype") == "float32" else 1)
+        each = -(-size * most // (tensor * facts.layers))
         reason = f"{human_bytes(files.bytes)} of {files.family} files, whose tensors are not known"
         return (each,) * pipeline, reason
+
+
+def _without_towers(headers: Mapping[str, TensorHeader]) -> dict[str, TensorHeader]:
+    """With `--language-model-only` vLLM makes nothing for pictures and sound."""
+    return {
+        name: header for name, header in headers.items() if not any(part in name for part in TOWERS)
+    }
 
 
 def caught(action: Callable[[], R]) -> R | MemoryRefusal:

@@ -121,6 +121,15 @@ def test_a_staged_model_is_not_asked_for_again(hub: Hub, source: Make, spec: Mod
     assert [seen.file for seen in hub.requests] == [API]
 
 
+def test_headers_come_from_the_hub_and_later_from_the_store(source: Make, spec: ModelSpec) -> None:
+    first = source().resolve(spec)
+    assert first.headers["head"].shape == (700, 64)
+    source().stage(first, quiet)
+    stored = source().resolve(spec)
+    assert stored.staged
+    assert stored.headers == first.headers
+
+
 def test_a_stored_commit_that_is_named_in_full_needs_no_hub(
     hub: Hub, source: Make, spec: ModelSpec
 ) -> None:

@@ -13,7 +13,7 @@ from moorage.adapters.sources import source_for
 from moorage.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
-from tests.hub.tiny import WEIGHT_BYTES, model
+from tests.hub.tiny import WEIGHT_BYTES, gguf, model
 
 SHARD = "model-2-of-2.safetensors"
 
@@ -49,6 +49,29 @@ def test_a_directory_is_described_where_it_lies(root: Path) -> None:
     assert {file.name for file in found.skipped} == {"pytorch_model.bin"}
     assert (found.weights.bytes, found.weights.tensors) == (WEIGHT_BYTES, 3)
     assert found.config["hidden_size"] == 64
+
+
+def test_the_headers_of_the_weights_come_along(root: Path) -> None:
+    found = resolve(root)
+    assert {name: (h.dtype, h.shape) for name, h in found.headers.items()} == {
+        "embed": ("BF16", (500, 64)),
+        "head": ("BF16", (700, 64)),
+        "norm": ("F32", (64,)),
+    }
+
+
+def test_a_format_without_headers_has_none_and_an_index_announces_its_size(tmp_path: Path) -> None:
+    index = b'{"weight_map": {"a": "m.bin"}, "metadata": {"total_size": 950}}'
+    files = {"config.json": b"{}", "m.bin": b"x" * 1000, "pytorch_model.bin.index.json": index}
+    found = resolve(write(tmp_path, files))
+    assert (found.weights.family, found.weights.bytes, len(found.headers)) == ("bin", 950, 0)
+
+
+def test_a_gguf_file_is_read_to_the_end_of_its_header(tmp_path: Path) -> None:
+    content = gguf({"a": (2, [32, 10])}, 1000, words=200_000)
+    found = resolve(write(tmp_path, {"config.json": b"{}", "m.gguf": content}))
+    assert found.weights.bytes_by_dtype == {"Q4_0": 180}
+    assert len(found.headers) == 0
 
 
 def test_staging_has_nothing_to_do(root: Path) -> None:
@@ -140,7 +163,7 @@ def test_an_unreadable_file_is_named(root: Path, monkeypatch: pytest.MonkeyPatch
     def refuse(path: Path, *_: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("moorage.adapters.sources.local._read", refuse)
+    monkeypatch.setattr("moorage.adapters.sources.describe._read", refuse)
     found = failure(root)
     assert found.cause is Cause.SOURCE_INCOMPLETE
     assert found.detail.endswith(".safetensors cannot be read: Permission denied")

@@ -1,0 +1,147 @@
+"""How much accelerator memory a model needs: config.json and headers, no weights, no server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from moorage.adapters.settings import Settings
+from moorage.adapters.sources import source_for
+from moorage.adapters.specs import load_spec
+from moorage.arguments import argument, user_tokens, whole_number
+from moorage.cli.flows import existing, exit_code
+from moorage.cli.output import dump, out
+from moorage.cli.render import page
+from moorage.failures import Cause, ExitCode, Failure
+from moorage.models.config import context_length, derive_profile
+from moorage.models.memory import MemoryModel, MemoryRefusal, memory_options, wanted_concurrency
+from moorage.models.memory.devices import COMMON_SIZES, REPORTED_MIB, Device, find_device
+from moorage.models.memory.page import answer_document, refused, sizes_document
+from moorage.models.memory.report import Answer, Question, answer, sizes
+from moorage.models.memory.settings import KVDtype
+from moorage.models.source import ResolvedModel
+from moorage.spec import ModelSpec
+from moorage.values import Value
+
+HUB_TOKEN = "HF_TOKEN"
+
+
+class Choices(Value):
+    """What the command line says instead of the spec; None = as the spec says."""
+
+    tensor: int | None = None
+    pipeline: int | None = None
+    context: int | None = None
+    concurrency: int | None = None
+    kv_cache_dtype: str | None = None
+
+
+def show(path: Path, accelerator: str | None, choices: Choices, *, as_json: bool) -> None:
+    """Count, and print what came out.
+
+    Raises:
+        Failure: When the spec, the source or a choice is no good.
+    """
+    spec = load_spec(existing(path))
+    device = _device(accelerator) if accelerator else None
+    resolved = source_for(spec, Settings(), _token(spec)).resolve(spec)
+    model, asked = _model(spec, resolved, choices), _question(spec, resolved, choices)
+    if device:
+        _show_one(spec.name, answer(model, device, asked), as_json)
+    else:
+        devices = [Device(total=size) for size in COMMON_SIZES]
+        _show_sizes(spec.name, asked, sizes(model, devices, asked), as_json)
+
+
+def _show_one(name: str, found: Answer | MemoryRefusal, as_json: bool) -> None:
+    if as_json:
+        dump(_json(found))
+    elif isinstance(found, MemoryRefusal):
+        out.print(refused(found), markup=False, highlight=False, soft_wrap=True)
+    else:
+        page(answer_document(name, found))
+    if isinstance(found, MemoryRefusal) or not found.fits:
+        exit_code(ExitCode.NO_FIT)
+
+
+def _show_sizes(
+    name: str,
+    asked: Question,
+    rows: tuple[tuple[Device, Answer | MemoryRefusal], ...],
+    as_json: bool,
+) -> None:
+    refusals = {refused(found) for _, found in rows if isinstance(found, MemoryRefusal)}
+    if as_json:
+        dump([{"device": device.model_dump(), **_json(found)} for device, found in rows])
+    elif len(refusals) == 1:
+        out.print(*refusals, markup=False, highlight=False, soft_wrap=True)
+    else:
+        page(sizes_document(name, asked, rows))
+    if not any(isinstance(found, Answer) and found.fits for _, found in rows):
+        exit_code(ExitCode.NO_FIT)
+
+
+def _json(found: Answer | MemoryRefusal) -> Mapping[str, Any]:
+    content = found.model_dump(mode="json")
+    if isinstance(found, MemoryRefusal):
+        return {"refusal": content}
+    need = found.need
+    content["need"] |= {
+        name: getattr(need, name)
+        for name in ("inside", "outside", "exact_bytes", "estimated_bytes")
+    }
+    return content
+
+
+def _device(text: str) -> Device:
+    device = find_device(text)
+    if device is None:
+        known = ", ".join(REPORTED_MIB)
+        detail = f"--accelerator {text}: neither a size such as 24GiB nor one of {known}"
+        raise Failure(Cause.BAD_SPEC, detail, suggestion="Give its size, such as 24GiB.")
+    return device
+
+
+def _model(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> MemoryModel:
+    options = memory_options(spec, derive_profile(spec, resolved).mode)
+    if choices.kv_cache_dtype:
+        if choices.kv_cache_dtype not in get_args(KVDtype):
+            known = ", ".join(get_args(KVDtype))
+            raise Failure(
+                Cause.BAD_SPEC, f"--kv-cache-dtype {choices.kv_cache_dtype}: not one of {known}"
+            )
+        options = options.model_copy(update={"kv_cache_dtype": choices.kv_cache_dtype})
+    return MemoryModel(resolved.config, resolved.headers, options, files=resolved.weights)
+
+
+def _question(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Question:
+    args = user_tokens(spec.engine.args)
+    tokens = choices.context or _length(args) or derive_profile(spec, resolved).context
+    if choices.concurrency:
+        spec = spec.model_copy(update={"concurrency": choices.concurrency})
+    return Question(
+        tensor=choices.tensor or whole_number(args, "--tensor-parallel-size", "-tp") or 1,
+        pipeline=choices.pipeline or whole_number(args, "--pipeline-parallel-size", "-pp") or 1,
+        tokens=tokens,
+        concurrency=wanted_concurrency(spec, tokens),
+        at_most=max(tokens, context_length(resolved.config) or tokens),
+    )
+
+
+def _length(args: tuple[str, ...]) -> int | None:
+    flag = "--max-model-len"
+    return None if argument(args, flag) in ("auto", "-1") else whole_number(args, flag)
+
+
+def _token(spec: ModelSpec) -> str | None:
+    name = spec.secrets.get(HUB_TOKEN, HUB_TOKEN)
+    if value := os.environ.get(name):
+        return value
+    if HUB_TOKEN not in spec.secrets:
+        return None
+    # It may be a block of Prefect, which takes seconds to import.
+    from moorage.adapters.secrets import read_secrets  # noqa: PLC0415
+
+    return read_secrets([name])[name]

@@ -1,0 +1,136 @@
+"""The header of a GGUF file: which tensors it holds, and in which quantised types.
+
+Source: the format's specification (`docs/gguf.md` of ggml), versions 2 and 3.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from math import prod
+
+from moorage.failures import Cause, Failure
+from moorage.models.source import ModelFile, WeightSummary
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+
+BLOCKS: dict[int, tuple[str, int, int]] = {
+    **{0: ("F32", 1, 4), 1: ("F16", 1, 2), 28: ("F64", 1, 8), 30: ("BF16", 1, 2)},
+    **{24: ("I8", 1, 1), 25: ("I16", 1, 2), 26: ("I32", 1, 4), 27: ("I64", 1, 8)},
+    **{2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22), 7: ("Q5_1", 32, 24)},
+    **{8: ("Q8_0", 32, 34), 9: ("Q8_1", 32, 36), 20: ("IQ4_NL", 32, 18), 39: ("MXFP4", 32, 17)},
+    **{10: ("Q2_K", 256, 84), 11: ("Q3_K", 256, 110), 12: ("Q4_K", 256, 144)},
+    **{13: ("Q5_K", 256, 176), 14: ("Q6_K", 256, 210), 15: ("Q8_K", 256, 292)},
+    **{16: ("IQ2_XXS", 256, 66), 17: ("IQ2_XS", 256, 74), 18: ("IQ3_XXS", 256, 98)},
+    **{19: ("IQ1_S", 256, 50), 21: ("IQ3_S", 256, 110), 22: ("IQ2_S", 256, 82)},
+    **{23: ("IQ4_XS", 256, 136), 29: ("IQ1_M", 256, 56)},
+    **{34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66)},
+}
+"""Types of tensors by number: name, elements of a block, bytes of a block."""
+
+WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+"""Bytes of the types of metadata that have a fixed size."""
+
+STRING, ARRAY = 8, 9
+MOST_DIMENSIONS = 4
+
+
+class NeedsMore(Exception):
+    """The header goes on beyond the bytes that were read."""
+
+
+def read_gguf(data: bytes, file: ModelFile) -> WeightSummary:
+    """Read the tensors of one GGUF file.
+
+    Args:
+        data: The file from its first byte on.
+        file: The file, for its size and for messages.
+
+    Raises:
+        NeedsMore: When the header is longer than `data`.
+        Failure: `SOURCE_INCOMPLETE` when it is no GGUF file, or not a whole one.
+    """
+    reader = _Reader(data, file)
+    if reader.take(4) != MAGIC or reader.number("I") not in VERSIONS:
+        raise _malformed(file, "it does not start like one")
+    tensors, entries = reader.number("Q"), reader.number("Q")
+    for _ in range(entries):
+        reader.skip(reader.number("Q"))
+        reader.skip_value(reader.number("I"))
+    sizes: Counter[str] = Counter()
+    for _ in range(tensors):
+        name, size = reader.tensor()
+        sizes[name] += size
+    if sizes.total() > reader.room:
+        raise _malformed(file, f"{reader.room:,} bytes cannot hold {sizes.total():,} of tensors")
+    return WeightSummary(
+        family="gguf", bytes=sizes.total(), tensors=tensors, bytes_by_dtype=dict(sizes)
+    )
+
+
+class _Reader:
+    """Walks through the header."""
+
+    def __init__(self, data: bytes, file: ModelFile) -> None:
+        self._data = data
+        self._file = file
+        self._at = 0
+
+    @property
+    def room(self) -> int:
+        """Bytes of the file from here on."""
+        return self._file.size - self._at
+
+    def take(self, size: int) -> bytes:
+        """The next bytes."""
+        start = self._at
+        self.skip(size)
+        return self._data[start : self._at]
+
+    def skip(self, size: int) -> None:
+        """Pass over bytes."""
+        self._at += size
+        if self._at > self._file.size:
+            raise _malformed(self._file, "its header goes on beyond its end")
+        if self._at > len(self._data):
+            raise NeedsMore
+
+    def number(self, kind: str) -> int:
+        """The next number: `I` has 32 bits, `Q` has 64."""
+        (value,) = struct.unpack(f"<{kind}", self.take(struct.calcsize(kind)))
+        return int(value)
+
+    def skip_value(self, kind: int) -> None:
+        """Pass over a value of the metadata."""
+        if kind == STRING:
+            self.skip(self.number("Q"))
+        elif kind == ARRAY:
+            inner, count = self.number("I"), self.number("Q")
+            if inner in WIDTHS:
+                self.skip(WIDTHS[inner] * count)
+                return
+            for _ in range(count):
+                self.skip_value(inner)
+        elif kind in WIDTHS:
+            self.skip(WIDTHS[kind])
+        else:
+            raise _malformed(self._file, f"its metadata has a value of the unknown type {kind}")
+
+    def tensor(self) -> tuple[str, int]:
+        """Type and bytes of the next tensor."""
+        self.skip(self.number("Q"))
+        dimensions = self.number("I")
+        if dimensions > MOST_DIMENSIONS:
+            raise _malformed(self._file, f"a tensor has {dimensions} dimensions")
+        elements = prod(self.number("Q") for _ in range(dimensions))
+        kind = self.number("I")
+        self.skip(8)  # where it lies
+        if kind not in BLOCKS:
+            raise _malformed(self._file, f"a tensor has the unknown type {kind}")
+        name, block, size = BLOCKS[kind]
+        return name, -(-elements // block) * size
+
+
+def _malformed(file: ModelFile, why: str) -> Failure:
+    return Failure(Cause.SOURCE_INCOMPLETE, f"{file.name} is not a whole GGUF file: {why}")

@@ -1,0 +1,72 @@
+"""What vLLM needs of a host's RAM when it runs on CPU, on one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.models.memory.batch import cuts_prompts, without_accelerator
+from moorage.models.memory.cache import pool_for
+from moorage.models.memory.estimates import Shape, Term, activation
+from moorage.models.memory.exact import exact_terms
+from moorage.models.memory.need import CpuNeed
+from moorage.models.memory.options import MemoryOptions
+from moorage.models.memory.weighing import Weighed
+from moorage.units import GIB
+
+BLOCK = 128
+"""Tokens of a KV block on CPU (`platforms/cpu.py`)."""
+
+PROCESSES = 2 * GIB
+"""RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache."""
+
+
+def on_cpu(
+    config: Mapping[str, Any],
+    options: MemoryOptions,
+    weighed: Weighed,
+    tokens: int,
+    concurrency: int,
+    processes: int,
+) -> CpuNeed:
+    """Count the RAM. There is no utilization: the KV cache is given in whole GiB.
+
+    Args:
+        config: Configuration as the engine sees it.
+        options: What the spec says.
+        weighed: The weights.
+        tokens: Longest request.
+        concurrency: Requests of that length that the KV cache holds at once.
+        processes: Bytes that the engine's processes take themselves.
+
+    Raises:
+        Refused: When the rules do not cover the model, or vLLM refuses the settings.
+    """
+    batch = without_accelerator(options, 1, tokens, cuts_prompts(config, options))
+    pool = pool_for(
+        config,
+        options,
+        tensor=1,
+        pipeline=1,
+        tokens=tokens,
+        batched=batch.tokens,
+        concurrency=concurrency,
+        block=BLOCK,
+    )
+    whole = -(-pool.stages[0] // GIB) * GIB
+    peak, why = activation(Shape.of(config, options, batch, 1, any(pool.stages)))
+    weights, _, *adapters = exact_terms(weighed, pool, options)
+    own = "the engine's own processes"
+    return CpuNeed(
+        tokens=tokens,
+        concurrency=concurrency,
+        batch=batch,
+        cache_bytes=whole,
+        terms=(
+            weights,
+            Term(name="kv_cache", bytes=whole, exact=True, reason=f"{pool.reason(0)}, whole GiB"),
+            *adapters,
+            Term(name="activation", bytes=peak, exact=False, reason=why),
+            Term(name="processes", bytes=processes, exact=False, reason=own),
+        ),
+    )

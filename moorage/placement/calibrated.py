@@ -1,0 +1,119 @@
+"""What earlier starts measured corrects what is predicted for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.engines.calibration import PIPELINE, TENSOR, calibration_key
+from moorage.models.memory.calibration import CalibrationKey, Measurement, apply
+from moorage.models.memory.estimates import Term
+from moorage.models.memory.need import Need
+from moorage.models.memory.refusal import MemoryRefusal
+from moorage.models.memory.search import largest
+from moorage.models.profile import ModelProfile
+from moorage.placement.demand import Memory
+from moorage.units import human_bytes
+
+
+class CalibratedMemory:
+    """A memory model whose estimates give way to measurements of the same settings.
+
+    Args:
+        exact: The memory model.
+        profile: The model.
+        engine: Name of the engine.
+        version: Its version.
+        arguments: The user's engine arguments.
+        measured: What starts of this model's architecture told, the newest first.
+    """
+
+    def __init__(
+        self,
+        exact: Memory,
+        profile: ModelProfile,
+        engine: str,
+        version: str,
+        arguments: Sequence[str],
+        measured: Sequence[Measurement],
+    ) -> None:
+        self._exact, self._profile = exact, profile
+        self._engine, self._version, self._arguments = engine, version, tuple(arguments)
+        self._measured = measured
+
+    def need(
+        self,
+        *,
+        total: int,
+        device_name: str,
+        tensor: int,
+        pipeline: int,
+        tokens: int,
+        concurrency: int,
+    ) -> Need | MemoryRefusal:
+        """What one accelerator has to give."""
+        need = self._exact.need(
+            total=total,
+            device_name=device_name,
+            tensor=tensor,
+            pipeline=pipeline,
+            tokens=tokens,
+            concurrency=concurrency,
+        )
+        if isinstance(need, MemoryRefusal):
+            return need
+        found = self._found(device_name, tensor, pipeline)
+        return _corrected(need, found) if found else need
+
+    def longest(
+        self,
+        *,
+        total: int,
+        device_name: str,
+        tensor: int,
+        pipeline: int,
+        budget: int,
+        concurrency: int,
+        at_most: int,
+    ) -> int:
+        """The longest context in tokens whose claim stays within a budget of bytes."""
+
+        def fits(tokens: int) -> bool:
+            need = self.need(
+                total=total,
+                device_name=device_name,
+                tensor=tensor,
+                pipeline=pipeline,
+                tokens=tokens,
+                concurrency=concurrency,
+            )
+            return isinstance(need, Need) and need.fits(total, budget)
+
+        return largest(fits, at_most)
+
+    def _found(self, device: str, tensor: int, pipeline: int) -> Measurement | None:
+        """The newest measurement with these settings; a device's name tells its type."""
+        sizes = ((TENSOR[0], tensor), (PIPELINE[0], pipeline))
+        derived = [word for name, size in sizes if size > 1 for word in (name, str(size))]
+        key = calibration_key(
+            self._profile, self._engine, self._version, "", device, (*derived, *self._arguments)
+        )
+        return next((one for one in self._measured if _untyped(one.key) == key), None)
+
+
+def _untyped(key: CalibrationKey) -> CalibrationKey:
+    return key.model_copy(update={"accelerator_type": ""})
+
+
+def _corrected(need: Need, found: Measurement) -> Need:
+    predicted = {term.name: term.bytes for term in need.terms}
+    corrected = apply(predicted, found.residual(predicted))
+    return need.model_copy(
+        update={"terms": tuple(_term(term, corrected[term.name], found) for term in need.terms)}
+    )
+
+
+def _term(term: Term, measured: int, found: Measurement) -> Term:
+    if measured == term.bytes:
+        return term
+    reason = f"as {found.release} measured; predicted {human_bytes(term.bytes)}"
+    return term.model_copy(update={"bytes": measured, "exact": False, "reason": reason})

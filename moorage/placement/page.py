@@ -1,0 +1,58 @@
+"""A placement as a person reads it."""
+
+from __future__ import annotations
+
+from moorage.document import Section
+from moorage.placement.explain import rows, summary
+from moorage.placement.placement import Placement, Seat
+from moorage.units import human_bytes
+
+
+def placement_sections(placement: Placement | None) -> list[Section]:
+    """Seats, what became of every host, and what the memory is for; nothing without a placement."""
+    if placement is None:
+        return []
+    seats = placement.seats
+    told = [f"Policy: {placement.policy}", *summary(placement.verdicts)]
+    told += [placement.stop_first] if placement.stop_first else []
+    told += [f"Nearest: {placement.shortage}"] if placement.shortage else []
+    told += placement.remedies
+    return [
+        Section(
+            title="Placement",
+            text="\n".join(told),
+            header=("seat", "accelerators", "why"),
+            rows=tuple((_seat_name(seat), _accelerators(seat), seat.reason) for seat in seats),
+        ),
+        Section(
+            header=("host", "outcome", "why"),
+            rows=tuple(rows(placement.verdicts, placement.terms, {seat.host for seat in seats})),
+        ),
+        *_memory(seats),
+    ]
+
+
+def _seat_name(seat: Seat) -> str:
+    return f"replica {seat.replica} {seat.role} on {seat.host}:{seat.port}"
+
+
+def _accelerators(seat: Seat) -> str:
+    return ", ".join(f"{seat.accelerator_type}:{index}" for index in seat.accelerators) or "none"
+
+
+def _memory(seats: tuple[Seat, ...]) -> list[Section]:
+    """What the memory of one accelerator is for; the seats of a release are alike."""
+    needs = [seat.need for seat in seats if seat.need]
+    if not needs:
+        return []
+    need = needs[0]
+    terms = tuple(
+        (term.name, human_bytes(term.bytes), "exact" if term.exact else "estimate", term.reason)
+        for term in need.terms
+    )
+    text = (
+        f"For {need.tokens} tokens, {need.concurrency} at once: {human_bytes(need.inside)} within"
+        f" the engine's budget, {human_bytes(need.outside)} beside it."
+    )
+    header = ("memory of one accelerator", "size", "", "why")
+    return [Section(title="Memory", text=text, header=header, rows=terms)]

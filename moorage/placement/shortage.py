@@ -1,0 +1,31 @@
+"""What the memory would be for on the host that misses it by the least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.placement.demand import Ask, Split
+from moorage.placement.request import Request
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.view import look_at
+from moorage.units import human_bytes
+
+
+def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
+    """One line: the parts of the memory on the nearest miss; empty when memory is not short."""
+    short = [one for one in verdicts if one.refusal == Refusal.ACCELERATOR_MEMORY]
+    if not short:
+        return ""
+    nearest = min(short, key=lambda one: one.needed - one.available)
+    stated = request.stated
+    split = Split(stated.tensor, stated.pipeline) if stated else Split(tensor=nearest.count)
+    for kind in look_at(fleet.host(nearest.host)).groups:
+        ask = request.demand.least(kind, split)
+        if isinstance(ask, Ask) and ask.bytes == nearest.needed:
+            parts = [f"{term.name} {human_bytes(term.bytes)}" for term in ask.need.terms]
+            return (
+                f"{human_bytes(ask.bytes)} on each of {nearest.count} x {kind} for {ask.tokens}"
+                f" tokens: {', '.join(parts)}"
+            )
+    return ""

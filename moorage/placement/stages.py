@@ -1,0 +1,90 @@
+"""Seats over unequal hosts: every accelerator is a pipeline stage of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from moorage.placement.demand import Ask, Split
+from moorage.placement.kinds import AcceleratorKind
+from moorage.placement.request import Request
+
+MOST_STAGES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """A pipeline over several hosts.
+
+    Attributes:
+        world: Its stages, one accelerator each.
+        ask: What is taken of each of them.
+    """
+
+    world: int
+    ask: Ask
+
+
+def stages_over_hosts(
+    request: Request, kind: AcceleratorKind, rooms: Sequence[Sequence[int]]
+) -> dict[int, Stages]:
+    """By number of hosts, from two, the shortest pipeline for which so many are needed.
+
+    Args:
+        request: What is to be placed.
+        kind: The kind of accelerator.
+        rooms: By host the room of its accelerators.
+    """
+    shapes = Counter(map(tuple, rooms))
+    found: dict[int, Stages] = {}
+    for world in _worlds(request, sum(map(len, rooms))):
+        ask = request.demand.least(kind, Split(pipeline=world))
+        if isinstance(ask, str) or ask.bytes > kind.total:
+            continue
+        hosts = _hosts_for(world, ask.bytes, shapes)
+        if hosts and hosts not in found:
+            found[hosts] = Stages(world, ask)
+    return found
+
+
+def shares(world: int, able: Sequence[int], hosts: int) -> list[int]:
+    """How many stages each of so many hosts takes: as many as it can, and at least one.
+
+    Args:
+        world: Stages in all.
+        able: By host how many it can take, most first.
+        hosts: Hosts that take part.
+    """
+    taken, left = [], world
+    for at, number in enumerate(able[:hosts]):
+        share = min(number, left - (hosts - at - 1))
+        taken.append(share)
+        left -= share
+    return taken
+
+
+def _worlds(request: Request, there: int) -> Iterable[int]:
+    stated = request.stated
+    if stated:
+        return [stated.world] if stated.pipeline == stated.world else []
+    if request.count is not None:
+        return [request.count]
+    return range(2, min(there, request.profile.layers or MOST_STAGES, MOST_STAGES) + 1)
+
+
+def _hosts_for(world: int, needed: int, shapes: Counter[tuple[int, ...]]) -> int:
+    """The fewest hosts, and never one alone, on which so many stages find room; 0 = none do."""
+    able = [(sum(left >= needed for left in room), number) for room, number in shapes.items()]
+    able.sort(reverse=True)
+    hosts, left = 0, world
+    for each, number in able:
+        more = min(number, -(-left // each)) if each else 0
+        hosts, left = hosts + more, left - more * each
+        if not more or left <= 0:
+            break
+    if left > 0 or world < 2:
+        return 0
+    if hosts > 1:
+        return hosts
+    return 2 if sum(number for each, number in able if each) > 1 else 0

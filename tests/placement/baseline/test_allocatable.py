@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.placement.baseline.allocatable import Load, Room, rooms
+from moorage.placement.claims import Claim, Resource
+from moorage.placement.snapshot import HostSnapshot
+from tests.placement.baseline.builders import accelerator, held, held_ram, host
+
+SERVES_PORT = Claim(host="h", resource=Resource.PORT, index=40000, amount=1, release="cpu")
+
+
+def room(of: HostSnapshot, *same_model: str) -> Room:
+    return rooms([of], same_model)[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "free"),
+    [
+        ({}, (100, 50)),
+        ({"claims": (held(0, 60),)}, (40, 50)),
+        ({"claims": (held(0, 60), held(0, 30), held(1, 1))}, (10, 49)),
+        ({"claims": (held(0, 101),)}, (0, 50)),
+        ({"claims": (held_ram(60),)}, (100, 50)),
+        ({"accelerator_reserve": 10}, (90, 40)),
+        ({"accelerator_reserve": 60, "claims": (held(0, 30),)}, (10, 0)),
+    ],
+    ids=str,
+)
+def test_memory_is_what_is_neither_claimed_nor_reserved(
+    changes: dict[str, Any], free: tuple[int, ...]
+) -> None:
+    assert room(host("h", 100, 50, **changes)).free == free
+
+
+@pytest.mark.parametrize(
+    ("changes", "ram"),
+    [
+        ({}, 1000),
+        ({"claims": (held_ram(60), held_ram(40), held(0, 7))}, 900),
+        ({"ram_reserve": 1}, 999),
+        ({"ram_reserve": 900, "claims": (held_ram(101),)}, 0),
+    ],
+    ids=str,
+)
+def test_ram_is_what_is_neither_claimed_nor_reserved(changes: dict[str, Any], ram: int) -> None:
+    assert room(host("h", 100, ram_total=1000, **changes)).ram == ram
+
+
+def test_what_devices_report_does_not_count() -> None:
+    busy = accelerator(0, 100).model_copy(update={"memory_free": 1})
+    assert room(host("h", accelerators=(busy,), ram_total=9, ram_free=1)).free == (100,)
+
+
+def test_accelerators_without_memory_are_not_there() -> None:
+    assert [item.index for item in room(host("h", 0, 100)).accelerators] == [1]
+
+
+def test_two_types_that_share_an_index_share_its_claims() -> None:
+    mixed = (accelerator(0, 100, "rocm"), accelerator(0, 80, "cuda"), accelerator(1, 80, "cuda"))
+    got = room(host("h", accelerators=mixed, claims=(held(0, 30),)))
+    assert got.free == (70, 50, 80)
+    assert got.free_of_type("rocm") == {0: 70}
+    assert got.free_of_type("cuda") == {0: 50, 1: 80}
+    assert got.free_by_index == {0: 50, 1: 80}
+
+
+def test_a_release_counts_once_for_each_accelerator_it_holds() -> None:
+    claims = (held(0, 1, "a"), held(1, 1, "a"), held_ram(5, "a"), held(1, 1, "b"))
+    got = room(host("h", 9, 9, claims=claims), "b")
+    assert (got.same, got.others) == (Load({1: 1}, 1), Load({0: 1, 1: 1}, 2))
+
+
+def test_a_release_without_accelerators_counts_once() -> None:
+    got = room(host("h", 9, claims=(held_ram(5, "cpu"), SERVES_PORT)), "cpu")
+    assert (got.same, got.others) == (Load({}, 1), Load({}, 0))
+
+
+def test_a_room_knows_who_lives_there() -> None:
+    assert room(host("h", 9, claims=(held(0, 1, "a"), SERVES_PORT))).releases == {"a", "cpu"}
