@@ -23,8 +23,19 @@ MIB = 1 << 20
 HELD = 16 * GIB
 """Bytes of one accelerator that a running release has claimed, and uses."""
 
-WEIGHTS = {"one accelerator": 8, "TP8": 64, "several hosts": 640, "nowhere": 640}
-"""GiB by case. 640 GiB are more than one host of 8 x 80 GiB can serve, and two can."""
+WEIGHTS = {
+    "one accelerator": 8,
+    "TP8": 64,
+    "several hosts": 640,
+    "unequal hosts": 8_000,
+    "nowhere": 640,
+    "nowhere, across": 200_000,
+}
+"""GiB by case. One host of 8 x 80 GiB cannot serve 640, two can; 8,000 need a stage for each
+accelerator of many hosts; 200,000 fit on no 64 hosts."""
+
+ACROSS = ("several hosts", "unequal hosts", "nowhere, across")
+"""Cases in which one replica may span hosts."""
 
 
 class SpanningEngine(Vllm):
@@ -43,12 +54,12 @@ def a_request(case: str, strategy: str) -> Request:
     placement: dict[str, object] = {"strategy": strategy}
     if case == "TP8":
         placement["accelerators"] = ACCELERATORS
-    if case == "several hosts":
+    if case in ACROSS:
         placement["across_hosts"] = True
     spec = ModelSpec.model_validate(
         {"name": "bench", "source": "hf://org/bench", "placement": placement}
     )
-    engine = SpanningEngine() if case == "several hosts" else ENGINES[EngineName.VLLM]
+    engine = SpanningEngine() if case in ACROSS else ENGINES[EngineName.VLLM]
     return request_for(Subject(spec, _profile(WEIGHTS[case] * GIB)), engine)
 
 

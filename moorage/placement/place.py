@@ -6,7 +6,7 @@ best, and tell every other host why not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
 from moorage.placement.filters import Filters
@@ -25,6 +25,12 @@ from moorage.placement.view import HostView, look_at
 from moorage.values import Origin
 
 Strategy = Callable[[Request, Sequence[HostView]], list[Offer]]
+
+DIGITS = 9
+"""Scores are compared to so many digits: beyond, they differ by the order of additions."""
+
+ALIKE = 2 * 10**-DIGITS
+"""Scores that are further apart than this differ in their digits."""
 
 
 def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> Placement:
@@ -109,9 +115,17 @@ def _best(request: Request, scored: Sequence[Scored]) -> Offer:
     def rank(at: int) -> tuple[float, float, int]:
         one = scored[at]
         tie = -at if seed is None else _chance(seed, one.offer.views[0].host.name)
-        return (0.0 if one.offer.is_full else float(one.offer.budget), round(one.score, 9), tie)
+        return (
+            0.0 if one.offer.is_full else float(one.offer.budget),
+            round(one.score, DIGITS),
+            tie,
+        )
 
-    return scored[max(range(len(scored)), key=rank)].offer
+    near: Iterable[int] = range(len(scored))
+    if scored[0].offer.is_full:
+        top = max([one.score for one in scored]) - ALIKE
+        near = [at for at, one in enumerate(scored) if one.score > top]
+    return scored[max(near, key=rank)].offer
 
 
 def _chance(seed: int, host: str) -> int:

@@ -11,6 +11,7 @@ from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.view import HostView
 from moorage.spec import Strategy
+from moorage.values import fields
 
 PORT = Resource.PORT
 
@@ -58,12 +59,9 @@ def _nothing(_request: Request, _offer: Offer, _view: HostView, _room: list[int]
 
 def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) -> float:
     """Replicas of one model share no host where that can be avoided."""
-    claims = view.host.claims
-    if not claims:
-        return 1.0
     replicas = 0
-    for claim in claims:
-        if claim.resource is PORT and request.is_own(claim.release):
+    for claim in map(fields, view.host.claims):
+        if claim["resource"] is PORT and request.is_own(claim["release"]):
             replicas += 1
     return 1 / (1 + replicas)
 
@@ -71,7 +69,8 @@ def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) ->
 def _accelerators_free(_request: Request, offer: Offer, view: HostView, room: list[int]) -> float:
     """Room that is left on the accelerators that would be taken; on CPU, of the RAM."""
     total = offer.kind.total if offer.kind else view.host.ram_total
-    return max(0.0, (sum(room) / len(room) - offer.needed) / total) if total else 0.0
+    left = sum(room) / len(room) - offer.needed
+    return left / total if total and left > 0 else 0.0
 
 
 def _accelerators_full(request: Request, offer: Offer, view: HostView, room: list[int]) -> float:
