@@ -27,14 +27,14 @@ WEIGHTS = {
     "one accelerator": 8,
     "TP8": 64,
     "several hosts": 640,
-    "unequal hosts": 8_000,
+    "four hosts": 1_500,
     "nowhere": 640,
     "nowhere, across": 200_000,
 }
-"""GiB by case. One host of 8 x 80 GiB cannot serve 640, two can; 8,000 need a stage for each
-accelerator of many hosts; 200,000 fit on no 64 hosts."""
+"""GiB by case. One host of 8 x 80 GiB cannot serve 640, two can; 1,500 take four; 200,000 fit on
+no 64 hosts."""
 
-ACROSS = ("several hosts", "unequal hosts", "nowhere, across")
+ACROSS = ("several hosts", "four hosts", "nowhere, across")
 """Cases in which one replica may span hosts."""
 
 
