@@ -40,6 +40,9 @@ class EstimatedMemory:
         concurrency: int,
     ) -> Need | MemoryRefusal:
         """What one accelerator has to give."""
+        if not self._profile.weight_bytes:
+            reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
+            return MemoryRefusal(kind=RefusalKind.UNKNOWN, reason=reason)
         weights = self._profile.weight_bytes // (tensor * pipeline)
         rest = (weights, weights // 5 + OVERHEAD)
         terms = (

@@ -16,7 +16,7 @@ def explain(verdicts: Sequence[Verdict]) -> str:
     """
     refused = sorted((verdict for verdict in verdicts if verdict.refusal), key=_miss)
     if not refused:
-        return "every host would do"
+        return "every host would do" if verdicts else "the fleet has no hosts"
     lines = [f"{hosts}: {outcome}: {why}" for hosts, outcome, why in _grouped(refused)]
     return "\n".join([*summary(verdicts), *_cut(lines)])
 

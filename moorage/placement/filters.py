@@ -38,7 +38,7 @@ class Filters:
             (True, self._has_a_port if port == "auto" else self._has_the_port),
             (placement.ram != "auto", self._has_the_ram),
         )
-        self._active = tuple(check for concerns, check in table if concerns)
+        self.checks = tuple(check for concerns, check in table if concerns)
 
     def check(self, view: HostView) -> HostView:
         """The host, narrowed to what may be used there.
@@ -46,7 +46,7 @@ class Filters:
         Raises:
             Refused: With the named reason.
         """
-        for check in self._active:
+        for check in self.checks:
             view = check(view)
         return view
 

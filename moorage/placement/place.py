@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
+from moorage.placement.demand import Split
 from moorage.placement.filters import Filters
+from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.offer import Offer, Scored
 from moorage.placement.on_cpu import on_cpu
 from moorage.placement.one_host import one_host
+from moorage.placement.overcommit import overcommitted
 from moorage.placement.placement import Placement, Seat
 from moorage.placement.refusals import refuse_all, unfit
 from moorage.placement.request import Refused, Request
 from moorage.placement.scores import WEIGHTS, score_all
-from moorage.placement.seating import seats_of, with_seats
+from moorage.placement.seating import seating_ask, seats_of, with_seats
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Verdict
 from moorage.placement.view import HostView, look_at
@@ -45,25 +48,31 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
     Returns:
         A placement with the seats of all replicas, or with none and a refusal for each host.
     """
-    views = [look_at(host) for host in fleet.hosts]
-    seats: list[Seat] = []
-    verdicts: tuple[Verdict, ...] = ()
-    for replica in range(request.spec.replicas):
-        found, verdicts = place_replica(request, views, replica)
-        if not found:
-            seats = []
-            break
-        seats += found
-        views = with_seats(views, found)
+    seats, verdicts = place_replicas(request, [look_at(host) for host in fleet.hosts])
     return Placement(
         engine=request.engine.name,
         engine_origin=origin,
         engine_reason=why,
         policy=request.spec.placement.policy,
-        seats=tuple(seats),
+        seats=seats,
         verdicts=verdicts,
         terms=tuple(WEIGHTS[request.spec.placement.strategy]),
     )
+
+
+def place_replicas(
+    request: Request, views: Sequence[HostView]
+) -> tuple[tuple[Seat, ...], tuple[Verdict, ...]]:
+    """Seats for all replicas, or none; the verdicts of the replica that was looked at last."""
+    seats: list[Seat] = []
+    verdicts: tuple[Verdict, ...] = ()
+    for replica in range(request.spec.replicas):
+        found, verdicts = place_replica(request, views, replica)
+        if not found:
+            return (), verdicts
+        seats += found
+        views = with_seats(views, found)
+    return tuple(seats), verdicts
 
 
 def place_replica(
@@ -83,6 +92,7 @@ def strategies(request: Request) -> tuple[Strategy, ...]:
     return (
         *(() if request.on_cpu else (one_host,)),
         *((many_hosts,) if request.spans_hosts and not request.on_cpu else ()),
+        *((overcommitted,) if request.may_overcommit else ()),
         *(() if request.count else (on_cpu,)),
     )
 
@@ -109,23 +119,32 @@ def _first_offers(request: Request, views: Sequence[HostView]) -> list[Offer]:
 
 
 def _best(request: Request, scored: Sequence[Scored]) -> Offer:
-    """The highest score; where the context is cut, the most room; then the tie-break."""
-    seed = request.spec.placement.seed
+    """The highest score; where the context is cut, the longest, then most room; then the tie."""
+    seed, reach = request.spec.placement.seed, _reach(request, scored)
 
-    def rank(at: int) -> tuple[float, float, int]:
-        one = scored[at]
-        tie = -at if seed is None else _chance(seed, one.offer.views[0].host.name)
-        return (
-            0.0 if one.offer.is_full else float(one.offer.budget),
-            round(one.score, DIGITS),
-            tie,
-        )
+    def rank(at: int) -> tuple[int, int, float, int]:
+        one, offer = scored[at], scored[at].offer
+        tie = -at if seed is None else _chance(seed, offer.views[0].host.name)
+        cut = (0, 0) if offer.is_full else (reach[offer.kind, offer.split], offer.budget)
+        return (*cut, round(one.score, DIGITS), tie)
 
     near: Iterable[int] = range(len(scored))
     if scored[0].offer.is_full:
         top = max([one.score for one in scored]) - ALIKE
         near = [at for at, one in enumerate(scored) if one.score > top]
     return scored[max(near, key=rank)].offer
+
+
+def _reach(
+    request: Request, scored: Sequence[Scored]
+) -> dict[tuple[AcceleratorKind | None, Split], int]:
+    """By kind and split the longest context on the accelerators with most room."""
+    most: dict[tuple[AcceleratorKind | None, Split], Offer] = {}
+    for one in scored:
+        key, offer = (one.offer.kind, one.offer.split), one.offer
+        if not offer.is_full and (key not in most or offer.budget > most[key].budget):
+            most[key] = offer
+    return {key: seating_ask(request, offer).tokens for key, offer in most.items()}
 
 
 def _chance(seed: int, host: str) -> int:
@@ -154,4 +173,6 @@ def _verdicts(
 
 def _offered(host: str, one: Scored, room: list[int]) -> Verdict:
     count = len(room) if one.offer.kind else 0
-    return Verdict(host, None, "", one.offer.needed, room[-1], count, 0, (), one.score, one.points)
+    needed = one.offer.needed
+    note = "more than is free, as the spec allows" if count and needed > room[-1] else ""
+    return Verdict(host, None, note, needed, room[-1], count, 0, (), one.score, one.points)

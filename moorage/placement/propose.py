@@ -136,15 +136,19 @@ def _memory(subject: Subject, engine: Engine) -> Memory:
 def _with_engine(
     request: Request, fleet: FleetSnapshot, running: str, origin: Origin, why: str
 ) -> Placement:
-    """Beside what runs, else instead of the model's own running release, else nowhere."""
-    beside = place(request, fleet, origin, why)
-    if beside.fits or not running:
+    """Beside what runs, else instead of the model's own running release, else nowhere.
+
+    Where the user allows it, accelerators are overcommitted before the model is given up.
+    """
+    beside = place(request.within_limits, fleet, origin, why)
+    if beside.fits:
         return beside
-    instead = place(request, fleet.without(running), origin, why)
-    if not instead.fits:
-        return beside
-    reason = f"{running} must stop first: {explain(beside.verdicts)}"
-    return instead.model_copy(update={"stop_first": reason})
+    if running:
+        instead = place(request.within_limits, fleet.without(running), origin, why)
+        if instead.fits:
+            reason = f"{running} must stop first: {explain(beside.verdicts)}"
+            return instead.model_copy(update={"stop_first": reason})
+    return place(request, fleet, origin, why) if request.may_overcommit else beside
 
 
 def _others(spec: ModelSpec, profile: ModelProfile, first: Engine) -> list[Engine]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from moorage.engines.base import Engine
 from moorage.models.profile import ModelProfile
@@ -63,6 +63,19 @@ class Request:
     def spans_hosts(self) -> bool:
         """Whether one replica may, and can, run on several hosts."""
         return self.spec.placement.across_hosts and self.engine.spans_hosts
+
+    @property
+    def may_overcommit(self) -> bool:
+        """Whether accelerators may be taken that are too full; only those listed by hand."""
+        return bool(self.by_hand) and self.spec.placement.overcommit
+
+    @property
+    def within_limits(self) -> Request:
+        """The same request, without leave to overcommit."""
+        if not self.may_overcommit:
+            return self
+        limits = self.spec.placement.model_copy(update={"overcommit": False})
+        return replace(self, spec=self.spec.model_copy(update={"placement": limits}))
 
     @property
     def on_cpu(self) -> bool:

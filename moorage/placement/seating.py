@@ -21,11 +21,19 @@ def seats_of(request: Request, offer: Offer, replica: int) -> tuple[Seat, ...]:
     """One seat for each host of an offer, the leader's first."""
     if offer.kind is None:
         return (_cpu_seat(request, offer, replica),)
-    ask = request.demand.fitted(offer.kind, offer.split, offer.budget)
-    if isinstance(ask, str):  # an offer exists, so its smallest claim does
-        raise AssertionError(ask)
+    ask = seating_ask(request, offer)
     roles = (Role.LEADER, *(Role.FOLLOWER,) * (len(offer.views) - 1))
     return tuple(_seat(request, offer, at, ask, replica, role) for at, role in enumerate(roles))
+
+
+def seating_ask(request: Request, offer: Offer) -> Ask:
+    """What is taken of each accelerator of an offer; beyond its room only by overcommitment."""
+    assert offer.kind is not None
+    budget = max(offer.budget, offer.needed)
+    ask = request.demand.fitted(offer.kind, offer.split, budget)
+    if isinstance(ask, str):  # an offer exists, so its smallest claim does
+        raise AssertionError(ask)
+    return ask
 
 
 def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
@@ -73,13 +81,19 @@ def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role:
         pipeline=offer.split.pipeline,
         need=ask.need,
         reason=f"{len(chosen)} x {offer.kind}, {human_bytes(ask.bytes)} of each for"
-        f" {ask.tokens} tokens{_cut(request, ask)}",
+        f" {ask.tokens} tokens{_cut(request, ask)}{_warning(ask, offer.rooms[at][-1])}",
     )
 
 
 def _cut(request: Request, ask: Ask) -> str:
     wanted = request.demand.wish.context
     return f" of {wanted}, as many as fit" if ask.tokens < wanted else ""
+
+
+def _warning(ask: Ask, left: int) -> str:
+    if ask.bytes <= left:
+        return ""
+    return f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
 
 
 def _accelerators(request: Request, offer: Offer, at: int, ask: Ask) -> list[Accelerator]:

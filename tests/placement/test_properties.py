@@ -2,135 +2,55 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from itertools import permutations
+from math import ceil
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.models.profile import ModelProfile
 from moorage.placement.claims import Claim, Resource
-from moorage.placement.fit import misfits
-from moorage.placement.placement import Placement
-from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
-from moorage.spec import EngineName, ModelSpec
+from moorage.placement.filters import Filters
+from moorage.placement.placement import Placement, Seat
+from moorage.placement.request import Refused, Request
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.placement.verdict import Refusal
+from moorage.placement.view import HostView, look_at
+from moorage.spec import Policy, Strategy
 from moorage.units import GIB
-from tests.builders import a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator, placed
-
-NAMES = ("h1", "h2", "h3")
-PORTS = (9000, 9003)
-
-
-@st.composite
-def hosts(draw: st.DrawFn, name: str) -> HostSnapshot:
-    sizes = draw(st.lists(st.sampled_from([24, 40, 80]), max_size=4))
-    kinds = [draw(st.sampled_from(["cuda", "cuda", "cuda", "rocm", "cann"])) for _ in sizes]
-    free = draw(st.sampled_from([1.0, 1.0, 0.95, 0.5]))
-    accelerators = tuple(
-        an_accelerator(index, size, type=kind, memory_free=int(size * GIB * free))
-        for index, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
-    )
-    return a_cpu_host(
-        name,
-        accelerators=accelerators,
-        runtimes=draw(st.sampled_from([("docker", "process"), ("docker",), ("process",)])),
-        ram_total=(ram := draw(st.sampled_from([4, 64, 256])) * GIB),
-        ram_free=ram,
-        ram_reserve=draw(st.sampled_from([0, 4 * GIB])),
-        port_range=PORTS,
-        ports_in_use=draw(st.sampled_from([(), (9000,), (9001, 9002)])),
-        unreachable=draw(st.sampled_from([*[""] * 7, "no route"])),
-        labels=draw(st.sampled_from([{"zone": "a"}, {}])),
-    )
-
-
-fleets = st.integers(1, 3).flatmap(
-    lambda count: st.tuples(*(hosts(name) for name in NAMES[:count])).map(lambda h: a_fleet(*h))
-)
-selections = st.lists(
-    st.builds(
-        "{}:{}:{}".format,
-        st.sampled_from(NAMES),
-        st.sampled_from(["cuda", "cuda", "rocm"]),
-        st.integers(0, 2),
-    ),
-    min_size=1,
-    max_size=2,
-    unique=True,
-)
-specs = st.builds(
-    lambda **wish: a_spec(
-        engine={"name": wish["engine"]},
-        replicas=wish["replicas"],
-        port=wish["port"],
-        placement={key: wish[key] for key in ("accelerators", "strategy", "ram", "host_labels")},
-    ),
-    engine=st.sampled_from(["vllm", "transformers"]),
-    replicas=st.integers(1, 3),
-    port=st.sampled_from(["auto", "auto", 9000, 9001]),
-    accelerators=st.one_of(st.just("auto"), st.integers(0, 3), selections),
-    strategy=st.sampled_from(["spread", "binpack"]),
-    ram=st.sampled_from(["auto", "2GiB", "40GiB"]),
-    host_labels=st.sampled_from([{}, {}, {}, {"zone": "a"}]),
-)
-profiles = st.builds(
-    lambda gib, heads: a_profile(weight_bytes=gib * GIB, attention_heads=heads),
-    st.sampled_from([1, 8, 16, 30, 70, 200]),
-    st.sampled_from([32, 12, 25, None]),
+from tests.builders import a_fleet, a_host
+from tests.placement.worlds import (
+    NAMES,
+    PORTS,
+    World,
+    changed,
+    fleets,
+    gate,
+    placement_of,
+    requests,
+    selections,
 )
 
 
-def placement_of(spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot) -> Placement:
-    return placed(spec, *fleet.hosts, profile=profile, engine=EngineName(spec.engine.name))
-
-
-def gate(fleet: FleetSnapshot, claims: Sequence[Claim]) -> bool:
-    """What the ledger does before it writes claims down."""
-    return not any(misfits(h, [c for c in claims if c.host == h.name]) for h in fleet.hosts)
-
-
-def holding(fleet: FleetSnapshot, claims: Sequence[Claim]) -> FleetSnapshot:
-    return a_fleet(*(host.with_claims(tuple(claims)) for host in fleet.hosts))
-
-
-def overcommitted(fleet: FleetSnapshot) -> list[str]:
-    """Resources of which more is claimed than there is."""
-    found = []
-    for host in fleet.hosts:
-        held: Counter[tuple[Resource, int]] = Counter()
-        for claim in host.claims:
-            held[claim.resource, claim.index] += claim.amount
-        there = {(Resource.RAM, 0): host.ram_total - host.ram_reserve}
-        there |= {
-            (Resource.ACCELERATOR, item.index): item.memory_total - host.accelerator_reserve
-            for item in host.accelerators
-        }
-        found += [
-            f"{host.name}: {key}" for key, amount in held.items() if amount > there.get(key, 1)
-        ]
-    return found
-
-
-@given(fleets, st.lists(st.tuples(specs, profiles, st.integers(0, 3)), min_size=1, max_size=6))
+@given(fleets, st.lists(st.tuples(requests(), st.integers(0, 4), st.booleans()), max_size=6))
 def test_nothing_is_held_twice_whatever_comes_and_goes(
-    fleet: FleetSnapshot, arrivals: list[tuple[ModelSpec, ModelProfile, int]]
+    fleet: FleetSnapshot, arrivals: list[tuple[Request, int, bool]]
 ) -> None:
-    held: dict[str, tuple[Claim, ...]] = {}
-    for number, (spec, profile, leaving) in enumerate(arrivals):
-        claims = placement_of(spec, profile, fleet).claims
-        if gate(fleet, claims):
-            own = (c.model_copy(update={"release": f"r{number}"}) for c in claims)
-            held[f"r{number}"] = tuple(own)
-        held.pop(f"r{leaving}", None)
-        fleet = holding(fleet, [claim for claims in held.values() for claim in claims])
-        assert overcommitted(fleet) == []
+    world = World(fleet)
+    for number, (request, leaving, settles) in enumerate(arrivals):
+        seen = world.survey()
+        claims = placement_of(request, seen).claims
+        assert gate(seen, claims) == []
+        world.hold(f"r{number}.v1", claims, pending=True)
+        assert world.overcommitted() == []
+        if settles:
+            world.settle()
+        world.held.pop(f"r{leaving}.v1", None)
 
 
 some_claims = st.lists(
     st.builds(
         Claim,
         host=st.just("gpu-1"),
-        release=st.sampled_from(["", "a.v1", "b.v1"]),
         resource=st.sampled_from([Resource.ACCELERATOR, Resource.RAM]),
         index=st.just(0),
         amount=st.integers(1, 100 * GIB),
@@ -138,7 +58,6 @@ some_claims = st.lists(
     | st.builds(
         Claim,
         host=st.just("gpu-1"),
-        release=st.sampled_from(["", "a.v1"]),
         resource=st.just(Resource.PORT),
         index=st.integers(9000, 9002),
         amount=st.just(1),
@@ -147,58 +66,210 @@ some_claims = st.lists(
 )
 
 
-@given(st.lists(some_claims, max_size=6))
-def test_the_gate_lets_nothing_through_that_does_not_fit(batches: list[list[Claim]]) -> None:
-    fleet = a_fleet(a_host(gpus=1, port_range=(9000, 9002)))
-    for batch in batches:
-        if gate(fleet, batch):
-            fleet = holding(fleet, [*fleet.hosts[0].claims, *batch])
-        assert overcommitted(fleet) == []
-
-
-@given(fleets, specs, profiles)
-def test_a_proposal_passes_the_gate_that_it_is_made_for(
-    fleet: FleetSnapshot, spec: ModelSpec, profile: ModelProfile
+@given(st.lists(some_claims, max_size=6), st.booleans())
+def test_the_gate_lets_nothing_through_that_does_not_fit(
+    batches: list[list[Claim]], unified: bool
 ) -> None:
-    placement = placement_of(spec, profile, fleet)
-    assert len(placement.seats) in (0, spec.replicas)
-    assert gate(fleet, placement.claims)
+    host = a_host(gpus=1, port_range=(9000, 9002), unified_memory=unified)
+    world = World(a_fleet(host))
+    for number, batch in enumerate(batches):
+        if not gate(world.survey(), batch):
+            world.hold(f"r{number}.v1", batch, pending=bool(number % 2))
+        assert world.overcommitted() == []
 
 
-@given(fleets, specs, profiles)
-def test_the_same_input_gives_the_same_answer(
-    fleet: FleetSnapshot, spec: ModelSpec, profile: ModelProfile
+@given(fleets, requests())
+def test_claims_are_what_the_seats_say_and_all_replicas_have_theirs(
+    fleet: FleetSnapshot, request: Request
 ) -> None:
+    placement = placement_of(request, fleet)
+    assert {seat.replica for seat in placement.seats} in (set(), set(range(request.spec.replicas)))
+    for resource, parts in (
+        (Resource.ACCELERATOR, [size for s in placement.seats for size in s.accelerator_bytes]),
+        (Resource.RAM, [seat.ram_bytes for seat in placement.seats]),
+        (Resource.CORES, [seat.cores for seat in placement.seats]),
+        (Resource.PORT, [1 for _ in placement.seats]),
+    ):
+        claimed = sum(c.amount for c in placement.claims if c.resource == resource)
+        assert claimed == sum(parts)
+
+
+@given(fleets, requests())
+def test_the_same_input_gives_the_same_answer(fleet: FleetSnapshot, request: Request) -> None:
     again = FleetSnapshot.model_validate_json(fleet.model_dump_json())
-    assert placement_of(spec, profile, fleet) == placement_of(spec, profile, again)
+    assert placement_of(request, fleet) == placement_of(changed(request), again)
 
 
-@given(fleets, specs, profiles)
+@given(fleets, requests())
+def test_a_placement_survives_the_journey_as_json(fleet: FleetSnapshot, request: Request) -> None:
+    placement = placement_of(request, fleet)
+    assert Placement.model_validate_json(placement.model_dump_json()) == placement
+
+
+@given(fleets, requests())
 def test_every_host_has_a_verdict_and_every_refusal_a_reason(
-    fleet: FleetSnapshot, spec: ModelSpec, profile: ModelProfile
+    fleet: FleetSnapshot, request: Request
 ) -> None:
-    placement = placement_of(spec, profile, fleet)
+    placement = placement_of(request, fleet)
     assert [verdict.host for verdict in placement.verdicts] == [host.name for host in fleet.hosts]
     assert all(verdict.detail for verdict in placement.verdicts)
     assert placement.fits or all(verdict.refusal for verdict in placement.verdicts)
 
 
-@given(fleets, specs, profiles, st.booleans())
+@given(fleets, requests())
+def test_a_refusal_about_numbers_has_numbers_that_refuse(
+    fleet: FleetSnapshot, request: Request
+) -> None:
+    for verdict in placement_of(request, fleet).verdicts:
+        if verdict.refusal in (Refusal.ACCELERATOR_MEMORY, Refusal.RAM, Refusal.CORES):
+            assert verdict.needed > verdict.available
+
+
+@given(fleets, requests(), st.booleans())
 def test_one_more_free_host_never_makes_a_model_homeless(
-    fleet: FleetSnapshot, spec: ModelSpec, profile: ModelProfile, first: bool
+    fleet: FleetSnapshot, request: Request, first: bool
 ) -> None:
     more = a_host("new", port_range=PORTS)
     grown = a_fleet(more, *fleet.hosts) if first else a_fleet(*fleet.hosts, more)
-    assert placement_of(spec, profile, grown).fits >= placement_of(spec, profile, fleet).fits
+    assert placement_of(request, grown).fits >= placement_of(request, fleet).fits
+
+
+def passing(request: Request, fleet: FleetSnapshot, order: tuple[int, ...]) -> list[str]:
+    """The hosts that pass the filters in this order."""
+    filters, names = Filters(request), []
+    for host in fleet.hosts:
+        view: HostView = look_at(host)
+        try:
+            for at in order:
+                view = filters.checks[at](view)
+        except Refused:
+            continue
+        names.append(host.name)
+    return names
+
+
+@settings(max_examples=50)
+@given(fleets, requests())
+def test_the_order_of_the_filters_does_not_matter(fleet: FleetSnapshot, request: Request) -> None:
+    orders = list(permutations(range(len(Filters(request).checks))))[:720]
+    assert len({tuple(passing(request, fleet, order)) for order in orders}) == 1
 
 
 @settings(max_examples=200)
-@given(fleets, specs, selections, profiles)
+@given(fleets, requests(), selections, st.booleans())
 def test_a_manual_selection_is_obeyed_or_refused(
-    fleet: FleetSnapshot, spec: ModelSpec, selection: list[str], profile: ModelProfile
+    fleet: FleetSnapshot, request: Request, selection: list[str], overcommit: bool
 ) -> None:
-    chosen = spec.placement.model_copy(update={"accelerators": tuple(selection)})
-    wish = spec.model_copy(update={"placement": chosen, "replicas": 1})
-    for seat in placement_of(wish, profile, fleet).seats:
-        taken = [f"{seat.host}:{seat.accelerator_type}:{index}" for index in seat.accelerators]
+    wish = {"accelerators": tuple(selection), "overcommit": overcommit}
+    spec = request.spec.model_copy(
+        update={"engine": request.spec.engine.model_copy(update={"args": ()})}
+    )
+    request = changed(Request(spec, request.profile, request.engine, request.demand), **wish)
+    seats = placement_of(request, fleet).seats
+    for replica in {seat.replica for seat in seats}:
+        taken = [
+            f"{seat.host}:{seat.accelerator_type}:{index}"
+            for seat in seats
+            if seat.replica == replica
+            for index in seat.accelerators
+        ]
         assert sorted(taken) == sorted(selection)
+
+
+def room_on(fleet: FleetSnapshot, seat: Seat) -> list[tuple[int, int, int]]:
+    """Free and total bytes of each accelerator of a seat, and what it claims there."""
+    items = {item.index: item for item in fleet.host(seat.host).accelerators}
+    pairs = zip(seat.accelerators, seat.accelerator_bytes, strict=True)
+    return [(items[i].memory_free, items[i].memory_total, size) for i, size in pairs]
+
+
+@given(fleets, requests())
+def test_an_engine_finds_what_it_is_told_to_take(fleet: FleetSnapshot, request: Request) -> None:
+    """Free memory after the driver's part is at least the share of the whole that vLLM asks for."""
+    for seat in placement_of(request, fleet).seats:
+        assert (seat.need is not None) == bool(seat.accelerators)
+        for free, total, claim in room_on(fleet, seat):
+            assert seat.need is not None
+            told = ceil(total * seat.utilization)
+            assert told + seat.need.outside <= claim <= free
+            assert 0 < seat.utilization <= 1
+
+
+@given(fleets, requests())
+def test_a_replica_takes_as_many_accelerators_as_its_sizes_multiply_to(
+    fleet: FleetSnapshot, request: Request
+) -> None:
+    seats = placement_of(request, fleet).seats
+    for replica in {seat.replica for seat in seats}:
+        own = [seat for seat in seats if seat.replica == replica and seat.accelerators]
+        world = sum(len(seat.accelerators) for seat in own)
+        if request.stated:
+            assert world in (0, request.stated.world)
+        elif own:
+            assert world == own[0].tensor * own[0].pipeline
+        assert len({seat.host for seat in own}) == len(own)
+
+
+@given(fleets, requests())
+def test_the_strategy_only_chooses_among_what_is_feasible(
+    fleet: FleetSnapshot, request: Request
+) -> None:
+    one = request.spec.model_copy(update={"replicas": 1})
+    request = Request(one, request.profile, request.engine, request.demand, request.stated)
+    spread = placement_of(changed(request, strategy=Strategy.SPREAD), fleet)
+    packed = placement_of(changed(request, strategy=Strategy.BINPACK), fleet)
+    assert spread.fits == packed.fits
+    assert sum(len(s.accelerators) for s in spread.seats) == sum(
+        len(s.accelerators) for s in packed.seats
+    )
+    assert {seat.tokens for seat in spread.seats} == {seat.tokens for seat in packed.seats}
+
+
+@given(fleets, requests(), st.integers(0, 99))
+def test_a_seed_only_breaks_ties(fleet: FleetSnapshot, request: Request, seed: int) -> None:
+    plain, seeded = placement_of(request, fleet), placement_of(changed(request, seed=seed), fleet)
+    assert plain.fits == seeded.fits
+    if request.spec.replicas > 1 or not plain.fits:
+        return
+    assert {seat.tokens for seat in plain.seats} == {seat.tokens for seat in seeded.seats}
+    scores = [
+        {v.host: round(v.score, 9) for v in one.verdicts}[one.seats[0].host]
+        for one in (plain, seeded)
+    ]
+    assert scores[0] == scores[1]
+
+
+@given(fleets, requests(policy=Policy.FITTED), st.integers(0, 3), st.integers(1, 60))
+def test_more_free_memory_never_shortens_the_context(
+    fleet: FleetSnapshot, request: Request, index: int, more: int
+) -> None:
+    """For as many accelerators on one host; where fewer will do, fewer are taken."""
+    host = fleet.hosts[0]
+    freer = host.model_copy(
+        update={
+            "ram_free": host.ram_total,
+            "accelerators": tuple(
+                item.model_copy(
+                    update={"memory_free": min(item.memory_total, item.memory_free + more * GIB)}
+                )
+                if item.index == index
+                else item
+                for item in host.accelerators
+            ),
+        }
+    )
+    before, after = placement_of(request, a_fleet(host)), placement_of(request, a_fleet(freer))
+    assert after.fits >= before.fits
+    if before.fits and len(before.seats[0].accelerators) == len(after.seats[0].accelerators):
+        assert after.seats[0].tokens >= before.seats[0].tokens
+
+
+@given(fleets, requests())
+def test_names_of_hosts_carry_no_weight(fleet: FleetSnapshot, request: Request) -> None:
+    """Only their order breaks ties."""
+    if request.by_hand or request.spec.replicas > 1:
+        return
+    other = a_fleet(*(host.model_copy(update={"name": f"x{host.name}"}) for host in fleet.hosts))
+    hosts = [seat.host for seat in placement_of(request, fleet).seats]
+    assert set(hosts) <= set(NAMES)
+    assert [seat.host for seat in placement_of(request, other).seats] == [f"x{h}" for h in hosts]

@@ -1,0 +1,96 @@
+"""Requests for placement tests: engines that span hosts, and memory that is told in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from moorage.engines.base import Engine
+from moorage.engines.registry import ENGINES
+from moorage.engines.vllm import Vllm
+from moorage.models.memory.batch import Batch
+from moorage.models.memory.estimates import Term
+from moorage.models.memory.need import Need
+from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
+from moorage.models.profile import ModelProfile
+from moorage.placement.demand import Demand, Memory
+from moorage.placement.place import place
+from moorage.placement.placement import Placement
+from moorage.placement.propose import Subject, request_for
+from moorage.placement.request import Request
+from moorage.placement.snapshot import HostSnapshot
+from moorage.placement.view import HostView, look_at
+from moorage.spec import EngineName, ModelSpec
+from moorage.values import Origin
+from tests.builders import a_fleet, a_profile, a_spec
+
+Size = Callable[[int, int, int], int]
+"""Bytes inside the engine's budget by tokens, tensor ranks and pipeline stages."""
+
+
+class Spanning(Vllm):
+    """vLLM as if one replica could run on several hosts."""
+
+    spans_hosts = True
+
+
+class Told:
+    """Memory that takes what a function says, and refuses what it says nothing of."""
+
+    def __init__(self, size: Size, outside: int = 0, stated: int | None = None) -> None:
+        self._size, self._outside, self._stated = size, outside, stated
+
+    def need(
+        self, *, tensor: int, pipeline: int, tokens: int, concurrency: int, **_: Any
+    ) -> Need | MemoryRefusal:
+        """What one accelerator has to give."""
+        size = self._size(tokens * concurrency, tensor, pipeline)
+        if not size:
+            return MemoryRefusal(kind=RefusalKind.REJECTED, reason="the engine would not start")
+        parts = (("weights", size, True), ("context", self._outside, False))
+        return Need(
+            tokens=tokens,
+            concurrency=concurrency,
+            tensor_parallel_size=tensor,
+            pipeline_parallel_size=pipeline,
+            batch=Batch(tokens=2048, seqs=256),
+            terms=tuple(
+                Term(name=name, bytes=part, exact=True, inside=inside, reason="told")
+                for name, part, inside in parts
+            ),
+            stated=self._stated,
+        )
+
+    def longest(self, *, total: int, budget: int, at_most: int, **question: Any) -> int:
+        """The longest context whose claim stays within a budget of bytes."""
+        low, high = 0, at_most
+        while low < high:
+            middle = (low + high + 1) // 2
+            need = self.need(tokens=middle, **question)
+            fits = isinstance(need, Need) and need.fits(total, budget)
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
+
+
+def a_request(
+    spec: ModelSpec | None = None,
+    profile: ModelProfile | None = None,
+    engine: Engine | None = None,
+    memory: Memory | None = None,
+    **subject: Any,
+) -> Request:
+    """A request of a model of 8 GiB for vLLM."""
+    model = Subject(spec or a_spec(), profile or a_profile(), **subject)
+    request = request_for(model, engine or ENGINES[EngineName.VLLM])
+    return replace(request, demand=Demand(memory, request.demand.wish)) if memory else request
+
+
+def on_hosts(request: Request, *hosts: HostSnapshot) -> Placement:
+    """Where a request is placed."""
+    return place(request, a_fleet(*hosts), Origin.USER, "asked for")
+
+
+def views(*hosts: HostSnapshot) -> list[HostView]:
+    """Hosts as placement looks at them."""
+    return [look_at(host) for host in hosts]

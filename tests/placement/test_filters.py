@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.engines.registry import ENGINES
+from moorage.placement.filters import Filters, image_there
+from moorage.placement.request import Refused, Request
+from moorage.placement.snapshot import Accelerator, HostSnapshot, Program
+from moorage.placement.verdict import Refusal
+from moorage.placement.view import look_at
+from moorage.spec import EngineName, ModelSpec
+from tests.builders import ON_CPU, a_cpu_host, a_host, a_spec, an_accelerator
+from tests.placement.requests import Spanning, a_request
+
+
+def an_amd(index: int) -> Accelerator:
+    return an_accelerator(index, type="rocm", name="AMD Instinct MI300X")
+
+
+MIXED = (an_accelerator(0), an_accelerator(1), an_amd(2), an_accelerator(3, 24))
+
+
+def on(accelerators: Any = "auto", **changes: Any) -> ModelSpec:
+    return a_spec(placement={"accelerators": accelerators, **changes})
+
+
+def usable(request: Request, host: HostSnapshot) -> list[str]:
+    """Kinds of accelerators that may be used on a host, with their number."""
+    view = Filters(request).check(look_at(host))
+    return [f"{len(room)} x {kind.type}" for kind, room in view.groups.items()]
+
+
+def refusal(request: Request, host: HostSnapshot) -> Refused:
+    with pytest.raises(Refused) as caught:
+        Filters(request).check(look_at(host))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("spec", "kinds"),
+    [
+        (on(), ["2 x cuda", "1 x rocm", "1 x cuda"]),
+        (on(accelerator_kinds=["amd"]), ["1 x rocm"]),
+        (on(accelerator_kinds=["nvidia"]), ["2 x cuda", "1 x cuda"]),
+        (on(["gpu-1:cuda:1"]), ["1 x cuda"]),
+        (on(["gpu-1:cuda:01"]), ["1 x cuda"]),
+        (on(["gpu-1:rocm:2"], accelerator_kinds=["*MI300*"]), ["1 x rocm"]),
+        (on(0), []),
+        (on(0, accelerator_kinds=["cuda"]), []),
+    ],
+    ids=str,
+)
+def test_a_host_is_narrowed_to_what_may_be_used(spec: ModelSpec, kinds: list[str]) -> None:
+    assert usable(a_request(spec), a_host(accelerators=MIXED)) == kinds
+
+
+def test_the_fleet_is_not_changed_by_looking_at_it() -> None:
+    host = a_host(accelerators=MIXED)
+    before = host.model_dump_json()
+    usable(a_request(on(accelerator_kinds=["amd"])), host)
+    assert host.model_dump_json() == before
+
+
+@pytest.mark.parametrize(
+    ("spec", "host", "refused", "note"),
+    [
+        (on(accelerator_kinds=["amd"]), a_host(), Refusal.KIND, "amd asked for; the host has"),
+        (on(accelerator_kinds=["cuda"]), a_cpu_host(), Refusal.KIND, "has no accelerators"),
+        (
+            on(accelerator_kinds=["cann"]),
+            a_host(accelerators=(an_accelerator(type="cann"),)),
+            Refusal.NO_ACCELERATOR,
+            "vllm can use none",
+        ),
+        (
+            on(["gpu-1:cuda:0"], accelerator_kinds=["amd"]),
+            a_host(accelerators=MIXED),
+            Refusal.KIND,
+            "amd asked for",
+        ),
+        (
+            on(["gpu-1:cuda:0", "gpu-1:cuda:3"]),
+            a_host(accelerators=MIXED),
+            Refusal.MIXED_TYPES,
+            "not alike",
+        ),
+        (
+            on(["gpu-1:cuda:0"]),
+            a_host(accelerators=(an_accelerator(0, 0),)),
+            Refusal.NO_ACCELERATOR,
+            "cuda:0 cannot be used",
+        ),
+        (
+            on(1),
+            a_host(accelerators=(an_accelerator(0, 0),)),
+            Refusal.NO_ACCELERATOR,
+            "the host has cuda:0",
+        ),
+        (
+            a_spec(source="file:///models/tiny"),
+            a_host(paths=frozenset({"/models/other"})),
+            Refusal.LOCAL_PATH,
+            "/models/tiny is not on this host",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, Refusal) else "",
+)
+def test_a_host_is_refused_before_its_memory_is_looked_at(
+    spec: ModelSpec, host: HostSnapshot, refused: Refusal, note: str
+) -> None:
+    found = refusal(a_request(spec), host)
+    assert found.refusal == refused
+    assert note in found.note
+
+
+@pytest.mark.parametrize("paths", [None, frozenset({"/models/tiny"})])
+def test_a_local_model_is_where_its_path_is_or_the_file_system_is_shared(
+    paths: frozenset[str] | None,
+) -> None:
+    assert usable(a_request(a_spec(source="file:///models/tiny")), a_host(paths=paths))
+
+
+def test_accelerators_of_one_index_but_two_types_are_told_apart() -> None:
+    host = a_host(accelerators=(an_accelerator(0), an_amd(0)))
+    assert usable(a_request(on(["gpu-1:rocm:0"])), host) == ["1 x rocm"]
+
+
+def test_an_engine_on_cpu_is_not_put_on_a_host_because_it_cannot_use_the_kind_asked_for() -> None:
+    npu = a_host(accelerators=(an_accelerator(type="cann"),))
+    assert usable(a_request(on()), npu) == []
+    assert refusal(a_request(on(accelerator_kinds=["huawei"])), npu).refusal
+
+
+def test_a_selection_over_hosts_needs_an_engine_and_leave_to_span_them() -> None:
+    names = ["gpu-1:cuda:0", "gpu-2:cuda:0"]
+    spans = on(names, across_hosts=True)
+    assert refusal(a_request(spans), a_host()).refusal == Refusal.ONE_HOST_ONLY
+    assert refusal(a_request(on(names), engine=Spanning()), a_host()).refusal
+    assert usable(a_request(spans, engine=Spanning()), a_host()) == ["1 x cuda"]
+
+
+def test_a_program_that_is_installed_serves_where_there_is_no_container() -> None:
+    program = Program(engine=EngineName.VLLM, path="/opt/vllm", version="0.32.0")
+    host = a_host(runtimes=("process",), programs=(program,))
+    assert usable(a_request(), host) == ["2 x cuda"]
+    assert refusal(a_request(), a_host(runtimes=("process",))).refusal == Refusal.ENGINE
+
+
+@pytest.mark.parametrize(
+    ("ports", "in_use", "fits"),
+    [
+        ((9000, 9000), (), True),
+        ((9000, 9000), (9000,), False),
+        ((9000, 9001), (9000, 1, 2, 3), True),
+        ((9000, 9001), (9000, 9001), False),
+    ],
+)
+def test_a_host_needs_a_free_port(
+    ports: tuple[int, int], in_use: tuple[int, ...], fits: bool
+) -> None:
+    host = a_host(port_range=ports, ports_in_use=in_use)
+    if fits:
+        assert usable(a_request(), host)
+    else:
+        assert refusal(a_request(), host).refusal == Refusal.PORT
+
+
+@pytest.mark.parametrize(
+    ("images", "there"),
+    [
+        (frozenset[str](), False),
+        (frozenset({"vllm/vllm-openai:v0.32.0"}), True),
+        (frozenset({"vllm/vllm-openai:v0.1.0"}), False),
+    ],
+)
+def test_an_image_that_is_there_is_known_by_its_reference(
+    images: frozenset[str], there: bool
+) -> None:
+    assert image_there(a_request(), a_host(images=images), "cuda") is there
+
+
+def test_no_image_is_there_for_what_no_image_is_known() -> None:
+    transformers = a_request(a_spec(placement=ON_CPU), engine=ENGINES[EngineName.TRANSFORMERS])
+    host = a_host(images=frozenset({"some/image:1"}))
+    assert not image_there(transformers, host, "cann")
