@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from moorage.placement.demand import Ask, Split
+from moorage.placement.depths import Depths
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.offer import Offer
 from moorage.placement.one_host import tightest
@@ -43,35 +44,35 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
 
 
 def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Offer | None:
+    depths = Depths([part.room for part in parts])
     stages: dict[int, Stages] | None = None
     for hosts in range(2, min(len(parts), MOST_HOSTS) + 1):
-        if offer := _even(request, kind, parts, hosts):
+        if offer := _even(request, kind, parts, depths, hosts):
             return offer
         if stages is None:
-            stages = stages_over_hosts(request, kind, [part.room for part in parts])
+            stages = stages_over_hosts(request, kind, depths)
         if hosts in stages:
             return _uneven(request, kind, parts, hosts, stages[hosts])
     return None
 
 
-def _even(request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int) -> Offer | None:
+def _even(
+    request: Request, kind: AcceleratorKind, parts: list[Part], depths: Depths, hosts: int
+) -> Offer | None:
     """So many hosts with the same number of accelerators each."""
-    for count, split in _even_splits(request, parts, hosts):
+    for count, split in _even_splits(request, depths.most, hosts):
         full, least = request.demand.full(kind, split), request.demand.least(kind, split)
         for ask, is_full in ((full, True), (least, False)):
-            if isinstance(ask, str):
+            if isinstance(ask, str) or depths.hosts(count, ask.bytes) < hosts:
                 continue
             able = [p for p in parts if len(p.room) >= count and p.room[count - 1] >= ask.bytes]
-            if len(able) < hosts:
-                continue
             packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
             chosen = _best(able, hosts, count, ask.bytes, packs)
             return _offer(chosen, kind, split, ask, is_full)
     return None
 
 
-def _even_splits(request: Request, parts: list[Part], hosts: int) -> Iterator[tuple[int, Split]]:
-    most = max(len(part.room) for part in parts)
+def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int, Split]]:
     if request.stated:
         count, rest = divmod(request.stated.world, hosts)
         if not rest and _is_possible(request.stated, [count] * hosts):
