@@ -1,8 +1,8 @@
 """How long placement takes on fleets of 10 to 20,000 hosts, and how that grows.
 
 Each case is asked in process, the collector on, several times: best and median of the wall time
-(which other processes lengthen) and best of the processor time. The snapshot is built before, and
-timed apart; the peak of memory is taken in a run of its own.
+(which other processes lengthen) and best of the processor time, from which the growth is taken.
+The snapshot is built before, and timed apart; the peak of memory is taken in a run of its own.
 
     python benchmarks/placement.py [--hosts 10 100 1000 5000 20000] [--quick] [--json]
 """
@@ -150,7 +150,7 @@ def growth(results: list[Result]) -> dict[str, list[float]]:
         curves.setdefault(_name(result), []).append(result)
     return {
         name: [
-            round(log(large.best / small.best) / log(large.hosts / small.hosts), 2)
+            round(log(large.cpu / small.cpu) / log(large.hosts / small.hosts), 2)
             for small, large in pairwise(curve)
         ]
         for name, curve in curves.items()

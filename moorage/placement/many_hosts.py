@@ -63,7 +63,9 @@ def _even(
     for count, split in _even_splits(request, depths.most, hosts):
         full, least = request.demand.full(kind, split), request.demand.least(kind, split)
         for ask, is_full in ((full, True), (least, False)):
-            if isinstance(ask, str) or depths.hosts(count, ask.bytes) < hosts:
+            if isinstance(ask, str) or ask.bytes > kind.total:
+                continue
+            if depths.hosts(count, ask.bytes) < hosts:
                 continue
             able = [p for p in parts if len(p.room) >= count and p.room[count - 1] >= ask.bytes]
             packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
