@@ -36,7 +36,7 @@ from moorage.values import Origin
 HOSTS = (10, 100, 1_000, 5_000, 20_000)
 RELEASES = (0, 1, 8)
 STRATEGIES = ("spread", "binpack")
-REPETITIONS, QUICK_REPETITIONS = 9, 3
+REPETITIONS, QUICK_REPETITIONS = 5, 3
 MIB = 1 << 20
 
 T = TypeVar("T")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest, nsmallest
 
 from moorage.placement.demand import Ask, Split
 from moorage.placement.depths import Depths
@@ -35,10 +36,12 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
     Hosts may take part with some of their accelerators. Where hosts differ too much for equal
     shares, every accelerator becomes a pipeline stage of its own.
     """
+    ram = request.ram
     by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
     for view in views:
         for kind, room in view.groups.items():
-            by_kind[kind].append(Part(view, at_once(view, room, request.ram)))
+            room = at_once(view, room, ram) if view.host.unified_memory else room
+            by_kind[kind].append(Part(view, room))
     offers = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
     return [offer for offer in offers if offer]
 
@@ -100,9 +103,9 @@ def _best(able: list[Part], hosts: int, count: int, needed: int, packs: bool) ->
     """The emptiest hosts, or with bin-packing the fullest that still do."""
     if packs:
         packed = [Part(part.view, tightest(part.room, count, needed)) for part in able]
-        return sorted(packed, key=lambda part: part.room[0])[:hosts]
-    emptiest = sorted(able, key=lambda part: part.room[count - 1], reverse=True)
-    return [Part(part.view, part.room[:count]) for part in emptiest[:hosts]]
+        return nsmallest(hosts, packed, key=lambda part: part.room[0])
+    emptiest = nlargest(hosts, able, key=lambda part: part.room[count - 1])
+    return [Part(part.view, part.room[:count]) for part in emptiest]
 
 
 def _uneven(

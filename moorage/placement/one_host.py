@@ -70,5 +70,7 @@ def _bounds(request: Request, kind: AcceleratorKind, split: Split) -> tuple[int,
 
 def tightest(room: list[int], count: int, needed: int) -> list[int]:
     """The fullest accelerators that still have the room, most room first."""
+    if room[-1] >= needed:
+        return room[-count:]
     fitting = sum(1 for left in room if left >= needed)
     return room[fitting - count : fitting]

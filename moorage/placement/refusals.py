@@ -70,7 +70,7 @@ class Shapes:
 
     Attributes:
         asks: By layout the bytes on each accelerator, or why there is no claim.
-        possible: Those with a claim.
+        possible: Those with a claim that a host may miss by the least.
     """
 
     asks: list[tuple[Layout, int | str]]
@@ -107,7 +107,9 @@ def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Offer | 
             larger = [why for one, why in asks if isinstance(why, str) and one.count > layout.count]
             blocked = larger[-1] if larger and ask > kind.total else ""
             possible.append(Shape(layout.count, ask, blocked))
-    return Shapes(asks, possible)
+    # A shape that is missed by more than another, however full or empty the host, is never nearest.
+    worst = min((shape.needed for shape in possible), default=0)
+    return Shapes(asks, [one for one in possible if one.needed - kind.total <= worst])
 
 
 def _asks(

@@ -50,12 +50,13 @@ def room_with(host: HostSnapshot, accelerators: Sequence[Facts]) -> Room:
     there = fields(host)
     held, pending = _held(there["claims"]) if there["claims"] else (NOTHING, NOTHING)
     total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
-    cores = there["cpus"] - held.get(CORES, 0)
-    room = Room(
-        _left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0)),
-        cores if cores > 0 else 0,
+    cores, memory = (
+        there["cpus"],
         _memory(accelerators, there["accelerator_reserve"], held, pending),
     )
+    if CORES in held:
+        cores = max(0, cores - held[CORES])
+    room = Room(_left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0)), cores, memory)
     if there["unified_memory"]:
         _share_one_pool(host, room)
     return room
