@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from moorage.placement.claims import Resource
-from moorage.placement.demand import Ask
 from moorage.placement.fit import holders
 from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.layout import Layout, layouts_on_one_host
+from moorage.placement.layout import Layout
 from moorage.placement.offer import Offer
 from moorage.placement.on_cpu import cpu_refusal, ram_needed
 from moorage.placement.request import Refused, Request
+from moorage.placement.shapes import Shape, Shapes, shapes_of
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import HostView, at_once
 from moorage.values import fields
@@ -49,34 +48,6 @@ def refuse_all(
         yield view.host.name, _refuse(request, view, shape, cache)
 
 
-@dataclass(slots=True)
-class Shape:
-    """One way in which a host could take the replica.
-
-    Attributes:
-        count: Accelerators on the host.
-        needed: Bytes on each of them.
-        blocked: Why a larger share, which would help, cannot be; empty = it can, or would not.
-    """
-
-    count: int
-    needed: int
-    blocked: str
-
-
-@dataclass(slots=True)
-class Shapes:
-    """All ways for hosts with so many accelerators of a kind.
-
-    Attributes:
-        asks: By layout the bytes on each accelerator, or why there is no claim.
-        possible: Those with a claim that a host may miss by the least.
-    """
-
-    asks: list[tuple[Layout, int | str]]
-    possible: list[Shape]
-
-
 def _refuse(
     request: Request,
     view: HostView,
@@ -91,39 +62,12 @@ def _refuse(
         key = (kind, len(room))
         shapes = cache.get(key)
         if shapes is None:
-            shapes = cache[key] = _shapes(request, kind, len(room), taken)
+            shapes = cache[key] = shapes_of(request, kind, len(room), taken)
         verdict = _measured(request, view, kind, room, shapes)
         if best is None or verdict.needed - verdict.available < best.needed - best.available:
             best = verdict
     assert best is not None
     return best
-
-
-def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Offer | None) -> Shapes:
-    asks = _asks(request, kind, there, taken)
-    possible = []
-    for layout, ask in asks:
-        if isinstance(ask, int):
-            larger = [why for one, why in asks if isinstance(why, str) and one.count > layout.count]
-            blocked = larger[-1] if larger and ask > kind.total else ""
-            possible.append(Shape(layout.count, ask, blocked))
-    # A shape that is missed by more than another, however full or empty the host, is never nearest.
-    worst = min((shape.needed for shape in possible), default=0)
-    return Shapes(asks, [one for one in possible if one.needed - kind.total <= worst])
-
-
-def _asks(
-    request: Request, kind: AcceleratorKind, there: int, taken: Offer | None
-) -> list[tuple[Layout, int | str]]:
-    """Bytes on each accelerator, or why not, for each shape that a host of this size can have."""
-    asked = request.demand.least
-    if taken and len(taken.rooms[0]) <= there:
-        layouts = [Layout(count=len(taken.rooms[0]), split=taken.split)]
-        asked = request.demand.full if taken.is_full else asked
-    else:
-        layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
-    asks = [(layout, asked(kind, layout.split)) for layout in layouts]
-    return [(layout, ask.bytes if isinstance(ask, Ask) else ask) for layout, ask in asks]
 
 
 def _measured(

@@ -10,7 +10,9 @@ from moorage.placement.claims import Claim, Resource
 from moorage.placement.snapshot import HostSnapshot
 from moorage.values import fields
 
-ACCELERATOR, RAM, CORES, PORT = Resource
+ACCELERATOR, RAM = Resource.ACCELERATOR, Resource.RAM
+CORES, PORT = Resource.CORES, Resource.PORT
+
 Facts = dict[str, Any]
 """Fields of a value by name."""
 
@@ -50,13 +52,10 @@ def room_with(host: HostSnapshot, accelerators: Sequence[Facts]) -> Room:
     there = fields(host)
     held, pending = _held(there["claims"]) if there["claims"] else (NOTHING, NOTHING)
     total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
-    cores, memory = (
-        there["cpus"],
-        _memory(accelerators, there["accelerator_reserve"], held, pending),
-    )
-    if CORES in held:
-        cores = max(0, cores - held[CORES])
-    room = Room(_left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0)), cores, memory)
+    ram = _left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0))
+    cores = max(0, there["cpus"] - held[CORES]) if CORES in held else there["cpus"]
+    memory = _memory(accelerators, there["accelerator_reserve"], held, pending)
+    room = Room(ram, cores, memory)
     if there["unified_memory"]:
         _share_one_pool(host, room)
     return room
