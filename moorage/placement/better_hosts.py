@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import MOST_ON_ONE_HOST
@@ -21,27 +21,30 @@ def emptied_or_extended(trial: Trial) -> Iterator[str]:
     """The largest host of each kind with nothing else on it, else with more accelerators."""
     for kind, view in _largest(trial).items():
         there = len(view.groups[kind])
-        if seat := _seat_on(trial, view, kind, there):
-            each, count = human_bytes(seat.accelerator_bytes[0]), len(seat.accelerators)
-            yield f"{seat.host} would do with nothing else on it: {each} on each of {count}."
-        elif seat := _seat_on(trial, view, kind, _enough(trial, view, kind)):
-            each, count = human_bytes(seat.accelerator_bytes[0]), len(seat.accelerators)
-            yield (
-                f"A host with {count} x {kind} would do: {each} on each for {seat.tokens} tokens"
-                f" (the largest host has {there})."
-            )
+        if taken := _taken_on(trial, view, kind, there):
+            each, count, _ = taken
+            yield f"{view.host.name} would do with nothing else on it: {each} on each of {count}."
+            continue
+        for number in _enough(trial, view, kind):
+            if taken := _taken_on(trial, view, kind, number):
+                each, count, tokens = taken
+                yield (
+                    f"A host with {count} x {kind} would do: {each} on each for {tokens} tokens"
+                    f" (the largest host has {there})."
+                )
+                break
 
 
 def larger(trial: Trial) -> Iterator[str]:
-    """How large the accelerators of the largest host would have to be."""
+    """How large the accelerators of the largest host would have to be; not for a list by hand."""
     largest = _largest(trial)
-    if not largest:
+    if not largest or trial.request.by_hand:
         return
     kind, view = max(largest.items(), key=lambda one: len(one[1].groups[one[0]]) * one[0].total)
     for total in (size * GIB for size in SIZES if size * GIB > kind.total):
         bought = AcceleratorKind(kind.type, "", total)
-        if seat := _seat_on(trial, view, bought, len(view.groups[kind])):
-            count, each = len(seat.accelerators), human_bytes(seat.accelerator_bytes[0])
+        if taken := _taken_on(trial, view, bought, len(view.groups[kind])):
+            each, count, _ = taken
             yield f"{count} x {human_bytes(total)} on one host would do: {each} on each."
             return
 
@@ -58,20 +61,30 @@ def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
     return found
 
 
-def _enough(trial: Trial, view: HostView, kind: AcceleratorKind) -> int:
-    """Accelerators that the replica would take where there are plenty; 0 = no number will do."""
-    seats, _ = place_replica(trial.request, [_with(view, kind, MOST_ON_ONE_HOST)], 0)
-    return len(seats[0].accelerators) if seats else 0
+def _enough(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:
+    """Accelerators that one replica, and all together, would take where there are plenty."""
+    plenty = [_with(view, kind, MOST_ON_ONE_HOST)]
+    one, _ = place_replica(trial.request, plenty, 0)
+    return sorted({_number(seats) for seats in (one, trial.seats(views=plenty)) if seats})
 
 
-def _seat_on(trial: Trial, view: HostView, kind: AcceleratorKind, number: int) -> Seat | None:
-    """A seat on a host that has just these accelerators, if the model fits with it."""
+def _taken_on(
+    trial: Trial, view: HostView, kind: AcceleratorKind, number: int
+) -> tuple[str, int, int] | None:
+    """Bytes of each, accelerators and tokens on a host that has just these, if all fits then."""
     other = _with(view, kind, number)
     if not place_replica(trial.request, [other], 0)[0]:
         return None
     seats = trial.seats(views=[other if one is view else one for one in trial.views])
-    on_it = (seat for seat in seats if seat.host == view.host.name and seat.accelerators)
-    return next(on_it, None)
+    on_it = [seat for seat in seats if seat.host == view.host.name and seat.accelerators]
+    if not on_it:
+        return None
+    each = max(size for seat in on_it for size in seat.accelerator_bytes)
+    return human_bytes(each), _number(on_it), min(seat.tokens for seat in on_it)
+
+
+def _number(seats: Sequence[Seat]) -> int:
+    return len({index for seat in seats for index in seat.accelerators})
 
 
 def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:

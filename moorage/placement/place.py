@@ -18,7 +18,7 @@ from moorage.placement.on_cpu import on_cpu
 from moorage.placement.one_host import one_host
 from moorage.placement.overcommit import overcommitted
 from moorage.placement.placement import Placement, Seat
-from moorage.placement.refusals import refuse_all, unfit
+from moorage.placement.refusals import beside_replicas, refuse_all, unfit
 from moorage.placement.request import Refused, Request
 from moorage.placement.scores import WEIGHTS, score_all
 from moorage.placement.seating import seating_ask, seats_of, with_seats
@@ -82,6 +82,8 @@ def place_replica(
     able, refused = _filtered(request, views)
     scored = score_all(request, _first_offers(request, able), able)
     verdicts = _verdicts(request, views, able, refused, scored)
+    if replica:
+        verdicts = tuple(map(beside_replicas, views, verdicts))
     if not scored:
         return (), verdicts
     return seats_of(request, _best(request, scored), replica), verdicts

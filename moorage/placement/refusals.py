@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from moorage.placement.claims import Resource
 from moorage.placement.fit import holders
@@ -29,6 +30,17 @@ def unfit(view: HostView, reason: Refused) -> Verdict:
         available=reason.available,
         held_by=reason.held_by,
     )
+
+
+def beside_replicas(view: HostView, verdict: Verdict) -> Verdict:
+    """A refusal that also says which replicas of the same placement are on the host already."""
+    placed = [claim for claim in view.host.claims if not claim.release]
+    number = sum(claim.resource == Resource.PORT for claim in placed)
+    if not number or not verdict.refusal:
+        return verdict
+    told = f"{number} of the replicas placed here already"
+    note = f"{verdict.note}; {told}" if verdict.note else told
+    return replace(verdict, note=note)
 
 
 def refuse_all(

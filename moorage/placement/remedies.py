@@ -79,9 +79,9 @@ def _options(trial: Trial) -> Iterator[str]:
 
 
 def _more_accelerators(trial: Trial) -> Iterator[str]:
-    """As many as it takes, where the user wants fewer."""
+    """As many as it takes, where the user wants fewer or lists them."""
     spec = trial.request.spec
-    if not isinstance(spec.placement.accelerators, int) or trial.request.stated:
+    if spec.placement.accelerators == "auto" or trial.request.stated:
         return
     free = spec.placement.model_copy(update={"accelerators": "auto"})
     request = replace(trial.request, spec=spec.model_copy(update={"placement": free}))

@@ -56,7 +56,7 @@ def _total(request: Request, offer: Offer, rate: Term) -> float:
 
 
 def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) -> float:
-    """Replicas of one model share no host where that can be avoided."""
+    """The fewer replicas of the model a host has already, the better; none at all counts most."""
     replicas = 0
     for claim in map(fields, view.host.claims):
         if claim["resource"] is PORT and request.is_own(claim["release"]):

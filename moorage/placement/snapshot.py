@@ -130,15 +130,19 @@ def _without(host: HostSnapshot, release: str) -> HostSnapshot:
     freed = [claim for claim in host.claims if claim.release == release]
     if not freed:
         return host
-    # What is claimed by a release that is not proven yet may not be in use at all.
-    used = [claim for claim in freed if not claim.pending]
+    # What a release claims that is not proven yet may not be in use at all.
     ports = {claim.index for claim in freed if claim.resource == Resource.PORT}
-    memory: Counter[int] = Counter()
-    for claim in used:
+    ram, memory = 0, Counter[int]()
+    for claim in freed:
+        if claim.pending:
+            continue
         if claim.resource == Resource.ACCELERATOR:
             memory[claim.index] += claim.amount
-    ram = sum(claim.amount for claim in used if claim.resource == Resource.RAM)
-    ram += memory.total() if host.unified_memory else 0
+        elif claim.resource == Resource.RAM:
+            ram += claim.amount
+    if host.unified_memory:
+        ram += memory.total()
+        memory.update({item.index: ram - memory[item.index] for item in host.accelerators})
     return host.model_copy(
         update={
             "claims": tuple(claim for claim in host.claims if claim.release != release),

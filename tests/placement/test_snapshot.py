@@ -55,6 +55,40 @@ def test_without_a_release_everything_that_it_holds_and_uses_is_free() -> None:
     assert without.ports_in_use == (22,)
 
 
+def test_replicas_on_one_accelerator_are_all_freed() -> None:
+    held = tuple(
+        a_claim(Resource.ACCELERATOR, 20 * GIB, 0, release=name)
+        for name in ("tiny.v1", "tiny.v1", "other.v1")
+    )
+    host = a_host(claims=held, accelerators=(an_accelerator(memory_free=20 * GIB),))
+    without = a_fleet(host).without("tiny.v1").host("gpu-1")
+    assert without.accelerators[0].memory_free == 60 * GIB
+    assert allocatable_memory(without, 0) == 60 * GIB
+
+
+def test_what_a_release_has_not_taken_yet_was_never_in_use() -> None:
+    """Half of the accelerator is a stranger's; retiring a pending release does not free it."""
+    pending = tuple(claim.model_copy(update={"pending": True}) for claim in HELD)
+    host = a_host(
+        claims=pending, ram_free=64 * GIB, accelerators=(an_accelerator(memory_free=40 * GIB),)
+    )
+    without = a_fleet(host).without("tiny.v1").host("gpu-1")
+    assert allocatable_memory(without, 0) == 40 * GIB
+    assert allocatable_ram(without) == 54 * GIB
+
+
+def test_what_is_freed_of_unified_memory_is_free_on_both_sides() -> None:
+    held = (
+        a_claim(Resource.ACCELERATOR, 40 * GIB, release="tiny.v1"),
+        a_claim(Resource.RAM, 8 * GIB, release="tiny.v1"),
+    )
+    item = an_accelerator(gib=128, memory_free=70 * GIB)
+    host = a_host(claims=held, unified_memory=True, ram_free=70 * GIB, accelerators=(item,))
+    without = a_fleet(host).without("tiny.v1").host("gpu-1")
+    assert (without.ram_free, without.accelerators[0].memory_free) == (118 * GIB, 118 * GIB)
+    assert allocatable_ram(without) == allocatable_memory(without, 0) == 118 * GIB
+
+
 @pytest.mark.parametrize("free", [0, 8, 80])
 def test_what_is_freed_is_never_more_than_there_is(free: int) -> None:
     host = a_host(claims=HELD, accelerators=(an_accelerator(memory_free=free * GIB),))

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.placement.claims import Resource
+from moorage.placement.explain import MOST_SHOWN, explain, rows, summary, table
+from moorage.placement.verdict import Refusal, Verdict
+from moorage.units import GIB
+from tests.builders import a_claim, a_host, an_accelerator
+from tests.placement.requests import a_request, on_hosts
+
+SCREEN = (40, 250)
+"""Lines, and characters of a line."""
+
+
+def short(host: str, needed: int, available: int, **changes: Any) -> Verdict:
+    return Verdict(
+        host,
+        Refusal.ACCELERATOR_MEMORY,
+        needed=needed * GIB,
+        available=available * GIB,
+        count=1,
+        **changes,
+    )
+
+
+def away(host: str) -> Verdict:
+    return Verdict(host, Refusal.UNREACHABLE, "no route")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        ([], ["the fleet has no hosts"]),
+        ([Verdict("a")], ["every host would do"]),
+        ([away("a")], ["a: unreachable: no route"]),
+        (
+            [away("a"), Verdict("b")],
+            ["1 of 2 hosts refused: 1 unreachable", "a: unreachable: no route"],
+        ),
+        (
+            [away("a"), away("b"), away("c"), away("d"), away("e")],
+            ["5 of 5 hosts refused: 5 unreachable", "a, b, c and 2 more: unreachable: no route"],
+        ),
+        (
+            [away("a"), short("b", 90, 20), short("c", 90, 80)],
+            [
+                "3 of 3 hosts refused: 2 accelerator-memory, 1 unreachable",
+                "c: accelerator-memory: 90.0 GiB needed, 80.0 GiB available on each of 1",
+                "b: accelerator-memory: 90.0 GiB needed, 20.0 GiB available on each of 1",
+                "a: unreachable: no route",
+            ],
+        ),
+    ],
+)
+def test_refusals_are_counted_and_the_nearest_misses_told_first(
+    verdicts: list[Verdict], told: list[str]
+) -> None:
+    assert explain(verdicts).splitlines() == told
+
+
+def on_a_screen(text: str) -> bool:
+    lines = text.splitlines()
+    return len(lines) <= SCREEN[0] and all(len(line) <= SCREEN[1] for line in lines)
+
+
+def test_a_thousand_hosts_take_one_screen() -> None:
+    hosts = [
+        a_host(
+            f"host-{at}",
+            accelerators=tuple(
+                an_accelerator(index, memory_free=(at % 37) * GIB + at) for index in range(8)
+            ),
+            claims=tuple(
+                a_claim(Resource.ACCELERATOR, GIB, index, host=f"host-{at}", release=f"m{n}.v{at}")
+                for index in range(8)
+                for n in range(8)
+            ),
+            unreachable="no route" if at % 11 == 0 else "",
+        )
+        for at in range(1000)
+    ]
+    verdicts = on_hosts(a_request(), *hosts).verdicts
+    assert len(verdicts) == 1000
+    if all(verdict.refusal for verdict in verdicts):
+        raise AssertionError("some hosts have room")
+    assert on_a_screen(explain(verdicts))
+    assert explain(verdicts).splitlines()[-1].endswith("more")
+    shown = rows(verdicts, (), {"host-36"})
+    assert len(shown) <= 1 + 2 * (MOST_SHOWN + 1)
+    assert shown[0][:2] == ("host-36", "taken")
+
+
+def test_a_table_has_what_was_taken_first_with_the_parts_of_its_score() -> None:
+    verdicts = [
+        away("a"),
+        Verdict("b", score=60.0, points=(40.0, 20.0, 0.0)),
+        Verdict("c", score=90.0, points=(40.0, 50.0, 0.0)),
+    ]
+    shown = table(verdicts, ("apart", "host free", "image there"), {"c"})
+    assert [(row["host"], row["outcome"]) for row in shown] == [
+        ("c", "taken"),
+        ("b", "fits"),
+        ("a", "unreachable"),
+    ]
+    assert shown[0]["why"] == "score 90.0 (apart 40.0, host free 50.0)"
+
+
+@pytest.mark.parametrize(
+    "verdicts", [[], [Verdict("a")], [away("a")], [Verdict("a"), Verdict("b")]]
+)
+def test_a_summary_is_for_many_hosts_of_which_some_are_refused(verdicts: list[Verdict]) -> None:
+    assert summary(verdicts) == []

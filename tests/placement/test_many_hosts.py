@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.placement.placement import Placement, Role
+from moorage.placement.request import Request
+from moorage.placement.snapshot import HostSnapshot
+from moorage.placement.verdict import Refusal
+from moorage.spec import Strategy
+from moorage.units import GIB, KIB
+from tests.builders import a_host, a_profile, a_spec, an_accelerator
+from tests.placement.requests import Spanning, Told, a_request, on_hosts
+
+
+def model(gib: int, *args: str, layers: int = 32, heads: int = 32, **placement: Any) -> Request:
+    """A model of so many GiB that may span hosts; 128 KiB for each of up to 131,072 tokens."""
+
+    def size(tokens: int, tensor: int, pipeline: int) -> int:
+        if pipeline > layers:
+            return 0
+        return (gib * GIB + tokens * 128 * KIB) // (tensor * pipeline)
+
+    spec = a_spec(engine={"args": list(args)}, placement={"across_hosts": True, **placement})
+    profile = a_profile(context=131_072, attention_heads=heads, layers=layers)
+    return a_request(spec, profile, Spanning(), Told(size, outside=GIB))
+
+
+def host(name: str, *gib: int, total: int = 80, **changes: Any) -> HostSnapshot:
+    """A host whose accelerators of 80 GiB have so much free."""
+    items = tuple(an_accelerator(at, total, memory_free=free * GIB) for at, free in enumerate(gib))
+    return a_host(name, accelerators=items, **changes)
+
+
+A, B, C, D = (host(name, *[80] * 4) for name in "abcd")
+SMALL, TINY = host("small", 80, 80), host("tiny", 80)
+
+
+def shape(placement: Placement) -> list[tuple[str, int]]:
+    """Hosts in order, with the number of accelerators that are taken there."""
+    return [(seat.host, len(seat.accelerators)) for seat in placement.seats]
+
+
+@pytest.mark.parametrize(
+    ("gib", "hosts", "taken", "split"),
+    [
+        # one host where it suffices
+        (200, (A, B), [("a", 4)], (4, 1)),
+        # equal shares: tensor-parallel within, pipeline-parallel across
+        (400, (A, B), [("a", 4), ("b", 4)], (4, 2)),
+        (400, (A, B, C, D), [("a", 4), ("b", 4)], (4, 2)),
+        (800, (A, B, C, D), [("a", 4), ("b", 4), ("c", 4)], (4, 3)),
+        # parts of hosts
+        (130, (SMALL, TINY, host("t2", 80)), [("small", 2)], (2, 1)),
+        (130, (TINY, host("t2", 80)), [("tiny", 1), ("t2", 1)], (1, 2)),
+        (250, (host("x", 80, 80, 5), host("y", 80, 80, 9)), [("x", 2), ("y", 2)], (2, 2)),
+        # unequal hosts: every accelerator is a stage
+        (400, (A, SMALL), [("a", 4), ("small", 2)], (1, 6)),
+        (330, (A, TINY), [("a", 4), ("tiny", 1)], (1, 5)),
+        (330, (TINY, A), [("a", 4), ("tiny", 1)], (1, 5)),
+        (330, (A, SMALL, TINY), [("a", 4), ("small", 1)], (1, 5)),
+        (500, (A, SMALL, TINY), [("a", 4), ("small", 2), ("tiny", 1)], (1, 7)),
+        # fewest hosts first
+        (400, (TINY, SMALL, A), [("a", 4), ("small", 2)], (1, 6)),
+        # full accelerators are left out
+        (330, (host("x", 80, 80, 80, 80, 1), TINY), [("x", 4), ("tiny", 1)], (1, 5)),
+    ],
+)
+def test_a_replica_takes_the_fewest_hosts_and_then_the_fewest_accelerators(
+    gib: int,
+    hosts: tuple[HostSnapshot, ...],
+    taken: list[tuple[str, int]],
+    split: tuple[int, int],
+) -> None:
+    placement = on_hosts(model(gib), *hosts)
+    assert shape(placement) == taken
+    assert {(seat.tensor, seat.pipeline) for seat in placement.seats} == {split}
+
+
+def test_the_first_host_leads_and_all_claim_the_same() -> None:
+    seats = on_hosts(model(400), A, B).seats
+    assert [seat.role for seat in seats] == [Role.LEADER, Role.FOLLOWER]
+    assert len({size for seat in seats for size in seat.accelerator_bytes}) == 1
+    assert len({(seat.utilization, seat.tokens) for seat in seats}) == 1
+    assert all(seat.port for seat in seats)
+
+
+@pytest.mark.parametrize(
+    ("placement", "engine"), [({"across_hosts": False}, Spanning()), ({}, None)]
+)
+def test_one_replica_stays_on_one_host_unless_user_and_engine_allow_more(
+    placement: dict[str, Any], engine: Any
+) -> None:
+    request = model(400, **placement)
+    request = a_request(request.spec, request.profile, engine, request.demand.memory)
+    found = on_hosts(request, A, B)
+    assert not found.fits
+    assert {verdict.refusal for verdict in found.verdicts} == {Refusal.ACCELERATOR_MEMORY}
+
+
+@pytest.mark.parametrize(
+    ("count", "hosts", "taken"),
+    [
+        (8, (A, B), [("a", 4), ("b", 4)]),
+        (6, (A, B), [("a", 3), ("b", 3)]),
+        (5, (A, B), [("a", 4), ("b", 1)]),
+        (5, (A, TINY), [("a", 4), ("tiny", 1)]),
+        (5, (A, TINY, B), [("a", 4), ("b", 1)]),
+        (9, (A, B, C), [("a", 3), ("b", 3), ("c", 3)]),
+        (10, (A, B, C), [("a", 4), ("b", 4), ("c", 2)]),
+        (9, (A, B), []),
+    ],
+)
+def test_a_wished_number_is_spread_exactly(
+    count: int, hosts: tuple[HostSnapshot, ...], taken: list[tuple[str, int]]
+) -> None:
+    heads = 12  # divided by three ranks as well as by four
+    placement = on_hosts(model(160, accelerators=count, heads=heads), *hosts)
+    assert shape(placement) == taken
+
+
+@pytest.mark.parametrize(
+    ("args", "hosts", "taken"),
+    [
+        ("-tp 4 -pp 2", (A, B), [("a", 4), ("b", 4)]),
+        ("-tp 8", (A, B), [("a", 4), ("b", 4)]),
+        ("-pp 5", (A, TINY), [("a", 4), ("tiny", 1)]),
+        ("-pp 6", (A, B), [("a", 3), ("b", 3)]),
+        ("-tp 4 -dp 2", (A, B), [("a", 4), ("b", 4)]),
+        # vLLM has no layout for two ranks of data parallelism in three halves
+        ("-tp 2 -dp 3", (SMALL, host("s2", 80, 80)), []),
+        ("-tp 5", (A, TINY), []),
+        ("-tp 6", (A, SMALL), []),
+    ],
+)
+def test_stated_sizes_are_laid_out_as_the_engine_can(
+    args: str, hosts: tuple[HostSnapshot, ...], taken: list[tuple[str, int]]
+) -> None:
+    assert shape(on_hosts(model(100, args, heads=0), *hosts)) == taken
+
+
+def listed(*identities: str) -> list[str]:
+    return [f"{one.split(':')[0]}:cuda:{one.split(':')[1]}" for one in identities]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "taken"),
+    [
+        (["a:0", "b:3"], [("a", (0,)), ("b", (3,))]),
+        (["a:0", "a:1", "b:2", "b:3"], [("a", (0, 1)), ("b", (2, 3))]),
+        (["a:0", "a:1", "a:2", "b:3"], [("a", (0, 1, 2)), ("b", (3,))]),
+        (["a:3", "b:0", "b:1", "c:2"], [("b", (0, 1)), ("a", (3,)), ("c", (2,))]),
+        (["a:0", "x:0"], []),
+        (["a:0", "b:9"], []),
+    ],
+)
+def test_a_selection_over_hosts_is_taken_whole_or_not_at_all(
+    chosen: list[str], taken: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    placement = on_hosts(model(60, accelerators=listed(*chosen)), A, B, C)
+    assert [(seat.host, seat.accelerators) for seat in placement.seats] == taken
+
+
+def test_kinds_are_not_mixed_over_hosts() -> None:
+    other = host("o", *[141] * 4, total=141)
+    assert not on_hosts(model(570), A, other).fits
+    assert shape(on_hosts(model(570), A, other, B)) == [("a", 4), ("b", 4)]
+    assert not on_hosts(model(60, accelerators=listed("a:0", "o:0")), A, other).fits
+
+
+@pytest.mark.parametrize(
+    ("strategy", "hosts"),
+    [(Strategy.SPREAD, ["roomy", "medium"]), (Strategy.BINPACK, ["tight", "medium"])],
+)
+def test_spread_takes_the_emptiest_hosts_and_binpack_the_fullest_that_hold_all(
+    strategy: Strategy, hosts: list[str]
+) -> None:
+    fleet = (host("tight", 70, 70), host("roomy", 80, 80), host("medium", 75, 75))
+    request = model(200, strategy=strategy)
+    assert [seat.host for seat in on_hosts(request, *fleet).seats] == hosts
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_where_the_context_is_cut_the_emptiest_hosts_are_taken(strategy: Strategy) -> None:
+    fleet = (host("tight", 70, 70), host("roomy", 80, 80), host("medium", 75, 75))
+    placement = on_hosts(model(290, strategy=strategy), *fleet)
+    assert [seat.host for seat in placement.seats] == ["roomy", "medium"]
+    assert 8192 <= placement.seats[0].tokens < 131_072
+
+
+@pytest.mark.parametrize("more", [A, host("e", *[80] * 8), TINY])
+def test_another_free_host_does_not_spoil_a_pipeline(more: HostSnapshot) -> None:
+    """A model of six layers has six stages at most, however many accelerators there are."""
+    request = model(330, layers=6)
+    for hosts in ((B, SMALL), (more, B, SMALL), (B, SMALL, more)):
+        assert on_hosts(request, *hosts).fits
+
+
+def test_each_host_that_takes_part_needs_a_port_and_ram() -> None:
+    full = a_host("b", 4, port_range=(9000, 9000), ports_in_use=(9000,))
+    refused = on_hosts(model(400), A, full)
+    assert [v.refusal for v in refused.verdicts] == [Refusal.ACCELERATOR_MEMORY, Refusal.PORT]
+    poor = host("b", *[80] * 4, ram_free=4 * GIB)
+    refused = on_hosts(model(400, ram="8GiB"), A, poor)
+    assert [v.refusal for v in refused.verdicts] == [Refusal.ACCELERATOR_MEMORY, Refusal.RAM]
+    seats = on_hosts(model(400, ram="8GiB"), A, B).seats
+    assert [seat.ram_bytes for seat in seats] == [8 * GIB, 8 * GIB]
+
+
+def test_replicas_over_hosts_do_not_get_into_each_others_way() -> None:
+    request = model(400)
+    spec = request.spec.model_copy(update={"replicas": 2})
+    request = a_request(spec, request.profile, Spanning(), request.demand.memory)
+    assert shape(on_hosts(request, A, B, C, D)) == [("a", 4), ("b", 4), ("c", 4), ("d", 4)]
+    assert not on_hosts(request, A, B, C).fits

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.placement.claims import Resource
+from moorage.placement.fit import misfits
+from moorage.placement.propose import Subject, propose
+from moorage.placement.request import Request
+from moorage.placement.snapshot import HostSnapshot
+from moorage.placement.verdict import Refusal
+from moorage.units import GIB, KIB
+from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator
+from tests.placement.requests import Spanning, Told, a_request, on_hosts
+
+
+def model(gib: int, *chosen: str, overcommit: bool = True, **spec: Any) -> Request:
+    """A model of so many GiB on accelerators of gpu-1; 128 KiB for each of 131,072 tokens."""
+    memory = Told(lambda tokens, t, p: (gib * GIB + tokens * 128 * KIB) // (t * p), outside=GIB)
+    placement = {
+        "accelerators": list(chosen) or ["gpu-1:cuda:0"],
+        "overcommit": overcommit,
+        **spec.pop("placement", {}),
+    }
+    profile = a_profile(context=131_072)
+    return a_request(a_spec(placement=placement, **spec), profile, memory=memory)
+
+
+def held(gib: int, index: int = 0) -> Any:
+    return a_claim(Resource.ACCELERATOR, gib * GIB, index)
+
+
+FULL = a_host(claims=(held(76),))
+
+
+def test_what_is_listed_by_hand_is_taken_although_it_is_too_full() -> None:
+    placement = on_hosts(model(20), FULL)
+    (seat,) = placement.seats
+    assert seat.accelerators == (0,)
+    assert 8192 <= seat.tokens < 9000
+    assert 22 * GIB <= seat.accelerator_bytes[0] < 22.2 * GIB
+    assert "overcommitted: only 4.0 GiB is free, the engine may fail to start" in seat.reason
+    (verdict,) = placement.verdicts
+    assert verdict.refusal is None
+    assert "4.0 GiB available" in verdict.detail
+    assert "more than is free, as the spec allows" in verdict.detail
+
+
+def test_the_gate_lets_it_through_only_with_leave() -> None:
+    claims = on_hosts(model(20), FULL).claims
+    assert misfits(FULL, claims, overcommit=True) == ()
+    assert misfits(FULL, claims) != ()
+
+
+def test_nothing_is_overcommitted_where_it_fits() -> None:
+    (seat,) = on_hosts(model(20), a_host()).seats
+    assert seat.tokens == 131_072
+    assert "overcommitted" not in seat.reason
+
+
+@pytest.mark.parametrize(
+    ("request_", "host", "refusal"),
+    [
+        (model(20, overcommit=False), FULL, Refusal.ACCELERATOR_MEMORY),
+        (model(20, placement={"accelerators": 1}), a_host(gpus=1, claims=(held(76),)), None),
+        (model(100), a_host(), Refusal.ACCELERATOR_MEMORY),
+        (model(20, placement={"ram": "200GiB"}), FULL, Refusal.RAM),
+        (model(20, port=9000), a_host(claims=(held(76),), ports_in_use=(9000,)), Refusal.PORT),
+        (model(20, "gpu-1:cuda:7"), FULL, Refusal.NO_ACCELERATOR),
+        (
+            model(20),
+            a_host(unified_memory=True, claims=(held(76),), ram_free=60 * GIB),
+            Refusal.ACCELERATOR_MEMORY,
+        ),
+    ],
+    ids=[
+        "without leave",
+        "not by hand",
+        "too small when empty",
+        "RAM",
+        "port",
+        "not there",
+        "unified memory",
+    ],
+)
+def test_only_accelerators_listed_by_hand_and_large_enough_when_empty_are_overcommitted(
+    request_: Request, host: HostSnapshot, refusal: Refusal | None
+) -> None:
+    placement = on_hosts(request_, host)
+    assert not placement.fits
+    assert placement.verdicts[0].refusal == (refusal or Refusal.ACCELERATOR_MEMORY)
+
+
+def test_several_accelerators_are_taken_exactly_as_listed() -> None:
+    host = a_host(gpus=4, claims=(held(76, 1), held(10, 2)))
+    (seat,) = on_hosts(model(60, "gpu-1:cuda:2", "gpu-1:cuda:1"), host).seats
+    assert seat.accelerators == (1, 2)
+    assert len(set(seat.accelerator_bytes)) == 1
+
+
+def test_accelerators_of_several_hosts_are_overcommitted_together() -> None:
+    chosen = ["gpu-1:cuda:0", "gpu-2:cuda:0"]
+    plain = model(60, *chosen, placement={"across_hosts": True})
+    request = a_request(plain.spec, plain.profile, Spanning(), plain.demand.memory)
+    placement = on_hosts(request, FULL, a_host("gpu-2"))
+    assert [seat.host for seat in placement.seats] == ["gpu-1", "gpu-2"]
+    assert ["overcommitted" in seat.reason for seat in placement.seats] == [True, False]
+
+
+def test_the_running_release_stops_before_anything_is_overcommitted() -> None:
+    own = a_claim(Resource.ACCELERATOR, 76 * GIB, release="tiny.v1")
+    fleet = a_fleet(a_host(claims=(own,)))
+    spec = model(20).spec
+    placement = propose(Subject(spec, a_profile()), fleet, running="tiny.v1")
+    assert placement.stop_first.startswith("tiny.v1 must stop first")
+    assert "overcommitted" not in placement.seats[0].reason
+    others = a_fleet(a_host(accelerators=(an_accelerator(memory_free=4 * GIB),), claims=()))
+    placement = propose(Subject(spec, a_profile()), others, running="tiny.v1")
+    assert placement.stop_first == ""
+    assert "overcommitted" in placement.seats[0].reason

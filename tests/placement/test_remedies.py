@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from moorage.engines.registry import ENGINES
+from moorage.models.memory import MemoryModel, memory_options
+from moorage.placement.claims import Resource
+from moorage.placement.placement import Placement
+from moorage.placement.propose import NoFit, Subject, propose
+from moorage.placement.remedies import remedies
+from moorage.placement.request import Request
+from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot
+from moorage.placement.view import look_at
+from moorage.spec import EngineName
+from moorage.units import GIB, KIB
+from moorage.values import Origin
+from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
+from tests.models.memory.known import known
+from tests.placement.requests import Told, a_request, on_hosts
+from tests.placement.worlds import fleets, requests
+
+
+def model(gib: int, context: int = 131_072, **spec: Any) -> Request:
+    """A model of so many GiB, and 128 KiB for each token."""
+    memory = Told(lambda tokens, t, p: (gib * GIB + tokens * 128 * KIB) // (t * p), outside=GIB)
+    return _asking(a_request(a_spec(**spec), a_profile(context=context), memory=memory), {})
+
+
+def host(name: str, *free: int, total: int = 80, **changes: Any) -> HostSnapshot:
+    items = (an_accelerator(at, total, memory_free=gib * GIB) for at, gib in enumerate(free))
+    return a_host(name, accelerators=tuple(items), **changes)
+
+
+def held(gib: int, release: str, name: str = "a", index: int = 0) -> Any:
+    return a_claim(Resource.ACCELERATOR, gib * GIB, index, release=release, host=name)
+
+
+def _asking(request: Request, changes: dict[str, Any]) -> Request:
+    """The request after the user has changed the spec; a stated context is the model's then."""
+    spec = type(request.spec).model_validate(request.spec.model_dump() | changes)
+    stated = spec.context != "auto"
+    profile = request.profile.model_copy(
+        update={"context": spec.context, "context_origin": Origin.USER} if stated else {}
+    )
+    return a_request(spec, profile, request.engine, request.demand.memory)
+
+
+def applied(way: str, request: Request, fleet: FleetSnapshot) -> Placement:
+    """What comes of doing as the remedy says."""
+    changes = _changes(way, request)
+    if changes:
+        return on_hosts(_asking(request, changes), *fleet.hosts)
+    if match := re.match(r"Retire (\S+): ", way):
+        return on_hosts(request, *fleet.without(match[1]).hosts)
+    if match := re.match(r"(\S+) would do with nothing else on it", way):
+        return on_hosts(request, *(_empty(h) if h.name == match[1] else h for h in fleet.hosts))
+    if match := re.match(r"A host with (\d+) x (.+) \(([\d.]+) GiB\) would do", way):
+        number, name, gib = int(match[1]), match[2], float(match[3])
+        return on_hosts(request, *fleet.hosts, _made_of(number, gib, name, request, fleet))
+    match = re.match(r"(\d+) x ([\d.]+) GiB on one host would do", way)
+    assert match, way
+    number, gib = int(match[1]), float(match[2])
+    return on_hosts(request, *fleet.hosts, _of_size(number, gib, request, fleet))
+
+
+def _changes(way: str, request: Request) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    if match := re.search(r"`context: (\d+)`", way):
+        changes["context"] = int(match[1])
+    if match := re.search(r"`concurrency: (\d+)`", way):
+        changes["concurrency"] = int(match[1])
+    if match := re.search(r"`placement\.accelerators: (\d+)`", way):
+        changes["placement"] = request.spec.placement.model_dump() | {"accelerators": int(match[1])}
+    if match := re.search(r"`(--[^`]+)` (?:in|to) `engine\.args`", way):
+        args = (*request.spec.engine.args, match[1])
+        changes["engine"] = request.spec.engine.model_dump() | {"args": args}
+    return changes
+
+
+def _empty(host: HostSnapshot) -> HostSnapshot:
+    items = (i.model_copy(update={"memory_free": i.memory_total}) for i in host.accelerators)
+    free = {"claims": (), "ports_in_use": (), "ram_free": host.ram_total}
+    return host.model_copy(update={**free, "accelerators": tuple(items)})
+
+
+def _made_of(
+    count: int, gib: float, name: str, request: Request, fleet: FleetSnapshot
+) -> HostSnapshot:
+    """A new host like the one with most accelerators of a kind, with so many of them."""
+
+    def alike(host: HostSnapshot) -> list[Accelerator]:
+        return [
+            item
+            for item in host.accelerators
+            if item.type in request.engine.accelerator_types
+            and (item.name, item.memory_total) == (name, int(gib * GIB))
+        ]
+
+    like = max(fleet.hosts, key=lambda one: len(alike(one)))
+    return _extended(like, alike(like)[0], count)
+
+
+def _of_size(count: int, gib: float, request: Request, fleet: FleetSnapshot) -> HostSnapshot:
+    """A new host like the one with most memory of one kind, with accelerators of another size."""
+    groups = [
+        (len(room) * kind.total, -at, kind.type)
+        for at, host in enumerate(fleet.hosts)
+        for kind, room in look_at(host).groups.items()
+        if kind.type in request.engine.accelerator_types
+    ]
+    _, at, type_ = max(groups)
+    total = int(gib * GIB)
+    item = an_accelerator(type=type_, name="", memory_total=total, memory_free=total)
+    return _extended(fleet.hosts[-at], item, count)
+
+
+def _extended(like: HostSnapshot, item: Accelerator, count: int) -> HostSnapshot:
+    items = tuple(item.model_copy(update={"index": index}) for index in range(count))
+    return _empty(like.model_copy(update={"name": "new", "accelerators": items}))
+
+
+def on(accelerators: Any) -> dict[str, Any]:
+    return {"accelerators": accelerators}
+
+
+@pytest.mark.parametrize(
+    ("request_", "hosts", "way"),
+    [
+        (model(70, 8192), [host("a", 73)], "Set `concurrency: 1`: "),
+        (model(70), [host("a", 72)], "Set `context: 4096` and `concurrency: 1`: "),
+        (_asking(model(60), {"context": 131_072}), [host("a", 73)], "Set `context: 65536`: "),
+        (
+            model(60, engine={"args": ["--max-model-len 131072"]}),
+            [host("a", 73)],
+            "Set `--max-model-len 65536` in `engine.args`: ",
+        ),
+        (model(100, placement=on(1)), [host("a", 80, 80)], "Set `placement.accelerators: 2`: "),
+        (
+            model(100, placement=on(["a:cuda:0"])),
+            [host("a", 80, 80)],
+            "Set `placement.accelerators: 2`: ",
+        ),
+        (model(70), [host("a", 20, claims=(held(60, "old.v1"),))], "Retire old.v1: "),
+        (
+            model(70),
+            [host("a", 0, claims=(held(40, "one.v1"), held(40, "two.v1")))],
+            "a would do with nothing else on it: ",
+        ),
+        (model(70), [host("a", 20)], "a would do with nothing else on it: "),
+        (model(100), [host("a", 80)], "A host with 2 x NVIDIA H100 80GB HBM3 (80.0 GiB) would do"),
+        (model(100), [host("a", 80)], "1 x 141.0 GiB on one host would do: "),
+        (model(70, replicas=2), [host("a", 80)], "A host with 2 x NVIDIA H100 80GB"),
+    ],
+)
+def test_a_way_out_is_named_and_it_is_one(
+    request_: Request, hosts: list[HostSnapshot], way: str
+) -> None:
+    fleet = a_fleet(*hosts)
+    assert not on_hosts(request_, *hosts).fits
+    named = remedies(request_, fleet)
+    (found,) = (one for one in named if one.startswith(way))
+    assert applied(found, request_, fleet).fits
+
+
+def are_true(ways: Sequence[str], request: Request, fleet: FleetSnapshot) -> bool:
+    """Whether the model fits after each of them; an estimated checkpoint cannot be tried."""
+    real = [way for way in ways if not way.startswith("A checkpoint of it")]
+    return all(applied(way, request, fleet).fits for way in real)
+
+
+@given(fleets, requests())
+def test_every_way_that_is_named_lets_all_replicas_fit(
+    fleet: FleetSnapshot, request: Request
+) -> None:
+    if not on_hosts(request, *fleet.hosts).fits:
+        assert are_true(remedies(request, fleet), request, fleet)
+
+
+@pytest.mark.parametrize(
+    ("request_", "hosts"),
+    [
+        (model(70), []),
+        (model(70, placement=on(0)), [a_cpu_host(ram_free=GIB)]),
+        (model(70), [a_cpu_host()]),
+        (model(70, placement={"host_labels": {"zone": "a"}}), [host("a", 80)]),
+        (model(70), [host("a", 80, unreachable="no route")]),
+        (model(70), [a_host(accelerators=(an_accelerator(type="cann"),), runtimes=())]),
+        (model(100, placement=on(["a:cuda:0"])), [host("a", 80)]),
+    ],
+    ids=["no hosts", "on CPU", "no accelerators", "labels", "unreachable", "kind", "by hand"],
+)
+def test_no_way_is_named_where_none_is_known(request_: Request, hosts: list[HostSnapshot]) -> None:
+    fleet = FleetSnapshot(hosts=tuple(hosts))
+    guesses = ("on one host would do", "as far as can be estimated")
+    ways = [way for way in remedies(request_, fleet) if not any(g in way for g in guesses)]
+    assert ways == []
+
+
+def test_a_replica_that_finds_its_place_is_no_way_out_for_the_others() -> None:
+    request, fleet = model(70, replicas=2), a_fleet(host("a", 80))
+    assert not any(way.startswith("Set") for way in remedies(request, fleet))
+
+
+QWEN = "qwen3-8b"
+
+
+def qwen(*args: str, gib: int = 22) -> tuple[Subject, FleetSnapshot]:
+    config, headers = known(QWEN)
+    spec = a_spec(engine={"name": "vllm", "args": list(args)}, context=40_960, placement=on(1))
+    profile = a_profile(
+        context=40_960, context_origin=Origin.USER, weight_bytes=16 * GIB, kv_heads=8, layers=36
+    )
+    memory = MemoryModel(config, headers, memory_options(spec))
+    return Subject(spec, profile, memory), a_fleet(host("a", gib, total=gib))
+
+
+def test_arguments_that_save_memory_are_tried_with_the_exact_model() -> None:
+    subject, fleet = qwen()
+    with pytest.raises(NoFit) as caught:
+        propose(subject, fleet)
+    (argument,) = (
+        match[1]
+        for way in caught.value.placement.remedies
+        if (match := re.match(r"Add `(.+)` to `engine\.args`", way))
+    )
+    placement = propose(qwen(*argument.split(" --", maxsplit=0))[0], fleet)
+    assert placement.fits
+
+
+def test_arguments_of_vllm_are_no_way_out_for_another_engine() -> None:
+    subject, fleet = qwen()
+    assert subject.memory is not None
+    spec = subject.spec.model_copy(update={"engine": a_spec().engine})
+    request = a_request(
+        spec, subject.profile, ENGINES[EngineName.TRANSFORMERS], memory=subject.memory
+    )
+    assert not any(way.startswith("Add") for way in remedies(request, fleet, subject.memory))

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.engines.registry import ENGINES
+from moorage.placement.claims import Resource
+from moorage.placement.request import Request
+from moorage.placement.room import room_of
+from moorage.placement.seating import with_seats
+from moorage.placement.snapshot import HostSnapshot
+from moorage.spec import EngineName, RuntimeName
+from moorage.units import GIB
+from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
+from tests.placement.requests import Told, a_request, on_hosts, views
+
+TEN = Told(lambda _, t, p: 10 * GIB // (t * p), outside=GIB)
+
+
+def wish(by: EngineName = EngineName.VLLM, **changes: Any) -> Request:
+    return a_request(a_spec(**changes), engine=ENGINES[by], memory=TEN)
+
+
+def host(*free: int, **changes: Any) -> HostSnapshot:
+    items = (an_accelerator(at, memory_free=gib * GIB) for at, gib in enumerate(free))
+    return a_host(accelerators=tuple(items), **changes)
+
+
+@pytest.mark.parametrize(
+    ("placement", "free", "taken"),
+    [
+        ({}, (80, 80), (0,)),
+        ({}, (70, 80), (1,)),
+        ({"strategy": "binpack"}, (70, 80), (0,)),
+        ({"strategy": "binpack"}, (70, 5, 80, 30), (3,)),
+        ({"accelerators": 2}, (70, 80, 75), (1, 2)),
+        ({"accelerators": 2, "strategy": "binpack"}, (70, 80, 75), (0, 2)),
+        ({"accelerators": ["gpu-1:cuda:1"]}, (80, 30, 80), (1,)),
+        ({"accelerators": ["gpu-1:cuda:02"]}, (80, 30, 80), (2,)),
+        ({"accelerators": ["gpu-1:cuda:2", "gpu-1:cuda:0"]}, (80, 80, 80), (0, 2)),
+    ],
+)
+def test_the_accelerators_of_a_seat_are_those_of_the_offer(
+    placement: dict[str, Any], free: tuple[int, ...], taken: tuple[int, ...]
+) -> None:
+    (seat,) = on_hosts(wish(placement=placement), host(*free)).seats
+    assert seat.accelerators == taken
+    assert len(seat.accelerator_bytes) == len(taken)
+
+
+def test_a_seat_tells_what_it_takes_for_how_much_context() -> None:
+    (seat,) = on_hosts(wish(), host(80)).seats
+    assert seat.reason == "1 x NVIDIA H100 80GB HBM3 (80.0 GiB), 11.0 GiB of each for 8192 tokens"
+    long = a_request(profile=a_profile(context=131_072), memory=Told(lambda t, *_: t * 2**20))
+    (seat,) = on_hosts(long, host(20)).seats
+    assert seat.tokens == 20_480
+    assert seat.reason.endswith(f"for {seat.tokens} tokens of 131072, as many as fit")
+
+
+@pytest.mark.parametrize("policy", ["fitted", "whole"])
+def test_the_policy_decides_between_what_is_needed_and_all_that_is_free(policy: str) -> None:
+    (seat,) = on_hosts(wish(placement={"policy": policy}), host(60)).seats
+    (claim,) = seat.accelerator_bytes
+    if policy == "fitted":
+        assert 11 * GIB <= claim < 11.1 * GIB
+    else:
+        assert 59.9 * GIB < claim <= 60 * GIB
+    assert seat.utilization == pytest.approx((claim - GIB) / (80 * GIB), abs=0.001)
+
+
+def test_an_engine_without_utilization_gets_its_claim_all_the_same() -> None:
+    (seat,) = on_hosts(wish(EngineName.TRANSFORMERS, engine={"image": "i:1"}), host(80)).seats
+    assert seat.accelerators == (0,)
+    assert 11 * GIB <= seat.accelerator_bytes[0] < 11.1 * GIB
+
+
+def test_each_replica_gets_the_next_port_until_there_is_none() -> None:
+    request = wish(replicas=3, placement={"strategy": "binpack"})
+    ports = {"port_range": (9000, 9003), "ports_in_use": (9001,)}
+    seats = on_hosts(request, host(80, **ports)).seats
+    assert [seat.port for seat in seats] == [9000, 9002, 9003]
+    assert not on_hosts(wish(replicas=4), host(80, **ports)).fits
+
+
+def test_a_port_that_is_stated_is_taken_even_outside_the_range() -> None:
+    (seat,) = on_hosts(wish(port=8000), host(80)).seats
+    assert seat.port == 8000
+
+
+def test_a_container_is_preferred_and_a_program_taken_where_there_is_none() -> None:
+    (seat,) = on_hosts(wish(), host(80)).seats
+    assert seat.runtime == RuntimeName.DOCKER
+
+
+def test_replicas_on_a_selection_share_it() -> None:
+    chosen = ["gpu-1:cuda:0", "gpu-1:cuda:1"]
+    request = wish(replicas=3, placement={"accelerators": chosen})
+    seats = on_hosts(request, host(80, 80)).seats
+    assert [seat.accelerators for seat in seats] == [(0, 1)] * 3
+    assert not on_hosts(request, host(80, 17)).fits
+
+
+@pytest.mark.parametrize("unified", [False, True])
+@pytest.mark.parametrize("pending", [False, True])
+@pytest.mark.parametrize("strangers", [0, 10])
+def test_the_next_replica_finds_the_room_that_is_left(
+    unified: bool, pending: bool, strangers: int
+) -> None:
+    """What is seated is claimed and in use, so that it is not counted twice."""
+    held = a_claim(Resource.ACCELERATOR, 20 * GIB).model_copy(update={"pending": pending})
+    used = strangers + (0 if pending else 20)
+    before = host(80 - used, claims=(held,), unified_memory=unified, ram_free=(128 - used) * GIB)
+    request = wish(placement={"ram": "2GiB"})
+    (seat,) = on_hosts(request, before).seats
+    (after,) = with_seats(views(before), [seat])
+    taken = seat.accelerator_bytes[0]
+    room = room_of(before)
+    assert after.room.memory == [room.memory[0] - taken]
+    assert after.room.ram == room.ram - 2 * GIB - (taken if unified else 0)
