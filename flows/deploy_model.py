@@ -11,11 +11,13 @@ from prefect.states import Completed
 
 from flows.story import Story, told, unchanged
 from moorage.engines.plan import plan_launch
+from moorage.engines.turns import in_turns
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.propose import NoFit
+from moorage.readiness.protocol import Readiness
 from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
@@ -38,6 +40,7 @@ from tasks.release import publish, serving
 from tasks.resolve import resolve
 from tasks.stage import stage
 from tasks.survey import survey
+from tasks.turns import Turn
 from tasks.verify import verify
 
 PORT_ATTEMPTS = 3
@@ -107,14 +110,20 @@ async def _deploy(
                 spec, model, profile, placement, snapshot, image, draft.id, ledger().identity
             )
             draft = draft.model_copy(update={"image": image, "plan": plan})
+            turn = Turn(draft.id, spec.name, placement, old)
+            if turn.names:
+                saga.arm("let others start there", turn.end)
+                await turn.wait(spec.readiness.deadlines, story.journal)
             if old and placement.stop_first:
                 saga.arm(f"start {old.id} again", start_again, old, draft.id)
                 await in_thread(stop_for, old, draft.id)
             saga.arm("stop what was started", abandon, draft.id)
-            workloads = await launch(plan)
-            draft = draft.model_copy(update={"workloads": workloads})
-            readiness = await verify(spec, profile, plan, workloads)
-            measured = await measure(profile, plan, workloads, snapshot, placement.predicted)
+            readiness: tuple[Readiness, ...] = ()
+            for part in in_turns(plan):
+                earlier, started = draft.workloads, await launch(part)
+                draft = draft.model_copy(update={"workloads": (*earlier, *started)})
+                readiness += await verify(spec, profile, part, started, earlier)
+            measured = await measure(profile, plan, draft.workloads, snapshot, placement.predicted)
             release = _finished(
                 draft, story, readiness=readiness, measured=measured, replacement=_how(draft, old)
             )
@@ -134,6 +143,7 @@ async def _deploy(
     if old:
         # The new release serves: an impatient signal must not leave the old one half ended.
         to_its_end(lambda: end_superseded(old.id, story.journal))
+    to_its_end(turn.end)
     to_its_end(lambda: remember(release, story.journal))
     return release
 

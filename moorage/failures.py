@@ -49,6 +49,7 @@ class Cause(StrEnum):
     PORT_TAKEN = "port-taken"
     DEPLOY_IN_PROGRESS = "deploy-in-progress"
     LOST_LOCK = "lost-lock"
+    ACCELERATOR_STARTING = "accelerator-starting"
     NO_IMAGE = "no-image"
     IMAGE_MISSING = "image-missing"
     IMAGE_PULL_FAILED = "image-pull-failed"
@@ -246,6 +247,13 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.BUSY,
         "Another flow took over this model",
         "This process stood still for too long; look at the newer flow run.",
+    ),
+    Cause.ACCELERATOR_STARTING: _facts(
+        ExitCode.BUSY,
+        "Another engine is still starting on the accelerator",
+        "Deploy again once it serves or has failed; a larger"
+        " `readiness.deadlines.load_seconds` waits longer.",
+        retry=True,
     ),
     Cause.NO_IMAGE: _facts(
         ExitCode.IMAGE,

@@ -61,6 +61,14 @@ class Host(Value):
         "auto", description="Accelerators; `auto` detects them."
     )
     ram: Literal["auto"] | Bytes = Field("auto", description="RAM in total; `auto` detects it.")
+    cores: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto", description="Processor cores in total; `auto` counts them."
+    )
+    unified_memory: bool = Field(
+        False,
+        description="Whether the accelerators use the host's RAM as their memory: what one takes is"
+        " gone for the other.",
+    )
     reserve: Reserve = Field(Reserve(), description="What is never claimed on this host.")
     ports: Annotated[str, StringConstraints(pattern=PORTS_PATTERN)] = Field(
         "40000-40063", description="Range from which ports are taken, both ends included."

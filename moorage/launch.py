@@ -67,6 +67,7 @@ class ContainerSpec(Value):
         port: Port on the host; inside the container it is the same.
         shm_bytes: Shared memory.
         memory_bytes: Limit of RAM; 0 = none.
+        cores: Limit of processor cores; 0 = none.
         labels: Ledger, model, release, role, replica.
         working_directory: Where a container starts; empty = as its image says. A process starts in
             a folder of its own.
@@ -87,6 +88,7 @@ class ContainerSpec(Value):
     port: int
     shm_bytes: int = 0
     memory_bytes: int = 0
+    cores: int = 0
     labels: dict[str, str]
     working_directory: str = ""
     links: tuple[Link, ...] = ()

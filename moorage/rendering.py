@@ -177,6 +177,8 @@ def _surroundings(spec: ContainerSpec) -> Section:
         rows.append(("shared memory", human_bytes(spec.shm_bytes)))
     if spec.memory_bytes and spec.image:
         rows.append(("memory limit", human_bytes(spec.memory_bytes)))
+    if spec.cores and spec.image:
+        rows.append(("cores", str(spec.cores)))
     return Section(header=FACTS, rows=tuple(rows))
 
 

@@ -120,8 +120,19 @@ def start_again(row: ReleaseRow, successor: str) -> None:
 
 def abandoned() -> list[ReleaseRow]:
     """Releases that a flow which is gone left unfinished, or not wholly undone."""
-    rows = [*ledger().releases.unfinished(), *ledger().releases.not_undone()]
-    return [row for row in rows if not ledger().locks.is_held(row.model)]
+    return [row for row in _left_behind() if not ledger().locks.is_held(row.model)]
+
+
+def recover_others(model: str, journal: Journal) -> None:
+    """Clean up what killed flows left behind, of every model that nobody works on but this one."""
+    for row in _left_behind():
+        if row.model == model:
+            continue
+        with suppress(LockHeld), ledger().locks.holding(row.model, wait_seconds=0):
+            try:
+                _recover(ledger().releases.get(row.id), journal)
+            except Failure as failure:
+                journal.tell(f"could not clean up after {row.id}: {failure}")
 
 
 def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
@@ -140,15 +151,15 @@ def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
 
 
 def _recover_all(model: str, journal: Journal) -> None:
-    for row in [*ledger().releases.unfinished(), *ledger().releases.not_undone()]:
+    for row in _left_behind():
         if row.model == model:
             _recover(row, journal)
-            continue
-        with suppress(LockHeld), ledger().locks.holding(row.model, wait_seconds=0):
-            try:
-                _recover(ledger().releases.get(row.id), journal)
-            except Failure as failure:
-                journal.tell(f"could not clean up after {row.id}: {failure}")
+    recover_others(model, journal)
+
+
+def _left_behind() -> list[ReleaseRow]:
+    """Releases that are not finished, or not wholly undone; their flows may be at work."""
+    return [*ledger().releases.unfinished(), *ledger().releases.not_undone()]
 
 
 def _recover(row: ReleaseRow, journal: Journal) -> None:

@@ -21,12 +21,20 @@ ABORT_SECONDS = 2.0
 
 @task(name="launch", task_run_name="launch {plan.release}", timeout_seconds=600, **PLAIN)
 async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
-    """Start every container of a plan, each written down before it is started."""
+    """Start every container of a plan, each written down before it is started.
+
+    Of a release that starts in turns, each part of its plan is launched by itself.
+    """
     with step("launch") as note:
-        await in_thread(ledger().releases.move, plan.release, ReleaseState.STARTING)
+        await in_thread(_begin, plan.release)
         workloads = [await in_thread(start, plan.release, spec) for spec in plan.containers]
         note.say(", ".join(f"{workload.name} on {workload.host}" for workload in workloads))
         return tuple(workloads)
+
+
+def _begin(release: str) -> None:
+    if ledger().releases.get(release).state != ReleaseState.STARTING:
+        ledger().releases.move(release, ReleaseState.STARTING)
 
 
 def start(release: str, spec: ContainerSpec) -> Workload:

@@ -7,12 +7,12 @@ from prefect.artifacts import acreate_table_artifact
 
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
-from moorage.models.memory import MemoryModel, memory_options
+from moorage.models.memory.demand import memory_model
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.explain import table
 from moorage.placement.placement import Placement
-from moorage.placement.propose import Subject, propose
+from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec
 from tasks.context import in_thread, ledger
@@ -34,7 +34,8 @@ async def propose_placement(
     """Choose where the model would run. Nothing is claimed."""
     with step("place") as note:
         subject = await in_thread(_subject, spec, model, profile)
-        placement = await in_thread(propose, subject, snapshot, running)
+        placement = await _proposed(subject, snapshot, running)
+        await _publish(spec, placement, _summary(placement))
         note.say(_summary(placement))
         return placement
 
@@ -59,7 +60,7 @@ async def place(
     with step("place") as note:
         subject = await in_thread(_subject, spec, model, profile)
         for attempt in range(1, CLAIM_ATTEMPTS + 1):
-            placement = await in_thread(propose, subject, snapshot, running)
+            placement = await _proposed(subject, snapshot, running)
             instead_of = running if placement.stop_first else ""
             base = snapshot.without(instead_of) if instead_of else snapshot
             try:
@@ -77,21 +78,33 @@ async def place(
                     raise
                 snapshot = await take_snapshot(fleet)
         note.say(_summary(placement))
-        await acreate_table_artifact(
-            table=table(placement.verdicts, placement.terms, {s.host for s in placement.seats}),
-            key=f"placement-{spec.slug}",
-            description=f"Placement of {release}: {_summary(placement)}",
-        )
+        await _publish(spec, placement, f"Placement of {release}: {_summary(placement)}")
         return placement, snapshot
 
 
+async def _proposed(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
+    try:
+        return await in_thread(propose, subject, snapshot, running)
+    except NoFit as failure:
+        await _publish(subject.spec, failure.placement, failure.suggestion)
+        raise
+
+
+async def _publish(spec: ModelSpec, placement: Placement, description: str) -> None:
+    chosen = {seat.host for seat in placement.seats}
+    await acreate_table_artifact(
+        table=table(placement.verdicts, placement.terms, chosen),
+        key=f"placement-{spec.slug}",
+        description=description,
+    )
+
+
 def _subject(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Subject:
-    options = memory_options(spec, profile.mode)
     architecture = profile.architectures[0] if profile.architectures else profile.model_type
     return Subject(
         spec=spec,
         profile=profile,
-        memory=MemoryModel(model.config, model.headers, options, files=model.weights),
+        memory=memory_model(spec, model, profile),
         staged=f"{model.source}@{model.revision}",
         measured=ledger().measurements.of(architecture),
     )

@@ -7,10 +7,11 @@ import asyncio
 from prefect import task
 
 from moorage.adapters.hosts import survey_host
+from moorage.adapters.sources.store import staged_models
 from moorage.fleet import Fleet
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.units import human_bytes
-from tasks.context import in_thread, ledger
+from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.retries import RETRIED
 
@@ -34,4 +35,10 @@ async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
     """Survey all hosts at once."""
     hosts = await asyncio.gather(*(in_thread(survey_host, host) for host in fleet.hosts))
     claims = await in_thread(ledger().claims.all)
-    return FleetSnapshot(hosts=tuple(host.with_claims(claims) for host in hosts))
+    # Every host of the fleet is this machine or a daemon on it: they share its store.
+    models = await in_thread(staged_models, settings().models)
+    return FleetSnapshot(
+        hosts=tuple(
+            host.with_claims(claims).model_copy(update={"models": models}) for host in hosts
+        )
+    )

@@ -37,9 +37,13 @@ TIMEOUT_CAUSES = {"load_seconds": Cause.LOAD_TIMEOUT, "warm_up_seconds": Cause.W
 
 @task(name="verify", task_run_name="verify {plan.release}", **PLAIN)
 async def verify(
-    spec: ModelSpec, profile: ModelProfile, plan: LaunchPlan, workloads: tuple[Workload, ...]
+    spec: ModelSpec,
+    profile: ModelProfile,
+    plan: LaunchPlan,
+    workloads: tuple[Workload, ...],
+    earlier: tuple[Workload, ...] = (),
 ) -> tuple[Readiness, ...]:
-    """Prove that every replica answers.
+    """Prove that every replica answers, and that those which did so earlier still run.
 
     Raises:
         Failure: With the cause that the engine's log gives away, and its last lines.
@@ -50,6 +54,7 @@ async def verify(
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
         results = await asyncio.gather(*(watch.until_ready() for watch in watches))
         # The first one to be ready may have died while the last one loaded.
+        watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await asyncio.gather(*(watch.must_live() for watch in watches))
         await acreate_table_artifact(
             table=readiness_table(tuple(results)),

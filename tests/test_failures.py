@@ -22,6 +22,7 @@ def test_only_what_may_pass_by_itself_is_retryable() -> None:
         Cause.HUB_UNAVAILABLE,
         Cause.DOWNLOAD_CORRUPT,
         Cause.CLAIM_CONFLICT,
+        Cause.ACCELERATOR_STARTING,
         Cause.IMAGE_PULL_FAILED,
         Cause.RUNTIME_UNAVAILABLE,
     }

@@ -21,6 +21,8 @@ from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload,
 
 TIMEOUT_SECONDS = 60
 PULL_TIMEOUT_SECONDS = 3600
+NANO = 10**9
+"""Docker counts cores in billionths."""
 
 START_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("port is already allocated", Cause.PORT_TAKEN),
@@ -64,6 +66,17 @@ class DockerRuntime:
         """
         with self._client() as client:
             return str(client.version()["Version"])
+
+    def images(self) -> frozenset[str]:
+        """References and digests of the images that the daemon has.
+
+        Raises:
+            Failure: `RUNTIME_UNAVAILABLE`.
+        """
+        with self._client() as client:
+            images = client.api.images()
+        names = (image.get(key) or () for image in images for key in ("RepoTags", "RepoDigests"))
+        return frozenset(name for some in names for name in some)
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
         """Create and start a container; one left over from the same release is replaced.
@@ -209,6 +222,7 @@ def _arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any
         "device_requests": _device_requests(spec),
         "shm_size": spec.shm_bytes,
         "mem_limit": spec.memory_bytes or None,
+        "nano_cpus": spec.cores * NANO or None,
         # Without this the limit is doubled by swap, and a container that outgrows its claim crawls.
         "memswap_limit": spec.memory_bytes or None,
         "working_dir": spec.working_directory or None,

@@ -41,12 +41,14 @@ def survey_host(host: Host) -> HostSnapshot:
         runtimes=runtimes,
         programs=_programs() if RuntimeName.PROCESS in runtimes else (),
         architecture=ARCHITECTURES.get(platform.machine(), platform.machine()),
-        cpus=psutil.cpu_count() or 1,
+        cpus=(psutil.cpu_count() or 1) if host.cores == "auto" else host.cores,
         ram_total=total,
         ram_free=min(total, memory.available),
         ram_reserve=int(host.reserve.ram),
         accelerator_reserve=int(host.reserve.accelerator_memory),
         accelerators=_accelerators(host),
+        unified_memory=host.unified_memory,
+        images=_images(host) if RuntimeName.DOCKER in runtimes else frozenset(),
         port_range=host.port_range,
         ports_in_use=tuple(sorted(_listening_ports() | _bound_ports(host))),
     )
@@ -58,6 +60,14 @@ def docker_version(address: str) -> tuple[str, str]:
         return DockerRuntime(address).version(), ""
     except Failure as failure:
         return "", failure.detail
+
+
+def _images(host: Host) -> frozenset[str]:
+    """What need not be pulled; a daemon that does not answer now just gets no bonus for it."""
+    try:
+        return DockerRuntime(host.address).images()
+    except Failure:
+        return frozenset()
 
 
 def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str]:

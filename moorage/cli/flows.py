@@ -20,6 +20,7 @@ from moorage.adapters.specs import InvalidFile
 from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
+from moorage.placement.propose import NoFit
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
@@ -139,6 +140,8 @@ def failure_json(failure: Failure) -> dict[str, Any]:
     }
     if isinstance(failure, InvalidFile):
         content["problems"] = [problem.model_dump() for problem in failure.problems]
+    if isinstance(failure, NoFit):
+        content["placement"] = failure.placement.model_dump(mode="json")
     return {"error": content}
 
 

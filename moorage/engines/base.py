@@ -88,6 +88,9 @@ class Engine(ABC):
 
     accelerator_types: ClassVar[frozenset[str]]
     runs_on_cpu: ClassVar[bool]
+    reserves_cache: ClassVar[bool] = False
+    """Whether it takes its whole KV cache when it starts, so that its need can be predicted."""
+
     spans_hosts: ClassVar[bool] = False
     """Whether one replica can run on several hosts together."""
 
@@ -101,8 +104,12 @@ class Engine(ABC):
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 
     @abstractmethod
-    def ram_on_cpu(self, profile: ModelProfile) -> int:
-        """Bytes of RAM that serving on CPU takes."""
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
+        """An estimate of the RAM that serving on CPU takes, and of the KV cache in it.
+
+        Returns:
+            Bytes in all, and bytes of the cache; 0 = the engine decides about its cache.
+        """
 
     @abstractmethod
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -151,6 +158,7 @@ class Engine(ABC):
             port=seat.port,
             shm_bytes=int(spec.engine.shm) if request.in_container else 0,
             memory_bytes=seat.ram_bytes if seat.accelerator_type == CPU else 0,
+            cores=seat.cores,
             labels={
                 LABEL_LEDGER: request.ledger,
                 LABEL_MODEL: spec.name,

@@ -30,9 +30,9 @@ class Transformers(Engine):
     # `/v1/models` lists what is in the hub's cache, never a local directory.
     lists_models = False
 
-    def ram_on_cpu(self, profile: ModelProfile) -> int:
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Weights and the server."""
-        return int(profile.weight_bytes * 1.2) + PROCESS_BYTES
+        return int(profile.weight_bytes * 1.2) + PROCESS_BYTES, 0
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`transformers serve NAME` and the device."""

@@ -17,7 +17,7 @@ from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import EngineName, Mode
-from moorage.units import GIB
+from moorage.units import GIB, human_bytes
 from moorage.values import Origin
 
 CPU_PROCESS_BYTES = 2 * GIB
@@ -36,6 +36,7 @@ class Vllm(Engine):
     default_version = "0.32.0"
     accelerator_types = frozenset({"cuda", "rocm"})
     runs_on_cpu = True
+    reserves_cache = True
     modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
     lists_models = True
     api_key_variable = "VLLM_API_KEY"
@@ -81,9 +82,10 @@ class Vllm(Engine):
         ),
     )
 
-    def ram_on_cpu(self, profile: ModelProfile) -> int:
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Weights, the engine's processes and the key/value cache."""
-        return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + _cpu_cache(profile)
+        cache = _cpu_cache(profile)
+        return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + cache, cache
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:
@@ -102,6 +104,7 @@ class Vllm(Engine):
             ),
             _context_flag(request),
             *_parallelism(request),
+            *_batch(request),
             *_mode(request),
             *_trust(request),
         )
@@ -135,14 +138,14 @@ class Vllm(Engine):
             _variable("HF_HUB_OFFLINE", "1", "the model is already here"),
         )
         if request.seat.accelerator_type == CPU:
-            space = max(1, _cpu_cache(request.profile) // GIB)
+            space = max(1, request.seat.cache_bytes // GIB)
             return (
                 *always,
                 _variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
                 _variable(
                     "VLLM_CPU_KVCACHE_SPACE",
                     str(space),
-                    f"GiB for {CPU_CONTEXTS} full contexts, at least 1",
+                    "GiB of the key/value cache, as was claimed",
                     Origin.DERIVED,
                 ),
             )
@@ -181,6 +184,22 @@ def _parallelism(request: LaunchRequest) -> tuple[Flag, ...]:
         reason="the share of each accelerator that was claimed",
     )
     return (*flags, share)
+
+
+def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The step that the claim was worked out for; without it another version may take another."""
+    need = request.seat.need
+    if need is None or need.cache is None:
+        return ()
+    reason = f"as counted for the claim of {human_bytes(need.inside)}"
+    sizes = {
+        "--max-num-batched-tokens": need.batch.tokens,
+        "--max-num-seqs": need.batch.seqs,
+    }
+    return tuple(
+        Flag(tokens=(name, str(size)), origin=Origin.DERIVED, reason=reason)
+        for name, size in sizes.items()
+    )
 
 
 def _mode(request: LaunchRequest) -> tuple[Flag, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.engines.calibration import PIPELINE, TENSOR, calibration_key
+from moorage.engines.calibration import BATCHED, PIPELINE, SEQUENCES, TENSOR, calibration_key
 from moorage.models.memory.calibration import CalibrationKey, Measurement, apply
 from moorage.models.memory.estimates import Term
 from moorage.models.memory.need import Need
@@ -61,7 +61,7 @@ class CalibratedMemory:
         )
         if isinstance(need, MemoryRefusal):
             return need
-        found = self._found(device_name, tensor, pipeline)
+        found = self._found(device_name, tensor, pipeline, need)
         return _corrected(need, found) if found else need
 
     def longest(
@@ -90,10 +90,12 @@ class CalibratedMemory:
 
         return largest(fits, at_most)
 
-    def _found(self, device: str, tensor: int, pipeline: int) -> Measurement | None:
+    def _found(self, device: str, tensor: int, pipeline: int, need: Need) -> Measurement | None:
         """The newest measurement with these settings; a device's name tells its type."""
-        sizes = ((TENSOR[0], tensor), (PIPELINE[0], pipeline))
-        derived = [word for name, size in sizes if size > 1 for word in (name, str(size))]
+        sizes = {TENSOR[0]: tensor, PIPELINE[0]: pipeline}
+        derived = [word for name, size in sizes.items() if size > 1 for word in (name, str(size))]
+        # The launch says these too, where the need is exact.
+        derived += [BATCHED[0], str(need.batch.tokens), SEQUENCES[0], str(need.batch.seqs)]
         key = calibration_key(
             self._profile, self._engine, self._version, "", device, (*derived, *self._arguments)
         )

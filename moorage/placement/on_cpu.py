@@ -15,19 +15,15 @@ from moorage.placement.view import HostView
 
 def on_cpu(request: Request, views: Sequence[HostView]) -> list[Offer]:
     """The hosts without accelerators to use whose RAM and cores do."""
-    needed = ram_needed(request)
+    least, full = request.on_processors.least().bytes, request.on_processors.full().bytes
     offers = []
     for view in views:
-        if view.groups or cpu_refusal(request, view, needed):
+        if view.groups or cpu_refusal(request, view, least):
             continue
-        offers.append(Offer((view,), ([view.room.ram],), None, Split(), needed))
+        is_full = view.room.ram >= full
+        needed = full if is_full else view.room.ram
+        offers.append(Offer((view,), ([view.room.ram],), None, Split(), needed, is_full))
     return offers
-
-
-def ram_needed(request: Request) -> int:
-    """Bytes of RAM of one replica on CPU."""
-    stated = request.spec.placement.ram
-    return request.engine.ram_on_cpu(request.profile) if stated == "auto" else int(stated)
 
 
 def cpu_refusal(request: Request, view: HostView, needed: int) -> Refused | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.document import Section
+from moorage.models.memory.estimates import Term
 from moorage.placement.explain import rows, summary
 from moorage.placement.placement import Placement, Seat
 from moorage.units import human_bytes
@@ -41,18 +42,27 @@ def _accelerators(seat: Seat) -> str:
 
 
 def _memory(seats: tuple[Seat, ...]) -> list[Section]:
-    """What the memory of one accelerator is for; the seats of a release are alike."""
-    needs = [seat.need for seat in seats if seat.need]
-    if not needs:
-        return []
-    need = needs[0]
-    terms = tuple(
+    """What the memory of one seat is for; the seats of a release are alike."""
+    for seat in seats:
+        if seat.need:
+            need, name = seat.need, "memory of one accelerator"
+            split = (
+                f"{human_bytes(need.inside)} within the engine's budget,"
+                f" {human_bytes(need.outside)} beside it"
+            )
+            return [_terms(name, need.tokens, need.concurrency, need.terms, split)]
+        if seat.cpu_need:
+            ram = seat.cpu_need
+            told = f"{human_bytes(ram.ram)} of RAM"
+            return [_terms("RAM", ram.tokens, ram.concurrency, ram.terms, told)]
+    return []
+
+
+def _terms(name: str, tokens: int, concurrency: int, terms: tuple[Term, ...], told: str) -> Section:
+    rows = tuple(
         (term.name, human_bytes(term.bytes), "exact" if term.exact else "estimate", term.reason)
-        for term in need.terms
+        for term in terms
+        if term.bytes
     )
-    text = (
-        f"For {need.tokens} tokens, {need.concurrency} at once: {human_bytes(need.inside)} within"
-        f" the engine's budget, {human_bytes(need.outside)} beside it."
-    )
-    header = ("memory of one accelerator", "size", "", "why")
-    return [Section(title="Memory", text=text, header=header, rows=terms)]
+    text = f"For {tokens} tokens, {concurrency} at once: {told}."
+    return Section(title="Memory", text=text, header=(name, "size", "", "why"), rows=rows)

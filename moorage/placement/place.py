@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
+from moorage.placement.by_baseline import place_by_baseline
 from moorage.placement.demand import Split
 from moorage.placement.filters import Filters
 from moorage.placement.kinds import AcceleratorKind
@@ -25,6 +26,7 @@ from moorage.placement.seating import seating_ask, seats_of, with_seats
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Verdict
 from moorage.placement.view import HostView, look_at
+from moorage.spec import Policy
 from moorage.values import Origin
 
 Strategy = Callable[[Request, Sequence[HostView]], list[Offer]]
@@ -56,7 +58,7 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
         policy=request.spec.placement.policy,
         seats=seats,
         verdicts=verdicts,
-        terms=tuple(WEIGHTS[request.spec.placement.strategy]),
+        terms=() if by_peer(request) else tuple(WEIGHTS[request.spec.placement.strategy]),
     )
 
 
@@ -66,13 +68,19 @@ def place_replicas(
     """Seats for all replicas, or none; the verdicts of the replica that was looked at last."""
     seats: list[Seat] = []
     verdicts: tuple[Verdict, ...] = ()
+    place_one = place_by_baseline if by_peer(request) else place_replica
     for replica in range(request.spec.replicas):
-        found, verdicts = place_replica(request, views, replica)
+        found, verdicts = place_one(request, views, replica)
         if not found:
             return (), verdicts
         seats += found
         views = with_seats(views, found)
     return tuple(seats), verdicts
+
+
+def by_peer(request: Request) -> bool:
+    """Whether the peer's rules decide; it knows accelerators only."""
+    return request.spec.placement.policy == Policy.BASELINE and not request.on_cpu
 
 
 def place_replica(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from moorage.models.memory.need import Need
+from moorage.models.memory.need import CpuNeed, Need
 from moorage.placement.claims import Claim, Resource
 from moorage.placement.verdict import Verdict
 from moorage.spec import EngineName, Policy, RuntimeName
@@ -40,6 +40,8 @@ class Seat(Value):
         tensor: Ranks that share a layer.
         pipeline: Stages that share the layers.
         need: What the memory of one accelerator is for; None where nobody worked it out.
+        cache_bytes: Bytes of the KV cache on CPU; 0 = the engine decides.
+        cpu_need: What the RAM is for; None where it is only estimated.
         reason: Why here, with numbers.
     """
 
@@ -58,6 +60,8 @@ class Seat(Value):
     tensor: int = 1
     pipeline: int = 1
     need: Need | None = None
+    cache_bytes: int = 0
+    cpu_need: CpuNeed | None = None
     reason: str
 
     @property

@@ -12,6 +12,7 @@ from moorage.models.memory import MemoryModel
 from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.calibrated import CalibratedMemory
+from moorage.placement.cpu_demand import CpuDemand
 from moorage.placement.demand import Demand, Memory, wish_of
 from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated
 from moorage.placement.explain import explain
@@ -104,11 +105,14 @@ def request_for(subject: Subject, engine: Engine) -> Request:
         Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
     """
     spec, profile = subject.spec, subject.profile
+    wish, ram = wish_of(spec, profile), spec.placement.ram
+    stated = 0 if ram == "auto" else int(ram)
     request = Request(
         spec=spec,
         profile=profile,
         engine=engine,
-        demand=Demand(_memory(subject, engine), wish_of(spec, profile)),
+        demand=Demand(_memory(subject, engine), wish),
+        on_processors=CpuDemand(subject.memory, profile, engine, wish, stated),
         stated=stated_parallelism(user_tokens(spec.engine.args)),
         staged=subject.staged,
     )

@@ -10,7 +10,7 @@ from moorage.placement.fit import holders
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import Layout
 from moorage.placement.offer import Offer
-from moorage.placement.on_cpu import cpu_refusal, ram_needed
+from moorage.placement.on_cpu import cpu_refusal
 from moorage.placement.request import Refused, Request
 from moorage.placement.shapes import Shape, Shapes, shapes_of
 from moorage.placement.verdict import Refusal, Verdict
@@ -67,7 +67,7 @@ def _refuse(
     cache: dict[tuple[AcceleratorKind, int], Shapes],
 ) -> Verdict:
     if not view.groups:
-        reason = cpu_refusal(request, view, ram_needed(request))
+        reason = cpu_refusal(request, view, request.on_processors.least().bytes)
         return unfit(view, reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred"))
     best: Verdict | None = None
     for kind, room in view.groups.items():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from moorage.engines.base import Engine
 from moorage.models.profile import ModelProfile
+from moorage.placement.cpu_demand import CpuDemand
 from moorage.placement.demand import Demand
 from moorage.placement.parallelism import Parallelism
 from moorage.placement.verdict import Refusal
@@ -21,6 +22,7 @@ class Request:
         profile: The model.
         engine: The engine that will serve it.
         demand: What it asks of accelerators.
+        on_processors: What it asks of RAM where processors run the engine.
         stated: Parallelism that the user's arguments fix; None = it is derived.
         staged: The model as hosts list what they have, `source@revision`.
     """
@@ -29,6 +31,7 @@ class Request:
     profile: ModelProfile
     engine: Engine
     demand: Demand
+    on_processors: CpuDemand
     stated: Parallelism | None = None
     staged: str = ""
 

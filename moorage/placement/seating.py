@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from moorage.placement.demand import Ask
 from moorage.placement.fit import free_ports
 from moorage.placement.offer import Offer
-from moorage.placement.on_cpu import ram_needed
 from moorage.placement.placement import CPU, Role, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
@@ -46,18 +45,21 @@ def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostVie
 
 
 def _cpu_seat(request: Request, offer: Offer, replica: int) -> Seat:
-    host = offer.views[0].host
-    ram, cores = ram_needed(request), request.spec.placement.cores
+    host, cores = offer.views[0].host, request.spec.placement.cores
+    ask = request.on_processors.fitted(offer.budget)
     threads = "shares the cores" if cores == "auto" else f"{cores} cores"
     return Seat(
         replica=replica,
         host=host.name,
         runtime=_runtime(request, host, CPU),
-        ram_bytes=ram,
+        ram_bytes=ask.bytes,
         cores=0 if cores == "auto" else cores,
         port=_port(request, host),
-        tokens=request.profile.context,
-        reason=f"on CPU with {human_bytes(ram)} of RAM, {threads}",
+        tokens=ask.tokens,
+        cache_bytes=ask.cache,
+        cpu_need=ask.need,
+        reason=f"on CPU with {human_bytes(ask.bytes)} of RAM, {threads},"
+        f" {ask.tokens} tokens{_cut(request, ask.tokens)}",
     )
 
 
@@ -81,13 +83,13 @@ def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role:
         pipeline=offer.split.pipeline,
         need=ask.need,
         reason=f"{len(chosen)} x {offer.kind}, {human_bytes(ask.bytes)} of each for"
-        f" {ask.tokens} tokens{_cut(request, ask)}{_warning(ask, offer.rooms[at][-1])}",
+        f" {ask.tokens} tokens{_cut(request, ask.tokens)}{_warning(ask, offer.rooms[at][-1])}",
     )
 
 
-def _cut(request: Request, ask: Ask) -> str:
+def _cut(request: Request, tokens: int) -> str:
     wanted = request.demand.wish.context
-    return f" of {wanted}, as many as fit" if ask.tokens < wanted else ""
+    return f" of {wanted}, as many as fit" if tokens < wanted else ""
 
 
 def _warning(ask: Ask, left: int) -> str:

@@ -4,8 +4,14 @@ import pytest
 
 from tests.conformance.memory import Model
 
-DATA = Path(__file__).parent / "data" / "memory"
-MODELS = sorted(path.name for path in DATA.iterdir() if path.is_dir())
+DATA = Path(__file__).parent / "data"
+MODELS = sorted(
+    str(path.relative_to(DATA))
+    for folder in ("memory", "memory-oracle")
+    for path in (DATA / folder).iterdir()
+    if path.is_dir()
+)
+"""Large models, and small ones of other kinds (README.md of `memory-oracle`)."""
 
 
 @pytest.mark.parametrize("name", MODELS)

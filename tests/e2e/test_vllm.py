@@ -9,6 +9,7 @@ import openai
 import pytest
 
 from moorage.models.memory.calibration import CalibrationKey
+from moorage.placement.claims import Resource
 from moorage.units import GIB
 from tests.e2e.workplace import REPOSITORY, Workplace
 
@@ -80,6 +81,48 @@ def test_vllm_serves_a_chat_until_it_is_retired(
     kept = workplace.ledger.measurements.latest(CalibrationKey.model_validate(measurement["key"]))
     assert kept
     assert kept.model_dump(mode="json") == measurement
+
+
+def test_two_engines_share_the_ram_of_a_host_and_a_third_is_told_who_holds_it(
+    workplace: Workplace, vllm_image: str
+) -> None:
+    engine = {
+        "name": "vllm",
+        "runtime": "docker",
+        "version": VERSION,
+        "image": vllm_image,
+        "args": ["--enforce-eager"],
+        "shm": "512MiB",
+    }
+    specs = {
+        name: workplace.spec(
+            name, engine=engine, placement={"accelerators": 0}, context=1024, concurrency=2
+        )
+        for name in ("first", "second", "third")
+    }
+    fleet = workplace.folder / "fleet.yaml"
+    fleet.write_text(fleet.read_text().replace("ports:", "ram: 7GiB, ports:"))
+
+    endpoints = [
+        workplace.json("deploy", specs[name])["release"]["workloads"][0]["endpoint"]
+        for name in ("first", "second")
+    ]
+    for endpoint, name in zip(endpoints, ("first", "second"), strict=True):
+        client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
+        answer = client.completions.create(
+            model=workplace.named(name), prompt="hello", max_tokens=4
+        )
+        assert answer.usage is not None
+        assert answer.usage.completion_tokens == 4
+    claimed = [claim.amount for claim in workplace.claims() if claim.resource == Resource.RAM]
+    assert len(claimed) == 2
+    assert sum(claimed) <= 7 * GIB
+
+    error = workplace.json("plan", specs["third"], code=3)["error"]
+    assert error["cause"] == "no-fit"
+    for name in ("first", "second"):
+        assert f"{workplace.named(name)}.v1" in error["detail"]
+    assert f"Retire {workplace.named('first')}.v1" in error["suggestion"]
 
 
 def test_an_argument_that_vllm_does_not_know(workplace: Workplace, vllm_image: str) -> None:

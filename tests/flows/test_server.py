@@ -22,7 +22,10 @@ from tests.prefect_server import PrefectApi, PrefectServer, free_port
 
 pytestmark = pytest.mark.server
 
-MODELS = {"ModelSpec", "EngineSpec", "PlacementSpec", "ReadinessSpec", "Deadlines", "ProbeSpec"}
+MODELS = {
+    *("ModelSpec", "EngineSpec", "PlacementSpec", "MemorySpec"),
+    *("ReadinessSpec", "Deadlines", "ProbeSpec"),
+}
 FLEET = {"Fleet", "Host", "Reserve", "StaticAccelerator"}
 ENUMS = {"EngineName", "RuntimeName", "Mode", "Strategy"}
 ENGINE = {"name": "transformers", "runtime": "process"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from math import ceil
 
@@ -164,7 +165,7 @@ def test_a_manual_selection_is_obeyed_or_refused(
     spec = request.spec.model_copy(
         update={"engine": request.spec.engine.model_copy(update={"args": ()})}
     )
-    request = changed(Request(spec, request.profile, request.engine, request.demand), **wish)
+    request = changed(replace(request, spec=spec, stated=None, staged=""), **wish)
     seats = placement_of(request, fleet).seats
     for replica in {seat.replica for seat in seats}:
         taken = [
@@ -215,7 +216,7 @@ def test_the_strategy_only_chooses_among_what_is_feasible(
     fleet: FleetSnapshot, request: Request
 ) -> None:
     one = request.spec.model_copy(update={"replicas": 1})
-    request = Request(one, request.profile, request.engine, request.demand, request.stated)
+    request = replace(request, spec=one, staged="")
     spread = placement_of(changed(request, strategy=Strategy.SPREAD), fleet)
     packed = placement_of(changed(request, strategy=Strategy.BINPACK), fleet)
     assert spread.fits == packed.fits

@@ -1,43 +1,73 @@
-"""Placement compares values: whether two hosts share the objects behind them changes nothing."""
+"""Small models share an accelerator: real configurations, on an accelerator that NVML described."""
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from typing import Any
 
-from moorage.placement.request import Request
-from moorage.placement.snapshot import FleetSnapshot
-from tests.placement.worlds import fleets, placement_of, requests
+import pytest
 
+from moorage.adapters.accelerators import nvidia_accelerators
+from moorage.models.config import derive_profile
+from moorage.models.memory.demand import memory_model
+from moorage.placement.claims import Claim
+from moorage.placement.placement import Placement
+from moorage.placement.propose import NoFit, Subject, propose
+from moorage.placement.snapshot import HostSnapshot
+from moorage.units import GIB, MIB
+from tests.adapters.test_accelerators import L4, Recording
+from tests.builders import a_fleet, a_host, a_model, a_spec
+from tests.models.memory.known import known
 
-def grown(fleet: FleetSnapshot, times: int) -> FleetSnapshot:
-    """Every host so many times, under other names, with the very same accelerators and claims."""
-    return FleetSnapshot(
-        hosts=tuple(
-            host.model_copy(update={"name": f"{host.name}-{number}"})
-            for number in range(times)
-            for host in fleet.hosts
-        )
-    )
-
-
-def apart(fleet: FleetSnapshot) -> FleetSnapshot:
-    """The same fleet, of which no two hosts share an object."""
-    return FleetSnapshot.model_validate_json(fleet.model_dump_json())
+L4_BYTES = 23034 * MIB
 
 
-@given(fleets, requests(), st.integers(1, 4))
-def test_the_answer_does_not_depend_on_objects_being_shared(
-    fleet: FleetSnapshot, request: Request, times: int
-) -> None:
-    shared = grown(fleet, times)
-    assert placement_of(request, shared) == placement_of(request, apart(shared))
+def host(*claims: Claim) -> HostSnapshot:
+    used = sum(claim.amount for claim in claims if claim.resource == "accelerator")
+    free = (L4_BYTES - used) // MIB
+    (gpu,) = nvidia_accelerators(Recording({**L4, "memory": (L4_BYTES // MIB, free)}))
+    return a_host(accelerators=(gpu,), claims=claims)
 
 
-@given(fleets, fleets, requests())
-def test_what_was_asked_before_does_not_change_the_answer(
-    fleet: FleetSnapshot, other: FleetSnapshot, request: Request
-) -> None:
-    first = placement_of(request, fleet)
-    placement_of(request, other)
-    assert placement_of(request, fleet) == first
+def proposed(name: str, *claims: Claim, **wish: Any) -> Placement:
+    config, headers = known(name)
+    spec = a_spec(name=name, engine={"name": "vllm"}, **wish)
+    model = a_model(config=config, headers=headers)
+    profile = derive_profile(spec, model)
+    subject = Subject(spec, profile, memory_model(spec, model, profile))
+    return propose(subject, a_fleet(host(*claims)))
+
+
+def held(placement: Placement, release: str) -> tuple[Claim, ...]:
+    return tuple(claim.model_copy(update={"release": release}) for claim in placement.claims)
+
+
+def test_two_models_that_fit_together_are_placed_together() -> None:
+    first = proposed("qwen3-0.6b", context=16384)
+    second = proposed("bge-base-en", *held(first, "first.v1"))
+    seats = (*first.seats, *second.seats)
+    assert [seat.accelerators for seat in seats] == [(0,), (0,)]
+    assert sum(seat.accelerator_bytes[0] for seat in seats) <= L4_BYTES
+    assert all(0 < seat.utilization < 0.5 for seat in seats)
+    assert len({seat.port for seat in seats}) == 2
+
+
+def test_a_third_that_does_not_fit_any_more_is_told_who_holds_the_memory() -> None:
+    first = held(proposed("qwen3-0.6b", context=16384), "first.v1")
+    with pytest.raises(NoFit, match=r"held by first\.v1") as caught:
+        proposed("qwen3-8b", *first, context=16384)
+    assert "Retire first.v1: in its place the model fits." in caught.value.suggestion
+    assert "weights 15.3 GiB" in caught.value.detail
+
+
+def test_a_context_that_nobody_stated_shrinks_to_what_the_neighbour_leaves() -> None:
+    alone = proposed("qwen3-0.6b")
+    first = held(proposed("qwen3-0.6b", context=32768, concurrency=4), "first.v1")
+    beside = proposed("qwen3-0.6b", *first)
+    assert beside.seats[0].tokens < alone.seats[0].tokens == 40960
+    assert "as many as fit" in beside.seats[0].reason
+
+
+def test_a_whole_accelerator_is_taken_where_the_policy_says_so() -> None:
+    (seat,) = proposed("qwen3-0.6b", placement={"policy": "whole"}).seats
+    assert seat.utilization > 0.95
+    assert L4_BYTES - seat.accelerator_bytes[0] < GIB // 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Engine, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.releases import move
@@ -28,7 +28,7 @@ class Claims:
     def all(self) -> tuple[Claim, ...]:
         """Every claim of every release."""
         with reading(self._engine) as connection:
-            return _all(connection)
+            return _held(connection)
 
     def commit(
         self,
@@ -55,16 +55,10 @@ class Claims:
                 name every host on which something is claimed.
         """
         with gate(self._engine) as connection:
-            before = _all(connection)
-            _must_name_all(fleet, (*before, *wanted))
-            held = tuple(claim for claim in before if claim.release == instead_of)
+            _must_name_all(connection, fleet)
+            held = _held(connection, CLAIMS.c.release == instead_of)
             _free(connection, instead_of)
-            fresh = _all(connection)
-            for name in dict.fromkeys(claim.host for claim in wanted):
-                own = [claim for claim in wanted if claim.host == name]
-                host = fleet.host(name).with_claims(fresh)
-                if reasons := misfits(host, own, overcommit=overcommit):
-                    raise Failure(Cause.CLAIM_CONFLICT, f"{name}: {'; '.join(reasons)}")
+            _must_fit(connection, wanted, fleet, overcommit)
             _insert(connection, release, wanted)
             # What the old one held beyond this stays its own until it has ended: it still runs now,
             # and it must fit again when this release fails.
@@ -84,21 +78,41 @@ class Claims:
             _insert(connection, to, claims)
 
 
-def _must_name_all(fleet: FleetSnapshot, claims: Sequence[Claim]) -> None:
+def _must_name_all(connection: Connection, fleet: FleetSnapshot) -> None:
     """All hosts are this machine or daemons on it: under another name it would be given twice."""
-    unknown = {c.host: c.release for c in claims} | {host.name: "" for host in fleet.hosts}
-    for host, release in unknown.items():
-        if release:
-            raise Failure(
-                Cause.BAD_FLEET,
-                f"{release} holds claims on host '{host}', which this fleet does not name",
-                suggestion=f"Name the host '{host}' in the fleet file, or retire {release} first.",
-            )
+    claimed = connection.scalars(select(CLAIMS.c.host).distinct())  # read from the index alone
+    unknown = min(set(claimed) - {host.name for host in fleet.hosts}, default="")
+    if unknown:
+        release = _held(connection, CLAIMS.c.host == unknown)[0].release
+        raise Failure(
+            Cause.BAD_FLEET,
+            f"{release} holds claims on host '{unknown}', which this fleet does not name",
+            suggestion=f"Name the host '{unknown}' in the fleet file, or retire {release} first.",
+        )
 
 
-def _all(connection: Connection) -> tuple[Claim, ...]:
+def _must_fit(
+    connection: Connection, wanted: Sequence[Claim], fleet: FleetSnapshot, overcommit: bool
+) -> None:
+    """Only the hosts concerned are read, so that a large fleet does not hold up the others."""
+    needs = _by_host(wanted)
+    fresh = _by_host(_held(connection, CLAIMS.c.host.in_(needs)))
+    for name, own in needs.items():
+        host = fleet.host(name).with_claims(tuple(fresh.get(name, ())))
+        if reasons := misfits(host, own, overcommit=overcommit):
+            raise Failure(Cause.CLAIM_CONFLICT, f"{name}: {'; '.join(reasons)}")
+
+
+def _by_host(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
+    hosts: dict[str, list[Claim]] = {}
+    for claim in claims:
+        hosts.setdefault(claim.host, []).append(claim)
+    return hosts
+
+
+def _held(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
     query = select(CLAIMS, RELEASES.c.state).join(RELEASES, RELEASES.c.id == CLAIMS.c.release)
-    rows = connection.execute(query.order_by(CLAIMS.c.id))
+    rows = connection.execute(query.where(*where).order_by(CLAIMS.c.id))
     return tuple(
         Claim(
             host=row.host,

@@ -1,4 +1,4 @@
-"""One flow at a time for a model name, whatever happens to the flow.
+"""One flow at a time for a model name, or for an accelerator, whatever happens to the flow.
 
 A lock has a lease that its holder renews. It is taken over when the lease ran out, or at once when
 the holder was a process of this machine that is gone. Prefect's own concurrency limits cannot do
@@ -10,11 +10,10 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 
-from sqlalchemy import Engine, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import LOCKS
@@ -37,7 +36,7 @@ class LockHeld(Failure):
 
 
 class Locks:
-    """The locks of model names."""
+    """The locks of model names and of accelerators on which an engine starts."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         self._engine = engine
@@ -63,8 +62,45 @@ class Locks:
                 holder = other.note or f"process {other.pid}"
                 raise LockHeld(f"{name} is held by {holder}")
             time.sleep(POLL_SECONDS)
+        with self.kept(token):
+            yield
+
+    def take(self, name: str, token: str, owner: Owner) -> Owner | None:
+        """Take a lock if it is free, and say who holds it otherwise."""
+        return self.take_all([name], token, owner).get(name)
+
+    def take_all(
+        self,
+        names: Sequence[str],
+        token: str,
+        owner: Owner,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> dict[str, Owner]:
+        """Take several locks in one step or none of them, so that nobody waits with some in hand.
+
+        Returns:
+            Who holds those that are not free; empty when all are taken now.
+        """
+        with gate(self._engine) as connection:
+            if held := self._held(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
+                return held
+            connection.execute(delete(LOCKS).where(LOCKS.c.name.in_(names)))
+            expires_at = self._clock() + lease_seconds
+            lock = {
+                "token": token,
+                "owner": owner.model_dump(mode="json"),
+                "expires_at": expires_at,
+            }
+            connection.execute(insert(LOCKS), [{"name": name, **lock} for name in names])
+        return {}
+
+    @contextmanager
+    def kept(self, token: str, lease_seconds: float = LEASE_SECONDS) -> Iterator[None]:
+        """Renew what was taken with a token in the background, and give it back at the end."""
         ended = threading.Event()
-        renewer = threading.Thread(target=self._renew, args=(name, token, ended), daemon=True)
+        renewer = threading.Thread(
+            target=self._renew, args=(token, lease_seconds, ended), daemon=True
+        )
         renewer.start()
         try:
             yield
@@ -74,46 +110,35 @@ class Locks:
             # What was done under the lock is done, whether or not the ledger answers now: a lease
             # that is not given back runs out.
             with suppress(Failure):
-                self.drop(name, token)
+                self.drop(token)
 
-    def take(self, name: str, token: str, owner: Owner) -> Owner | None:
-        """Take a lock if it is free, and say who holds it otherwise."""
-        with gate(self._engine) as connection:
-            row = connection.execute(select(LOCKS).where(LOCKS.c.name == name)).first()
-            if row is not None:
-                if self._counts(row):
-                    return Owner.model_validate(row.owner)
-                connection.execute(delete(LOCKS).where(LOCKS.c.name == name))
-            connection.execute(
-                insert(LOCKS).values(
-                    name=name,
-                    token=token,
-                    owner=owner.model_dump(mode="json"),
-                    expires_at=self._clock() + LEASE_SECONDS,
-                )
-            )
-            return None
+    def holders(self, names: Sequence[str]) -> dict[str, Owner]:
+        """By lock, who holds it and may be alive; those that are free are left out."""
+        with reading(self._engine) as connection:
+            return self._held(connection, LOCKS.c.name.in_(names))
 
     def is_held(self, name: str) -> bool:
         """Whether somebody who may be alive holds a lock."""
-        with reading(self._engine) as connection:
-            row = connection.execute(select(LOCKS).where(LOCKS.c.name == name)).first()
-        return row is not None and self._counts(row)
+        return name in self.holders([name])
 
-    def drop(self, name: str, token: str) -> None:
-        """Give a lock back. Nothing happens when somebody else took it over."""
+    def drop(self, token: str) -> None:
+        """Give back what was taken with a token, and was not taken over by somebody else."""
         with gate(self._engine) as connection:
-            connection.execute(delete(LOCKS).where(LOCKS.c.name == name, LOCKS.c.token == token))
+            connection.execute(delete(LOCKS).where(LOCKS.c.token == token))
 
-    def _counts(self, row: Row[Any]) -> bool:
-        return row.expires_at > self._clock() and not is_gone(Owner.model_validate(row.owner))
+    def _held(self, connection: Connection, *where: ColumnElement[bool]) -> dict[str, Owner]:
+        rows = connection.execute(
+            select(LOCKS).where(*where, LOCKS.c.expires_at > self._clock()).order_by(LOCKS.c.name)
+        )
+        owners = {row.name: Owner.model_validate(row.owner) for row in rows}
+        return {name: owner for name, owner in owners.items() if not is_gone(owner)}
 
-    def _renew(self, name: str, token: str, ended: threading.Event) -> None:
+    def _renew(self, token: str, lease_seconds: float, ended: threading.Event) -> None:
         while not ended.wait(RENEW_SECONDS):
             # A ledger that is away for a moment is asked again before the lease runs out.
             with suppress(Failure), gate(self._engine) as connection:
                 connection.execute(
                     update(LOCKS)
-                    .where(LOCKS.c.name == name, LOCKS.c.token == token)
-                    .values(expires_at=self._clock() + LEASE_SECONDS)
+                    .where(LOCKS.c.token == token)
+                    .values(expires_at=self._clock() + lease_seconds)
                 )

@@ -46,6 +46,22 @@ class Manifest(Value):
     weights: WeightSummary
 
 
+def staged_models(models: Path) -> frozenset[str]:
+    """What is there, complete, as `source@revision`.
+
+    Args:
+        models: Directory of all models.
+    """
+    found = set()
+    for path in models.glob(f"*/*/{MANIFEST}"):
+        try:
+            manifest = Manifest.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError):
+            continue  # it is being removed, or of other rules: it will be staged anew
+        found.add(f"{manifest.source}@{manifest.revision}")
+    return frozenset(found)
+
+
 class ModelStore:
     """The stored commits of one repository.
 

@@ -22,19 +22,16 @@ REMOVED: dict[str, str] = {
     **dict.fromkeys(("MotifForCausalLM", "Phi4FlashForCausalLM"), "0.10.2"),
     **dict.fromkeys(("DonutForConditionalGeneration", "MllamaForConditionalGeneration"), "0.10.2"),
     "Phi3SmallForCausalLM": "0.9.2",
-    "Phi4MultimodalForCausalLM": "0.12.0",
     "JAISLMHeadModel": "0.22.0",
-    **dict.fromkeys(("ErnieModel", "ErnieForSequenceClassification"), "0.23.0"),
     **dict.fromkeys(("InternLMForCausalLM", "InternLM2VEForCausalLM"), "0.23.0"),
     **dict.fromkeys(("QWenLMHeadModel", "QwenVLForConditionalGeneration"), "0.23.0"),
-    **dict.fromkeys(("XverseForCausalLM", "Dots1ForCausalLM", "BambaForCausalLM"), "0.23.0"),
+    **dict.fromkeys(("XverseForCausalLM", "BambaForCausalLM"), "0.23.0"),
     **dict.fromkeys(("MiniMaxForCausalLM", "MiniMaxText01ForCausalLM"), "0.23.0"),
     **dict.fromkeys(("MiniMaxM1ForCausalLM", "MiniMaxVL01ForConditionalGeneration"), "0.23.0"),
     **dict.fromkeys(("BaiChuanForCausalLM", "BaichuanForCausalLM"), "0.23.0"),
     **dict.fromkeys(("AquilaModel", "AquilaForCausalLM"), "0.24.0"),
     **dict.fromkeys(("Grok1ModelForCausalLM", "Grok1ForCausalLM"), "0.24.0"),
-    **dict.fromkeys(("TeleChatForCausalLM", "PersimmonForCausalLM"), "0.25.0"),
-    "FuyuForCausalLM": "0.25.0",
+    **dict.fromkeys(("TeleChatForCausalLM", "FuyuForCausalLM"), "0.25.0"),
     **dict.fromkeys(("Plamo2ForCausalLM", "OuroForCausalLM"), "0.26.0"),
     **dict.fromkeys(("ArcticForCausalLM", "Fairseq2LlamaForCausalLM", "GritLM"), "0.28.0"),
     **dict.fromkeys(("MPTForCausalLM", "MptForCausalLM", "RWForCausalLM"), "0.28.0"),
@@ -47,6 +44,57 @@ PLUGIN_ONLY = (
     "Florence2ForConditionalGeneration",
 )
 """Architectures that need a plug-in."""
+
+UNSUPPORTED = (
+    *("AlbertForMaskedLM", "AlbertForSequenceClassification", "BartForSequenceClassification"),
+    *("BigBirdForCausalLM", "BigBirdForMaskedLM", "BigBirdForSequenceClassification"),
+    *("BigBirdPegasusForCausalLM", "BigBirdPegasusForConditionalGeneration"),
+    *("BigBirdPegasusForSequenceClassification", "BlenderbotForCausalLM"),
+    *("BlenderbotForConditionalGeneration", "BlenderbotSmallForCausalLM"),
+    *("BlenderbotSmallForConditionalGeneration", "BlipForConditionalGeneration", "BltForCausalLM"),
+    *("CanineForSequenceClassification", "CodeGenForCausalLM", "ConvBertForMaskedLM"),
+    *("ConvBertForSequenceClassification", "CpmAntForCausalLM", "DebertaForMaskedLM"),
+    *("DebertaForSequenceClassification", "DebertaV2ForMaskedLM"),
+    *("DebertaV2ForSequenceClassification", "DiffLlamaForCausalLM"),
+    *("DiffLlamaForSequenceClassification", "DistilBertForMaskedLM"),
+    *("DistilBertForSequenceClassification", "DistilBertModel", "EsmcForMaskedLM"),
+    *("EsmcForSequenceClassification", "FNetForMaskedLM", "FNetForSequenceClassification"),
+    *("FSMTForConditionalGeneration", "FlaubertForSequenceClassification"),
+    *("FlaubertWithLMHeadModel", "FunnelForMaskedLM", "FunnelForSequenceClassification"),
+    *("GPTNeoForCausalLM", "GPTNeoForSequenceClassification", "GPTNeoXJapaneseForCausalLM"),
+    *("GteForMaskedLM", "IBertForMaskedLM", "IBertForSequenceClassification"),
+    *("IdeficsForVisionText2Text", "JinaEmbeddingsV3ForMaskedLM", "LEDForConditionalGeneration"),
+    *("LayoutLMForMaskedLM", "LayoutLMForSequenceClassification"),
+    *("LayoutLMv3ForSequenceClassification", "LiltForSequenceClassification"),
+    *("LongT5ForConditionalGeneration", "LongformerForMaskedLM"),
+    *("LongformerForSequenceClassification", "LukeForMaskedLM", "LukeForSequenceClassification"),
+    *("M2M100ForConditionalGeneration", "MBartForCausalLM", "MBartForSequenceClassification"),
+    *("MPNetForMaskedLM", "MPNetForSequenceClassification", "MT5ForConditionalGeneration"),
+    *("MT5ForSequenceClassification", "MarianForCausalLM", "MarianMTModel"),
+    *("MarkupLMForSequenceClassification", "MegatronBertForCausalLM", "MegatronBertForMaskedLM"),
+    *("MegatronBertForSequenceClassification", "MobileBertForMaskedLM"),
+    *("MobileBertForSequenceClassification", "ModernBertForMaskedLM"),
+    *("MptForSequenceClassification", "MraForMaskedLM", "MraForSequenceClassification"),
+    *("MvpForCausalLM", "MvpForConditionalGeneration", "MvpForSequenceClassification"),
+    *("NllbMoeForConditionalGeneration", "NomicBertForMaskedLM", "NystromformerForMaskedLM"),
+    *("NystromformerForSequenceClassification", "OpenAIGPTForSequenceClassification"),
+    *("OpenAIGPTLMHeadModel", "PI0ForConditionalGeneration", "PLBartForCausalLM"),
+    *("PLBartForConditionalGeneration", "PLBartForSequenceClassification", "PegasusForCausalLM"),
+    *("PegasusForConditionalGeneration", "PerceiverForMaskedLM"),
+    *("PerceiverForSequenceClassification", "ProphetNetForCausalLM"),
+    *("ProphetNetForConditionalGeneration", "RecurrentGemmaForCausalLM", "ReformerForMaskedLM"),
+    *("ReformerForSequenceClassification", "RemBertForCausalLM", "RemBertForMaskedLM"),
+    *("RemBertForSequenceClassification", "RoFormerForCausalLM", "RoFormerForMaskedLM"),
+    *("RoFormerForSequenceClassification", "RwkvForCausalLM", "SeamlessM4TForTextToText"),
+    *("SeamlessM4Tv2ForTextToText", "SqueezeBertForMaskedLM"),
+    *("SqueezeBertForSequenceClassification", "SwitchTransformersForConditionalGeneration"),
+    *("T5ForConditionalGeneration", "T5ForSequenceClassification", "TapasForMaskedLM"),
+    *("TapasForSequenceClassification", "TrOCRForCausalLM", "UMT5ForConditionalGeneration"),
+    *("UMT5ForSequenceClassification", "UdopForConditionalGeneration", "XGLMForCausalLM"),
+    *("XLMForSequenceClassification", "XLMWithLMHeadModel", "XLNetForSequenceClassification"),
+    *("XLNetLMHeadModel", "YosoForMaskedLM", "YosoForSequenceClassification", "xLSTMForCausalLM"),
+)
+"""Architectures that neither vLLM nor its Transformers backend can run."""
 
 NO_PIPELINE = (
     *("BertModel", "BertForMaskedLM", "BertForSequenceClassification", "NomicBertModel"),
@@ -79,6 +127,9 @@ ENCODERS = (
 POOLING_ENDINGS = ("Model", "ForSequenceClassification", "ForTokenClassification", "ForMaskedLM")
 """Ends of architecture names that vLLM runs with the pooling runner."""
 
+CLASSIFIER_ENDINGS = ("ForSequenceClassification", "ForTokenClassification")
+"""Ends of architecture names with a classifier's head."""
+
 NO_FLOAT16 = ("gemma2", "gemma3", "gemma3_text", "glm4")
 """Model types that vLLM does not run in float16 (`config/model.py`)."""
 
@@ -108,7 +159,8 @@ ON_EVERY_STAGE: dict[str, frozenset[Part]] = {
     **dict.fromkeys(
         (
             *("Lfm2ForCausalLM", "Lfm2MoeForCausalLM", "Qwen3_5ForCausalLM"),
-            "Qwen3_5MoeForCausalLM",
+            *("Qwen3_5MoeForCausalLM", "Qwen3_5ForConditionalGeneration"),
+            "Qwen3_5MoeForConditionalGeneration",
         ),
         frozenset({Part.EMBEDDING}),
     ),
@@ -119,21 +171,31 @@ Classes that are not named here allocate the embedding on the first stage (and o
 the head is tied to it), norm and head on the last.
 """
 
+TIED_BY_DEFAULT = (
+    *("bloom", "cohere", "cohere2", "cohere2_moe", "ernie4_5", "ernie4_5_moe", "falcon"),
+    *("falcon_mamba", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gpt2"),
+    *("gpt_bigcode", "granite_swa", "lfm2", "lfm2_moe", "mamba", "minicpm3", "opt", "smollm3"),
+    *("starcoder2", "vaultgemma", "whisper", "youtu", "zamba2"),
+)
+"""Model types whose head is the embedding unless the configuration says otherwise."""
+
 MLA_TYPES = (
-    *("axk1", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "kimi_k2", "kimi_linear"),
+    *(
+        "axk1",
+        "deepseek_v2",
+        "deepseek_v3",
+        "deepseek_v32",
+        "glm_moe_dsa",
+        "glm4_moe_lite",
+        "kimi_k2",
+        "kimi_linear",
+    ),
     *("longcat_flash", "pangu_ultra_moe", "bailing_hybrid", "dots3_note", "sarvam_mla"),
 )
 """Model types with a compressed KV cache (`is_deepseek_mla`), where `kv_lora_rank` is set."""
 
 UNCOVERED: dict[str, str] = {
     **dict.fromkeys(("deepseek_v4", "deepseek_v41"), "its KV groups are packed"),
-    **dict.fromkeys(
-        ("deepseek_v32", "glm_moe_dsa"), "its sparse indexer keeps a cache that is not modelled"
-    ),
-    **dict.fromkeys(
-        ("gemma4", "gemma4_text", "gemma4_unified"), "its full layers have heads of another size"
-    ),
-    "longcat_flash": "its layers have two attentions each",
     "bailing_hybrid": "its linear attention is not modelled",
     "deci": "its layers differ in their heads",
     "nemotron-nas": "its layers differ in their heads",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.models.memory.architectures import ENCODERS
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.layers import is_bidirectional
 from moorage.models.memory.options import MemoryOptions
 from moorage.units import GIB
 from moorage.values import Value
@@ -68,7 +68,7 @@ def cuts_prompts(config: Mapping[str, Any], options: MemoryOptions) -> bool:
     if options.chunked_prefill is not None:
         return options.chunked_prefill
     facts = Facts(config)
-    return facts.architecture not in ENCODERS and not facts.get("is_encoder_decoder")
+    return not is_bidirectional(facts) and not facts.get("is_encoder_decoder")
 
 
 def _settled(options: MemoryOptions, default: Batch, length: int, cut: bool) -> Batch:

@@ -6,15 +6,19 @@ and `model_executor/models/config.py:MambaModelConfig` for models with a recurre
 
 from __future__ import annotations
 
-from moorage.models.memory.architectures import MLA_TYPES
+from collections.abc import Sequence
+
 from moorage.models.memory.dtypes import size_of
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.groups import LayerCache
-from moorage.models.memory.layers import Mixer, layer_mixers, window
+from moorage.models.memory.heads import token_bytes, uses_mla
+from moorage.models.memory.layers import layer_mixers, window
+from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.numbers import divide_up
 from moorage.models.memory.settings import MemorySettings
 from moorage.models.memory.specs import KVKind, KVSpec
-from moorage.models.memory.states import state_bytes
+from moorage.models.memory.stages import stage_layers
+from moorage.models.memory.states import blocks_kept, state_bytes
 
 DEFAULT_BLOCK = 16
 """Tokens; FlashAttention on CUDA, which takes multiples of it."""
@@ -22,37 +26,17 @@ DEFAULT_BLOCK = 16
 MLA_HYBRID_BLOCK = 128
 """Tokens; MLA kernels next to a state need whole kernel blocks of it."""
 
+MODEL_DTYPE = ("falcon",)
+"""Model types whose cache has the element type of the model, whatever is asked (`falcon.py`)."""
+
 KINDS = {
     Mixer.FULL: KVKind.FULL,
     Mixer.SLIDING: KVKind.SLIDING,
     Mixer.CHUNKED: KVKind.CHUNKED,
     Mixer.CROSS: KVKind.CROSS,
+    Mixer.INDEX: KVKind.MLA,
     Mixer.STATE: KVKind.MAMBA,
 }
-
-SPLIT_HEADS = ("minicpm3",)
-"""Model types with compressed weights, but a KV cache of whole heads (`minicpm3.py`)."""
-
-
-def uses_mla(facts: Facts) -> bool:
-    """Whether the cache holds one compressed vector for all heads."""
-    return facts.model_type in MLA_TYPES and facts.get("kv_lora_rank") is not None
-
-
-def token_bytes(facts: Facts, tp: int, element: int) -> int:
-    """Bytes of one token in one attention layer on one rank.
-
-    Args:
-        facts: The model.
-        tp: Tensor-parallel ranks; each keeps at least one head.
-        element: Bytes of one element.
-    """
-    if uses_mla(facts):
-        return (facts.whole("kv_lora_rank") + facts.whole("qk_rope_head_dim")) * element
-    if facts.model_type in SPLIT_HEADS:
-        size = facts.whole("qk_nope_head_dim") + facts.whole("qk_rope_head_dim")
-        return max(1, facts.heads // tp) * 2 * size * element
-    return max(1, facts.kv_heads // tp) * 2 * facts.head_size * element
 
 
 def layer_caches(
@@ -66,28 +50,45 @@ def layer_caches(
         dtype: Element type of the model.
         kv_dtype: Element type of the KV cache.
         tokens: `max_model_len`.
-        prefix: Whether prefixes are cached, which keeps one state more per request.
+        prefix: Whether prefixes are cached, which keeps more states per request.
     """
     mixers = layer_mixers(facts)
     kinds = {mixer for layer in mixers for mixer in layer}
-    block = settings.block_size or DEFAULT_BLOCK
+    element = size_of(dtype if facts.model_type in MODEL_DTYPE else kv_dtype)
     tp = settings.tensor_parallel_size
-    per_token = token_bytes(facts, tp, size_of(kv_dtype)) if kinds - {Mixer.STATE} else 0
-    state = 0
+    per_token = {mixer: token_bytes(facts, mixer, tp, element) for mixer in kinds - {Mixer.STATE}}
+    block = settings.block_size or DEFAULT_BLOCK
+    bare = None
+    specs = {}
     if Mixer.STATE in kinds:
         state = state_bytes(facts, tp, dtype, settings.mamba_ssm_cache_dtype)
-        if per_token:
-            block = _hybrid_block(block, state, per_token, uses_mla(facts))
-            state = block * per_token
-    page = block * per_token
-    specs = {mixer: _attention(facts, mixer, block, page, settings) for mixer in kinds}
-    if Mixer.STATE in kinds:
-        specs[Mixer.STATE] = _state(block if prefix else tokens, state, prefix)
+        kept = blocks_kept(facts, prefix)
+        bare = specs[Mixer.STATE] = _state(block if prefix else tokens, state, kept)
+        if usual := per_token.get(Mixer.FULL):
+            block = _hybrid_block(block, state, usual, uses_mla(facts))
+            specs[Mixer.STATE] = _state(block if prefix else tokens, block * usual, kept)
+    for mixer, size in per_token.items():
+        specs[mixer] = _attention(facts, mixer, block, block * size, settings)
+    without = _layers_without_attention(mixers, settings.pipeline_parallel_size)
     return [
-        LayerCache(layer=index, spec=specs[mixer])
+        LayerCache(layer=index, spec=bare if bare and index in without else specs[mixer])
         for index, layer in enumerate(mixers)
         for mixer in layer
     ]
+
+
+def _layers_without_attention(mixers: Sequence[tuple[Mixer, ...]], stages: int) -> set[int]:
+    """Layers of stages with states alone, which do not grow their blocks to those of attention."""
+    return {
+        index
+        for stage in stage_layers(len(mixers), stages)
+        if {mixer for index in stage for mixer in mixers[index]} == {Mixer.STATE}
+        for index in stage
+    }
+
+
+def _state(block: int, page: int, states: int) -> KVSpec:
+    return KVSpec(kind=KVKind.MAMBA, block_size=block, page_bytes=page, states=states)
 
 
 def _hybrid_block(block: int, state: int, per_token: int, mla: bool) -> int:
@@ -95,10 +96,6 @@ def _hybrid_block(block: int, state: int, per_token: int, mla: bool) -> int:
     if mla:
         align = max(align, MLA_HYBRID_BLOCK)
     return max(block, align * divide_up(state, align * per_token))
-
-
-def _state(block: int, page: int, prefix: bool) -> KVSpec:
-    return KVSpec(kind=KVKind.MAMBA, block_size=block, page_bytes=page, states=2 if prefix else 1)
 
 
 def _attention(

@@ -12,10 +12,23 @@ from moorage.models.memory.architectures import (
     PLUGIN_ONLY,
     REMOVED,
     UNCOVERED,
+    UNSUPPORTED,
 )
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.layers import cache_owners, layer_mixers, window
 from moorage.models.memory.refusal import rejected, unknown
 from moorage.models.memory.settings import MemorySettings
+from moorage.models.memory.stages import stage_layers
+
+ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
+"""Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""
+
+
+TIES_ON_EACH_STAGE = ("Ernie4_5_MoeForCausalLM",)
+"""Architectures that tie the head on each stage, though only the last has one, and fail so."""
+
+GENERATING_MODELS = ("ChatGLMModel",)
+"""Architectures that generate, though they are called models."""
 
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
@@ -27,6 +40,8 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
     name, tp = facts.architecture, settings.tensor_parallel_size
     if name in REMOVED:
         raise rejected(f"{name} was supported in vLLM until v{REMOVED[name]}")
+    if name in UNSUPPORTED:
+        raise rejected(f"Model architectures ['{name}'] are not supported for now.")
     if name in PLUGIN_ONLY:
         raise rejected(f"{name} needs a plug-in")
     if facts.heads % tp:
@@ -41,11 +56,59 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
         )
     if settings.pipeline_parallel_size > 1 and name in NO_PIPELINE:
         raise rejected("Pipeline parallelism is not supported for this model.")
+    if settings.pipeline_parallel_size > 1 and _ties_everywhere(facts):
+        raise rejected(f"{name} cannot tie its head to its embedding over several stages")
     if settings.pipeline_parallel_size > facts.layers:
         raise rejected(
             f"{facts.layers} layers cannot fill {settings.pipeline_parallel_size} stages"
         )
-    if settings.runner == "generate" and name in ENCODERS:
+    if settings.runner == "generate" and _only_pools(facts):
         raise rejected("This model does not support `--runner generate`.")
+    _require_one_kind_of_window(facts)
+    _require_owners_on_stage(facts, settings)
     if facts.model_type in UNCOVERED:
         raise unknown(f"model type {facts.model_type}: {UNCOVERED[facts.model_type]}")
+
+
+def require_length(settings: MemorySettings, tokens: int, in_pieces: bool) -> None:
+    """Refuse requests that no step can hold. Source: `config/scheduler.py:verify_max_model_len`.
+
+    Args:
+        settings: The engine.
+        tokens: `max_model_len`.
+        in_pieces: Whether a prompt may be spread over several steps.
+
+    Raises:
+        Refused: When a prompt cannot be spread and a step holds fewer tokens.
+    """
+    step = settings.max_num_batched_tokens
+    if step < tokens and not in_pieces:
+        raise rejected(f"max_num_batched_tokens ({step}) is smaller than max_model_len ({tokens}).")
+
+
+def _ties_everywhere(facts: Facts) -> bool:
+    tied = facts.get("tie_word_embeddings") is not False
+    return tied and facts.architecture in TIES_ON_EACH_STAGE
+
+
+def _only_pools(facts: Facts) -> bool:
+    name = facts.architecture
+    return name in ENCODERS or (name.endswith("Model") and name not in GENERATING_MODELS)
+
+
+def _require_owners_on_stage(facts: Facts, settings: MemorySettings) -> None:
+    for stage in stage_layers(facts.layers, settings.pipeline_parallel_size):
+        for layer, owner in cache_owners(facts).items():
+            if layer in stage and owner not in stage:
+                raise rejected(
+                    f"layer {layer} uses the KV cache of layer {owner}, which lies on another "
+                    "pipeline stage"
+                )
+
+
+def _require_one_kind_of_window(facts: Facts) -> None:
+    if facts.model_type not in ONE_KIND_OF_WINDOW or window(facts) is None:
+        return
+    kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
+    if len(kinds) > 1 and facts.get("max_window_layers") != facts.layers:
+        raise rejected("Sliding window for some but all layers is not supported.")

@@ -12,9 +12,10 @@ from typing import Any
 
 from moorage.models.memory.architectures import POOLING_ENDINGS
 from moorage.models.memory.batch import Batch
-from moorage.models.memory.caches import uses_mla
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.heads import uses_mla
 from moorage.models.memory.options import MemoryOptions
+from moorage.models.memory.refusal import Refused, unknown
 from moorage.units import MIB, human_bytes
 from moorage.values import Value
 
@@ -171,7 +172,11 @@ def _term(
     name: str, stated: int | None, estimate: Callable[[], tuple[int, str]], inside: bool = True
 ) -> Term:
     # What is stated need not be known: the estimate is not even tried.
-    size, reason = estimate() if stated is None else (int(stated), f"memory.{name} in the spec")
+    try:
+        size, reason = estimate() if stated is None else (int(stated), f"memory.{name} in the spec")
+    except Refused as refused:
+        why = refused.refusal.reason
+        raise unknown(f"no estimate of {name}: {why}; `memory.{name}` states its bytes") from None
     return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
 
 

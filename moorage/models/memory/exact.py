@@ -24,5 +24,12 @@ def exact_terms(weighed: Weighed, pool: Pool, options: MemoryOptions) -> tuple[T
     ]
     if lora := options.lora:
         reason = f"{lora.max_loras} adapters of rank {lora.max_rank} for every target"
-        terms.append(Term(name="lora", bytes=weighed.adapters[worst], exact=True, reason=reason))
+        terms.append(
+            Term(
+                name="lora",
+                bytes=weighed.adapters[worst],
+                exact=weighed.adapters_exact,
+                reason=reason,
+            )
+        )
     return tuple(terms)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.models.config import architectures, text_config
+from moorage.models.memory.defaults import class_default
 from moorage.models.memory.refusal import rejected, unknown
 
 Config = Mapping[str, Any]
@@ -26,17 +27,19 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 """Other names of the same fact, by the name used here."""
 
+_GATED_DELTA: dict[str, Any] = {
+    **{"head_dim": 256, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128},
+    **{"linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_value_head_dim": 128},
+}
+_LATENT: dict[str, Any] = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
+
 DEFAULTS: dict[str, dict[str, Any]] = {
     "gemma": {"head_dim": 256, "tie_word_embeddings": True},
     "gemma2": {"head_dim": 256, "sliding_window": 4096},
     "gemma3_text": {"head_dim": 256, "sliding_window": 4096, "num_key_value_heads": 4},
     "gemma3n_text": {"head_dim": 256, "sliding_window": 512, "num_key_value_heads": 2},
-    "mistral": {"sliding_window": None},
     "mixtral": {"num_key_value_heads": 8},
     "qwen3": {"head_dim": 128},
-    "qwen3_5_text": {"head_dim": 256},
-    "qwen3_5_moe_text": {"head_dim": 256},
-    "qwen3_next": {"head_dim": 256},
     "glm": {"head_dim": 128, "num_key_value_heads": 2},
     "glm4": {"head_dim": 128, "num_key_value_heads": 2},
     "gpt_oss": {"head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128},
@@ -67,8 +70,19 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         **{"mamba_expand": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_n_groups": 1},
         **{"mamba_n_heads": 128, "mamba_d_head": 8, "mamba_d_ssm": 1024},
     },
+    "zamba2": {
+        **{"mamba_expand": 2, "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_ngroups": 1},
+        "n_mamba_heads": 8,
+    },
+    **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), _GATED_DELTA),
+    "olmo_hybrid": {"linear_conv_kernel_dim": 4},
+    **{name: {**_LATENT, "index_head_dim": 128} for name in ("deepseek_v32", "glm_moe_dsa")},
+    **dict.fromkeys(("glm4_moe_lite", "longcat_flash", "kimi_linear"), _LATENT),
+    "step3p5": {"max_seq_len": 4096},
+    "gemma4_text": {"global_head_dim": 512},
     "lfm2": {"conv_L_cache": 3, "num_key_value_heads": 8},
     "lfm2_moe": {"conv_L_cache": 3, "num_key_value_heads": 8},
+    "gpt_bigcode": {"multi_query": True},
     "falcon": {"multi_query": True, "new_decoder_architecture": False},
     "whisper": {"max_source_positions": 1500, "max_target_positions": 448},
     "deepseek_v2": {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "kv_lora_rank": 512},
@@ -82,6 +96,8 @@ LENGTH_KEYS = (
     "seq_len",
 )
 LENGTH_WHEN_UNKNOWN = 2048
+ANY_LENGTH = 1 << 62
+"""Where a configuration says nothing about lengths, any may be asked for."""
 
 ROPE_WITHOUT_FACTOR = (
     *("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"),
@@ -89,8 +105,21 @@ ROPE_WITHOUT_FACTOR = (
 )
 """Rope types whose factor vLLM does not apply to the configured length."""
 
-KV_HEAD_KEYS = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num")
+LAYER_KEYS = {"longcat_flash": "num_layers"}
+"""Model types whose `num_hidden_layers` does not count the decoder layers."""
+
+HEAD_SIZE_KEYS = {"zamba2": "attention_head_dim"}
+"""Model types that call the size of a head otherwise."""
+
+KV_HEAD_KEYS = (
+    *("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num"),
+    "num_attention_groups",
+)
 EXPERT_KEYS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+
+
+LAYER_KEYS = {"longcat_flash": "num_layers"}
+"""Where a model type keeps the number of its layers, if not in `num_hidden_layers`."""
 
 
 class Facts:
@@ -98,7 +127,7 @@ class Facts:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.text = text_config(config)
+        self.text = _text(config)
         self.model_type = str(self.text.get("model_type") or config.get("model_type") or "")
         names = architectures(config)
         if not names:
@@ -106,14 +135,22 @@ class Facts:
         self.architecture = names[0]
 
     def get(self, key: str) -> Any:
-        """A fact under any of its names, else the default of its model type, else None."""
-        defaults = DEFAULTS.get(self.model_type, {})
-        for name in (key, *ALIASES.get(key, ())):
+        """A fact under any of its names, else the default of its model type, else None.
+
+        A key that is there and null is None: the configuration classes keep it.
+        """
+        names = (key, *ALIASES.get(key, ()))
+        for name in names:
             if self.text.get(name) is not None:
                 return self.text[name]
-        for name in (key, *ALIASES.get(key, ())):
+        if any(name in self.text for name in names):
+            return None
+        defaults = DEFAULTS.get(self.model_type, {})
+        for name in names:
             if defaults.get(name) is not None:
                 return defaults[name]
+        if (value := class_default(self.model_type, key)) is not None:
+            return value
         return self.config.get(key)
 
     def whole(self, key: str) -> int:
@@ -130,7 +167,7 @@ class Facts:
     @property
     def layers(self) -> int:
         """Decoder layers."""
-        return self.whole("num_hidden_layers")
+        return self.whole(LAYER_KEYS.get(self.model_type, "num_hidden_layers"))
 
     @property
     def heads(self) -> int:
@@ -155,7 +192,7 @@ class Facts:
     @property
     def head_size(self) -> int:
         """Elements of one head."""
-        value = self.get("head_dim")
+        value = self.get(HEAD_SIZE_KEYS.get(self.model_type, "head_dim"))
         if isinstance(value, int) and value > 0:
             return value
         if not self.heads:
@@ -171,13 +208,13 @@ class Facts:
                 value = value[0]
             if isinstance(value, int) and value > 0:
                 return value
-        return 0
+        layer = self.text.get("ffn_config")
+        return int(layer.get("moe_num_experts") or 0) if isinstance(layer, Mapping) else 0
 
     @property
     def longest(self) -> int:
         """Longest context in tokens that vLLM derives. Source: `_get_and_verify_max_len`."""
-        lengths = [v for key in LENGTH_KEYS if isinstance(v := self.get(key), int)]
-        length = float(self.text.get("model_max_length") or min(lengths, default=0))
+        length = self._written_length
         if not length:
             return LENGTH_WHEN_UNKNOWN
         ropes = self.ropes
@@ -191,10 +228,17 @@ class Facts:
         return int(length)
 
     @property
+    def _written_length(self) -> float:
+        lengths = [v for key in LENGTH_KEYS if isinstance(v := self.get(key), int)]
+        return float(self.text.get("model_max_length") or min(lengths, default=0))
+
+    @property
     def longest_allowed(self) -> int:
         """Longest context that a user may ask for; larger than `longest` with long rope."""
         if any(kind == "longrope" for kind, _ in self.ropes):
             return self.whole("max_position_embeddings")
+        if not self._written_length:
+            return ANY_LENGTH
         return max(self.longest, int(self.get("model_max_length") or 0))
 
     @property
@@ -223,3 +267,12 @@ class Facts:
                 f"max_model_len ({self.longest_allowed})."
             )
         return asked
+
+
+def _text(config: Config) -> Config:
+    """The part about the language model, also where its class has to say its heads."""
+    text, part = text_config(config), config.get("text_config")
+    if text is config and isinstance(part, Mapping):
+        heads = class_default(str(part.get("model_type") or ""), "num_attention_heads")
+        return part if heads else config
+    return text

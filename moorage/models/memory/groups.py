@@ -82,19 +82,18 @@ def _uniform(specs: Sequence[KVSpec]) -> bool:
 
 
 def _promoted(caches: Sequence[LayerCache]) -> Sequence[LayerCache]:
-    attention = [c.spec for c in caches if c.spec.kind is not KVKind.MAMBA]
-    if not attention or _uniform(attention):
+    specs = [cache.spec for cache in caches]
+    if not specs or _uniform(specs):
         return caches
-    if not any(spec.kind in SAME_TOKENS for spec in attention):
+    if any(spec.kind in SAME_TOKENS for spec in specs):
+        caches = [cache.model_copy(update={"spec": _whole(cache.spec)}) for cache in caches]
+    if not _uniform([cache.spec for cache in caches]):
         raise rejected("Failed to promote local KV cache specs to one unified type.")
-    if any(spec.kind is KVKind.CROSS for spec in attention):
-        raise rejected("Failed to promote local KV cache specs to one unified type.")
-    return [
-        cache.model_copy(update={"spec": cache.spec.model_copy(update={"kind": KVKind.FULL})})
-        if cache.spec.kind in LOCAL
-        else cache
-        for cache in caches
-    ]
+    return caches
+
+
+def _whole(spec: KVSpec) -> KVSpec:
+    return spec.model_copy(update={"kind": KVKind.FULL}) if spec.kind in LOCAL else spec
 
 
 def _unified(caches: Sequence[LayerCache]) -> list[LayerCache]:

@@ -1,84 +1,61 @@
-"""Which kind of attention or state each decoder layer has.
-
-Source: the `layer_types` of the configuration classes of transformers 5, and the constructors in
-`model_executor/models/`.
-"""
+"""Which kind of attention or state each decoder layer has."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from moorage.models.memory.architectures import ENCODERS
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.mixers import (
+    BLOCK_NAME_KEYS,
+    FULL_BY_DEFAULT,
+    FULL_FIRST,
+    LOCAL_AT_PERIOD,
+    MAYBE_BIDIRECTIONAL,
+    NAMES,
+    PERIODS,
+    WHOLE_MODELS,
+    WINDOW_OFF_BY_DEFAULT,
+    WINDOW_PLUS_ONE,
+    Mixer,
+)
 from moorage.models.memory.refusal import unknown
-
-
-class Mixer(StrEnum):
-    """What mixes the tokens of a layer."""
-
-    FULL = "full"
-    SLIDING = "sliding"
-    CHUNKED = "chunked"
-    STATE = "state"
-    CROSS = "cross"
-
-
-NAMES: dict[str, tuple[Mixer, ...]] = {
-    **dict.fromkeys(("full_attention", "attention", "global", "global_attention"), (Mixer.FULL,)),
-    **dict.fromkeys(("*", "E*"), (Mixer.FULL,)),
-    **dict.fromkeys(("sliding_attention", "local_attention"), (Mixer.SLIDING,)),
-    "chunked_attention": (Mixer.CHUNKED,),
-    **dict.fromkeys(("linear_attention", "mamba", "mamba2", "conv", "M"), (Mixer.STATE,)),
-    "short_conv": (Mixer.STATE,),
-    "hybrid": (Mixer.STATE, Mixer.FULL),
-    **dict.fromkeys(("mlp", "moe", "-", "E"), ()),
-}
-"""Mixers of a layer by the names that configurations use."""
-
-PERIODS: dict[str, tuple[str, int, Mixer]] = {
-    "gemma2": ("sliding_window_pattern", 2, Mixer.SLIDING),
-    "gemma3_text": ("sliding_window_pattern", 6, Mixer.SLIDING),
-    "gemma3n_text": ("sliding_window_pattern", 5, Mixer.SLIDING),
-    "cohere2": ("sliding_window_pattern", 4, Mixer.SLIDING),
-    "exaone4": ("sliding_window_pattern", 4, Mixer.SLIDING),
-    "olmo3": ("sliding_window_pattern", 4, Mixer.SLIDING),
-    "gpt_oss": ("sliding_window_pattern", 2, Mixer.SLIDING),
-    "llama4_text": ("no_rope_layer_interval", 4, Mixer.CHUNKED),
-    **dict.fromkeys(
-        ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "olmo_hybrid"),
-        ("full_attention_interval", 4, Mixer.STATE),
-    ),
-}
-"""Model types where every n-th layer is full: the key of n, its default, what the others are."""
-
-ALL_STATE = ("mamba", "mamba2", "falcon_mamba")
-"""Model types without attention."""
-
-PARALLEL = ("falcon_h1",)
-"""Model types whose every layer has a state and full attention side by side."""
-
-WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3")
-"""Model types that slide only where `use_sliding_window` says so."""
-
-WINDOW_PLUS_ONE = ("cohere2", "modernbert")
-"""Model types whose window counts the token itself besides (`commandr.py`, `modernbert.py`)."""
-
-BLOCK_NAME_KEYS = ("layer_types", "layers_block_type", "hybrid_override_pattern")
 
 
 def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
     """The mixers with a cache of every decoder layer, in order."""
-    if facts.architecture in ENCODERS or facts.get("is_causal") is False:
+    if is_bidirectional(facts):
         return [()] * facts.layers
     if facts.get("is_encoder_decoder"):
         return [(Mixer.FULL, Mixer.CROSS)] * facts.layers
-    if facts.model_type in PARALLEL:
-        return [(Mixer.FULL, Mixer.STATE)] * facts.layers
-    if facts.model_type in ALL_STATE:
-        return [(Mixer.STATE,)] * facts.layers
-    mixers = _named(facts) or _periodic(facts) or _uniform(facts)
-    shared = facts.get("num_kv_shared_layers") or 0
-    return [own if i < facts.layers - shared else () for i, own in enumerate(mixers)]
+    if facts.model_type in WHOLE_MODELS:
+        return [WHOLE_MODELS[facts.model_type]] * facts.layers
+    return [own if i < layers_with_own_cache(facts) else () for i, own in enumerate(_each(facts))]
+
+
+def layers_with_own_cache(facts: Facts) -> int:
+    """Layers before those that use the cache of an earlier layer."""
+    return facts.layers - (facts.get("num_kv_shared_layers") or 0)
+
+
+def cache_owners(facts: Facts) -> dict[int, int]:
+    """For each layer without a cache of its own, the layer whose cache it uses.
+
+    It is the last layer of its kind that has one (`gemma4.py`, `gemma3n.py`).
+    """
+    first = layers_with_own_cache(facts)
+    if first == facts.layers:
+        return {}
+    mixers = _each(facts)
+    last = {mixer: index for index, mixer in enumerate(mixers[:first])}
+    return {i: last[mixers[i]] for i in range(first, facts.layers) if mixers[i] in last}
+
+
+def is_bidirectional(facts: Facts) -> bool:
+    """Whether no layer keeps a KV cache, as each token sees those after it."""
+    if facts.architecture in ENCODERS or facts.get("is_causal") is False:
+        return True
+    return facts.architecture in MAYBE_BIDIRECTIONAL and bool(
+        facts.get("use_bidirectional_attention")
+    )
 
 
 def window(facts: Facts) -> int | None:
@@ -93,6 +70,10 @@ def window(facts: Facts) -> int | None:
     return size + 1 if facts.model_type in WINDOW_PLUS_ONE else size
 
 
+def _each(facts: Facts) -> list[tuple[Mixer, ...]]:
+    return _named(facts) or _periodic(facts) or _uniform(facts)
+
+
 def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if facts.model_type == "llama4_text":
         ropes = facts.get("no_rope_layers")
@@ -105,6 +86,9 @@ def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
         return [
             (Mixer.FULL,) if i % period == offset else (Mixer.STATE,) for i in range(facts.layers)
         ]
+    if facts.model_type == "kimi_linear":
+        full = (facts.get("linear_attn_config") or {}).get("full_attn_layers", ())
+        return [(Mixer.FULL,) if i + 1 in full else (Mixer.STATE,) for i in range(facts.layers)]
     if facts.model_type == "lfm2" and facts.get("full_attn_idxs") is not None:
         full = facts.get("full_attn_idxs")
         return [(Mixer.FULL,) if i in full else (Mixer.STATE,) for i in range(facts.layers)]
@@ -134,12 +118,15 @@ def _periodic(facts: Facts) -> list[tuple[Mixer, ...]] | None:
         period = len(period)
     if other is Mixer.SLIDING and window(facts) is None:
         other = Mixer.FULL
-    return [(other,) if (i + 1) % period else (Mixer.FULL,) for i in range(facts.layers)]
+    shift = 0 if facts.model_type in FULL_FIRST else 1
+    local = facts.model_type in LOCAL_AT_PERIOD and window(facts) is not None
+    nth = Mixer.SLIDING if local else Mixer.FULL
+    return [(other,) if (i + shift) % period else (nth,) for i in range(facts.layers)]
 
 
 def _uniform(facts: Facts) -> list[tuple[Mixer, ...]]:
     size = window(facts)
-    if size is None:
+    if size is None or facts.model_type in FULL_BY_DEFAULT:
         return [(Mixer.FULL,)] * facts.layers
     first = 0
     if facts.model_type in WINDOW_OFF_BY_DEFAULT:

@@ -11,9 +11,10 @@ from math import ceil, prod
 from typing import Any
 
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.names import TensorName, take_apart
 from moorage.models.memory.options import LoraOptions
 from moorage.models.memory.refusal import unknown
-from moorage.models.memory.sharding import Split, TensorName, split_of, take_apart
+from moorage.models.memory.sharding import Split, split_of
 from moorage.models.memory.stages import stage_layers
 from moorage.models.tensors import TensorHeader
 
@@ -55,6 +56,9 @@ def lora_bytes(
     pipeline: int,
 ) -> tuple[int, ...]:
     """Bytes of the buffers on one rank of each pipeline stage.
+
+    Those of experts are an upper bound: vLLM makes fewer where experts are spread whole, or where
+    gate and up are one tensor.
 
     Args:
         facts: The model.

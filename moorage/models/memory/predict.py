@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage.models.memory.architectures import ENCODERS, POOLING_ENDINGS
+from moorage.models.memory.architectures import POOLING_ENDINGS
 from moorage.models.memory.caches import layer_caches
-from moorage.models.memory.checks import require_startable
+from moorage.models.memory.checks import require_length, require_startable
 from moorage.models.memory.dtypes import engine_dtype, kv_dtype
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.groups import KVGroup, LayerCache, group_layers
 from moorage.models.memory.kv import blocks_per_request, bytes_per_block, longest_fit
-from moorage.models.memory.layers import Mixer, layer_mixers
+from moorage.models.memory.layers import is_bidirectional, layer_mixers
+from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
 from moorage.models.memory.refusal import MemoryRefusal, Refused
 from moorage.models.memory.settings import MemorySettings
-from moorage.models.memory.specs import KVKind
+from moorage.models.memory.specs import KVKind, KVSpec
 from moorage.models.memory.stages import stage_layers
 from moorage.models.memory.weights import stage_weights
 from moorage.models.tensors import TensorHeader
@@ -48,6 +49,7 @@ def _predict(
     pooling = _pools(facts, settings)
     dtype = engine_dtype(facts, pooling)
     tokens = facts.resolve_length(settings.max_model_len)
+    require_length(settings, tokens, _spreads_prompts(facts, pooling))
     prefix = _caches_prefixes(facts, settings)
     element = kv_dtype(facts, settings.kv_cache_dtype, dtype)
     caches = layer_caches(facts, settings, dtype, element, tokens, prefix)
@@ -65,14 +67,21 @@ def _pools(facts: Facts, settings: MemorySettings) -> bool:
     return facts.architecture.endswith(POOLING_ENDINGS)
 
 
+def _spreads_prompts(facts: Facts, pooling: bool) -> bool:
+    """Source: `config/model.py:is_chunked_prefill_supported`."""
+    if facts.get("is_encoder_decoder"):
+        return False
+    return not (pooling and is_bidirectional(facts))
+
+
 def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
     """Source: `config/model.py:is_prefix_caching_supported`."""
     kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
-    if facts.architecture in ENCODERS or not kinds:
+    if Mixer.CROSS in kinds:
         return False
     if settings.enable_prefix_caching is not None:
-        return settings.enable_prefix_caching and Mixer.CROSS not in kinds
-    if Mixer.CROSS in kinds or kinds == {Mixer.STATE}:
+        return settings.enable_prefix_caching
+    if kinds <= {Mixer.STATE}:
         return False
     return not (_pools(facts, settings) and Mixer.STATE in kinds)
 
@@ -146,6 +155,13 @@ def _group(members: Sequence[LayerCache], tokens: int, in_flight: int) -> GroupM
         kind=spec.kind.value,
         block_size=spec.block_size,
         page_bytes=spec.page_bytes,
-        window=spec.window,
+        window=_common_window([member.spec for member in members]),
         blocks_per_full_request=spec.blocks_for(tokens, in_flight),
     )
+
+
+def _common_window(specs: Sequence[KVSpec]) -> int | None:
+    """The window of a group; one that is kept whole has that of any of its layers."""
+    if len({spec.page_bytes for spec in specs}) > 1:
+        return specs[0].window
+    return next((spec.window for spec in specs if spec.window), None)

@@ -6,9 +6,9 @@ Source: the linear and embedding layers that the constructors in `model_executor
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+
+from moorage.models.memory.names import TensorName
 
 
 class Split(StrEnum):
@@ -64,95 +64,79 @@ MODULES: dict[str, Split] = {
     **dict.fromkeys(("wpe", "embed_positions", "conv1", "conv2", "project_in"), Split.WHOLE),
     **dict.fromkeys(("project_out", "per_layer_input_gate", "per_layer_projection"), Split.WHOLE),
     **dict.fromkeys(("e_score_correction_bias", "expert_bias", "layer_scalar"), Split.WHOLE),
-    **dict.fromkeys(("pooler.dense", "inv_freq", "masked_bias", "position_ids"), Split.SKIPPED),
-    "shared_head.head": Split.SKIPPED,
+    **dict.fromkeys(("pooler.dense", "head.dense", "classifier.dense"), Split.WHOLE),
+    **dict.fromkeys(("classifier.out_proj", "transform.dense", "router.classifier"), Split.WHOLE),
+    **dict.fromkeys(("cls.predictions", "wg", "linear"), Split.WHOLE),
+    **dict.fromkeys(("correct_output_scale", "correction_coefs"), Split.WHOLE),
+    **dict.fromkeys(("prediction_coefs", "modality_router", "alpha_p", "alpha_n"), Split.WHOLE),
+    **dict.fromkeys(("linear_left", "altup_projections"), Split.COLUMN),
+    **dict.fromkeys(("altup_unembed_projections", "gate_up_proj_adapter_list"), Split.COLUMN),
+    **dict.fromkeys(("linear_q_adapter_list", "linear_k_adapter_list"), Split.COLUMN),
+    "linear_v_adapter_list": Split.COLUMN,
+    "linear_right": Split.ROW,
+    **dict.fromkeys(("indexer.wq_b", "indexer.wk", "indexer.weights_proj"), Split.WHOLE),
+    **dict.fromkeys(("a_proj", "b_proj", "attention_sink_bias"), Split.COLUMN),
+    **dict.fromkeys(("q_conv1d", "k_conv1d", "v_conv1d"), Split.COLUMN),
+    **dict.fromkeys(("inv_freq", "masked_bias", "position_ids"), Split.SKIPPED),
+    **dict.fromkeys(("shared_head.head", "mlp.act_fn", "act_fn.eps"), Split.SKIPPED),
+    **dict.fromkeys(("lm_head.dense", "lm_head.layer_norm", "lm_head.norm"), Split.SKIPPED),
+    **dict.fromkeys(("f_a_proj", "g_a_proj"), Split.WHOLE),
+    **dict.fromkeys(("f_b_proj", "g_b_proj"), Split.COLUMN),
 }
 """Splits by the last name, or the last two names, of a module."""
 
+TOWER_MODULES: dict[str, Split] = {
+    **dict.fromkeys(("qkv", "linear_fc1", "merger.mlp", "fc1", "gate_proj"), Split.COLUMN),
+    **dict.fromkeys(("k_proj", "v_proj", "q_proj", "up_proj"), Split.COLUMN),
+    **dict.fromkeys(("merger.proj", "linear_1"), Split.COLUMN),
+    **dict.fromkeys(("linear_2", "projection_layer"), Split.ROW),
+    **dict.fromkeys(("downsample", "projection", "cls_token", "class_embedding"), Split.WHOLE),
+    **dict.fromkeys(("lambda_1", "lambda_2", "position_embeddings"), Split.WHOLE),
+    **dict.fromkeys(("attn.proj", "linear_fc2", "out_proj", "fc2", "down_proj"), Split.ROW),
+    **dict.fromkeys(("patch_embed.proj", "pos_embed", "patch_embedding"), Split.WHOLE),
+    **dict.fromkeys(("position_embedding", "mm_input_projection_weight"), Split.WHOLE),
+}
+"""Splits in encoders of images and sound; the rest of them is as in `MODULES`."""
+
+_MAMBA2 = {
+    **dict.fromkeys(("in_proj", "conv1d"), Split.STATE),
+    **dict.fromkeys(("mixer.norm", "mamba.norm"), Split.COLUMN),
+}
+
+_NORM_PER_HEAD = {"self_attn.q_norm": Split.COLUMN, "self_attn.k_norm": Split.KV}
+
 SPLITS_BY_TYPE: dict[str, dict[str, Split]] = {
     "whisper": {"embed_tokens": Split.WHOLE, "proj_out": Split.SKIPPED},
-    **{
-        model_type: {"in_proj": Split.STATE, "conv1d": Split.STATE}
-        for model_type in ("mamba2", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2")
-    },
+    **dict.fromkeys(("mamba2", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2"), _MAMBA2),
+    "olmo_hybrid": dict.fromkeys(("linear_attn.k_proj", "linear_attn.v_proj"), Split.COLUMN),
+    "cohere": _NORM_PER_HEAD,
+    "minimax_m2": _NORM_PER_HEAD,
+    "gpt_bigcode": dict.fromkeys(("c_fc", "mlp.c_proj"), Split.WHOLE),
+    "persimmon": dict.fromkeys(
+        ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"), Split.WHOLE
+    ),
 }
 """Where a model type differs from `MODULES`."""
 
 NORM = re.compile(r"(?i)norm|^ln_|_ln$|^ln$")
 """Names of modules that are whole on every rank."""
 
-MASKS = re.compile(r"(?:attn|attention|rotary_emb)\.(?:bias|masked_bias|inv_freq)$")
+MASKS = re.compile(r"(?:^|\.)(?:attn|attention|rotary_emb)\.(?:bias|masked_bias|inv_freq)$")
 """Buffers that old checkpoints hold: vLLM makes its own."""
 
-LEAVES = (
-    *("weight", "bias", "qweight", "qzeros", "scales", "g_idx", "weight_scale_inv"),
-    *("weight_scale", "weight_packed", "weight_zero_point", "weight_shape", "weight_g_idx"),
-    *("input_scale", "k_scale", "v_scale", "input_zero_point", "weight_global_scale"),
-    *("weight_scale_2", "gamma", "beta"),
-)
-"""Last names that belong to the module before them."""
 
-LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|layer)\.(\d+)\.")
-NUMBER = re.compile(r"\.\d+(?=\.)")
-FUSED_EXPERT = re.compile(
-    r"experts\.(?:mlp\.)?(gate_up_proj|down_proj|w1|w2|v1)(_bias|_blocks|_scales)?$"
-)
-EXPERT_LINEARS = ("block_sparse_moe.input_linear", "block_sparse_moe.output_linear")
-
-
-@dataclass(frozen=True)
-class TensorName:
-    """A tensor's name, taken apart.
-
-    Attributes:
-        layer: Index of its decoder layer; None outside of them.
-        module: Name of its module without numbers.
-        leaf: Its own name, such as `weight`.
-        expert: Whether it belongs to routed experts.
-        stacked: Whether it holds all experts of a layer at once.
-    """
-
-    layer: int | None
-    module: str
-    leaf: str
-    expert: bool
-    stacked: bool
-
-    @property
-    def last(self) -> str:
-        """Last name of the module."""
-        return self.module.rpartition(".")[2]
-
-
-@lru_cache(maxsize=1 << 17)
-def take_apart(name: str) -> TensorName:
-    """Read the name of a tensor."""
-    layer = LAYER.search(name)
-    plain = NUMBER.sub("", name)
-    fused = FUSED_EXPERT.search(plain)
-    if fused:
-        leaf = {"_bias": "bias", "_blocks": "weight", "_scales": "weight_scale"}.get(
-            fused[2] or "", "weight"
-        )
-        return TensorName(_index(layer), plain[: fused.end(1)], leaf, expert=True, stacked=True)
-    module, _, leaf = plain.rpartition(".")
-    if leaf not in LEAVES:
-        module, leaf = plain, ""
-    stacked = module.endswith(EXPERT_LINEARS)
-    return TensorName(_index(layer), module, leaf, stacked or ".experts." in name, stacked)
+SKIPPED_TOWER_PART = re.compile(r"vision_(?:tower|model)\.head\.")
+"""The pooling head of a SigLIP tower."""
 
 
 def split_of(name: TensorName, model_type: str) -> Split | None:
     """How a tensor is split; None when no rule knows it."""
     if MASKS.search(f"{name.module}.{name.leaf}".rstrip(".")) or "rotary_emb" in name.module:
         return Split.SKIPPED
-    own = SPLITS_BY_TYPE.get(model_type, {})
-    two = ".".join(name.module.split(".")[-2:])
-    for key in (two, name.last):
+    own = TOWER_MODULES if name.tower else SPLITS_BY_TYPE.get(model_type, {})
+    if SKIPPED_TOWER_PART.search(name.module):
+        return Split.SKIPPED
+    for key in (name.last_two, name.last):
         if split := own.get(key) or MODULES.get(key):
             return split
     return Split.WHOLE if NORM.search(name.last) else None
-
-
-def _index(match: re.Match[str] | None) -> int | None:
-    return int(match[1]) if match else None

@@ -6,6 +6,7 @@ Source: `model_executor/layers/mamba/mamba_utils.py:MambaStateShapeCalculator` a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moorage.models.memory.dtypes import size_of
@@ -49,7 +50,12 @@ class ShortConv:
     conv: str
 
 
-STATES: dict[str, Mamba1 | Mamba2 | GatedDelta | ShortConv] = {
+@dataclass(frozen=True)
+class Kda:
+    """Kimi delta attention; its sizes lie in `linear_attn_config`."""
+
+
+STATES: dict[str, Mamba1 | Mamba2 | GatedDelta | ShortConv | Kda] = {
     **dict.fromkeys(
         ("mamba", "falcon_mamba"), Mamba1("intermediate_size", "state_size", "conv_kernel")
     ),
@@ -83,11 +89,13 @@ STATES: dict[str, Mamba1 | Mamba2 | GatedDelta | ShortConv] = {
         GatedDelta(),
     ),
     **dict.fromkeys(("lfm2", "lfm2_moe"), ShortConv("conv_dim", "conv_L_cache")),
+    "kimi_linear": Kda(),
 }
 """Where each model type keeps the sizes of its state."""
 
 SSM_DTYPE_KEYS = {
     "nemotron_h": ("mamba_ssm_cache_dtype", "float32"),
+    "kimi_linear": ("mamba_ssm_cache_dtype", "float32"),
     **dict.fromkeys(
         ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe"), ("mamba_ssm_dtype", "auto")
     ),
@@ -112,6 +120,21 @@ def state_bytes(facts: Facts, tp: int, dtype: str, ssm_dtype: str) -> int:
     return conv * size_of(dtype) + recurrent * size_of(ssm)
 
 
+def blocks_kept(facts: Facts, prefix: bool) -> int:
+    """Blocks that one request holds of a state.
+
+    Source: `v1/kv_cache_interface.py:MambaSpec.max_memory_usage_bytes`; a Mamba 2 layer keeps a
+    checkpoint of its prefill besides (`mamba_mixer2.py:get_kv_cache_spec`).
+
+    Args:
+        facts: The model.
+        prefix: Whether prefixes are cached.
+    """
+    if not prefix:
+        return 1
+    return 3 if isinstance(STATES.get(facts.model_type), Mamba2) else 2
+
+
 def mamba2_sizes(facts: Facts) -> tuple[int, int, int] | None:
     """Inner width, width of all groups and heads of a Mamba 2 layer; None in other models."""
     keys = STATES.get(facts.model_type)
@@ -134,6 +157,10 @@ def _elements(facts: Facts, tp: int) -> tuple[int, int]:
             return inner * (facts.whole(keys.conv) - 1), inner * facts.whole(keys.state)
         case Mamba2() as keys:
             groups = facts.whole(keys.groups)
+            if groups % tp and groups != 1:
+                raise rejected(
+                    f"{groups} groups of a Mamba 2 layer cannot be spread over {tp} ranks"
+                )
             groups += tp - groups if groups % tp else 0
             state = facts.whole(keys.state)
             width = _share(_first(facts, keys.inner) + 2 * groups * state, tp)
@@ -146,10 +173,23 @@ def _elements(facts: Facts, tp: int) -> tuple[int, int]:
             width = _share(2 * key * facts.whole("linear_num_key_heads") + value * heads, tp)
             conv = width * (facts.whole("linear_conv_kernel_dim") - 1)
             return conv, _share(heads, tp) * key * value
+        case Kda():
+            return _kda_elements(facts, tp)
         case ShortConv() as keys:
             return _share(facts.whole(keys.width), tp) * (facts.whole(keys.conv) - 1), 0
         case _:
             raise unknown(f"the recurrent state of model type {facts.model_type!r} is not known")
+
+
+def _kda_elements(facts: Facts, tp: int) -> tuple[int, int]:
+    sizes = facts.get("linear_attn_config")
+    names = ("num_heads", "head_dim", "short_conv_kernel_size")
+    found = [sizes.get(name) for name in names] if isinstance(sizes, Mapping) else []
+    heads, size, kernel = found if len(found) == len(names) else (None, None, None)
+    if not heads or not size or not kernel:
+        raise unknown("the configuration does not say `linear_attn_config`")
+    width = _share(3 * heads * size, tp)
+    return width * (kernel - 1), _share(heads, tp) * size * size
 
 
 def _first(facts: Facts, choices: tuple[Key, ...]) -> int:

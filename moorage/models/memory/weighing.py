@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.lora import lora_bytes
+from moorage.models.memory.names import take_apart
 from moorage.models.memory.options import MemoryOptions
 from moorage.models.memory.predict import predict_memory
 from moorage.models.memory.prediction import MemoryPrediction
@@ -19,9 +20,6 @@ from moorage.values import Value
 
 R = TypeVar("R")
 
-TOWERS = ("vision", "visual", "audio", "multi_modal_projector", "image_newline")
-"""Parts of the names of tensors that belong to pictures and sound."""
-
 
 class Weighed(Value):
     """Bytes of the parameters on one rank.
@@ -30,12 +28,14 @@ class Weighed(Value):
         stages: Of each pipeline stage.
         adapters: Of the buffers for LoRA adapters, of each stage.
         exact: Whether they follow from tensor headers.
+        adapters_exact: Whether the buffers do: those of experts depend on how vLLM merges them.
         reason: What was weighed.
     """
 
     stages: tuple[int, ...]
     adapters: tuple[int, ...]
     exact: bool
+    adapters_exact: bool
     reason: str
 
 
@@ -87,7 +87,13 @@ class Scale:
         adapters = (0,) * pipeline
         if lora is not None:
             adapters = lora_bytes(facts, self._headers, lora, tensor, pipeline)
-        return Weighed(stages=stages, adapters=adapters, exact=bool(self._headers), reason=reason)
+        return Weighed(
+            stages=stages,
+            adapters=adapters,
+            exact=bool(self._headers),
+            adapters_exact=not facts.experts,
+            reason=reason,
+        )
 
     def _stages(self, tensor: int, pipeline: int) -> tuple[int, ...]:
         # Weights depend on no length; the shortest is always allowed.
@@ -111,9 +117,7 @@ class Scale:
 
 def _without_towers(headers: Mapping[str, TensorHeader]) -> dict[str, TensorHeader]:
     """With `--language-model-only` vLLM makes nothing for pictures and sound."""
-    return {
-        name: header for name, header in headers.items() if not any(part in name for part in TOWERS)
-    }
+    return {name: header for name, header in headers.items() if not take_apart(name).tower}
 
 
 def caught(action: Callable[[], R]) -> R | MemoryRefusal:

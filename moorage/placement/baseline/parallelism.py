@@ -80,8 +80,7 @@ def is_native(request: BaselineRequest, parameters: Parameters) -> bool:
     if "-custom" not in version:
         return False
     parts = _version_parts(version)
-    since = NATIVE_SINCE + [[0]] * (len(parts) - len(NATIVE_SINCE))
-    return parts + [[0]] * (len(since) - len(parts)) >= since
+    return parts >= NATIVE_SINCE + [[0]] * (len(parts) - len(NATIVE_SINCE))
 
 
 def require_whole_ranks(sizes: ParallelSizes) -> None:

@@ -73,6 +73,32 @@ def test_a_conflict_leaves_the_release_that_should_have_gone_its_claims(ledger: 
     assert {release for release, _, _ in held(ledger)} == {old, other}
 
 
+def test_leader_and_followers_get_their_claims_together_or_not_at_all(ledger: Ledger) -> None:
+    ledger.claims.commit(begin(ledger, "other"), (gpu(host="gpu-2"),), FLEET)
+    leader, follower = gpu(), gpu(host="gpu-2")
+    before = held(ledger)
+    with pytest.raises(Failure, match=r"gpu-2: accelerator 0: .*held by other\.v1") as caught:
+        ledger.claims.commit(begin(ledger), (leader, follower), FLEET)
+    assert caught.value.cause is Cause.CLAIM_CONFLICT
+    assert held(ledger) == before
+
+
+def test_what_makes_room_keeps_what_it_holds_on_other_hosts(ledger: Ledger) -> None:
+    old, new = begin(ledger), begin(ledger)
+    ledger.claims.commit(old, (gpu(), gpu(host="gpu-2")), FLEET)
+    ledger.claims.commit(new, (gpu(),), FLEET, instead_of=old)
+    holders = {claim.host: claim.release for claim in ledger.claims.all()}
+    assert holders == {"gpu-1": new, "gpu-2": old}
+
+
+def test_a_fleet_must_name_every_host_on_which_something_is_claimed(ledger: Ledger) -> None:
+    ledger.claims.commit(begin(ledger, "other"), (gpu(host="gpu-2"),), FLEET)
+    with pytest.raises(Failure, match=r"other\.v1 holds claims on host 'gpu-2'") as caught:
+        ledger.claims.commit(begin(ledger), (gpu(),), a_fleet(a_host("gpu-1")))
+    assert caught.value.cause is Cause.BAD_FLEET
+    assert "retire other.v1 first" in caught.value.suggestion
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_claims_are_handed_back_however_often_it_is_tried(ledger: Ledger, times: int) -> None:
     old, new = begin(ledger), begin(ledger)

@@ -68,7 +68,7 @@ def holder(url: str, engine: Engine) -> Iterator[subprocess.Popen[str]]:  # noqa
 def is_free(locks: Locks, name: str = "tiny") -> bool:
     """Whether somebody else could take the lock; it is given back."""
     taken = locks.take(name, "a look", this_process()) is None
-    locks.drop(name, "a look")
+    locks.drop("a look")
     return taken
 
 
@@ -104,11 +104,49 @@ def test_a_lock_from_another_machine_is_free_once_its_lease_has_run_out(
     assert is_free(locks) is free
 
 
+def test_several_locks_are_taken_together_or_not_at_all(locks: Locks) -> None:
+    assert locks.take_all(["a", "b"], "first", ELSEWHERE) == {}
+    assert locks.take_all(["b", "c"], "second", ELSEWHERE) == {"b": ELSEWHERE}
+    assert is_free(locks, "c")
+    locks.drop("first")
+    assert locks.take_all(["b", "c"], "second", ELSEWHERE) == {}
+    assert locks.holders(["a", "b", "c"]) == {"b": ELSEWHERE, "c": ELSEWHERE}
+
+
+def test_taking_again_what_one_holds_renews_it(locks: Locks, clock: Clock) -> None:
+    locks.take_all(["a", "b"], "token", ELSEWHERE)
+    clock.now += LEASE_SECONDS - 1
+    assert locks.take_all(["a", "b"], "token", ELSEWHERE) == {}
+    clock.now += LEASE_SECONDS - 1
+    assert not is_free(locks, "a")
+
+
+@pytest.mark.parametrize(("seconds", "free"), [(99, False), (101, True)])
+def test_a_longer_lease_runs_out_later(
+    locks: Locks, clock: Clock, seconds: int, free: bool
+) -> None:
+    locks.take_all(["a", "b"], "token", ELSEWHERE, lease_seconds=100)
+    clock.now += seconds
+    assert is_free(locks, "a") is free
+    assert bool(locks.holders(["b"])) is not free
+
+
+def test_all_that_was_taken_together_is_renewed_and_given_back_together(
+    locks: Locks, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RENEW_SECONDS", 0.01)
+    with locks.kept("token"):
+        locks.take_all(["a", "b"], "token", ELSEWHERE)
+        clock.now += LEASE_SECONDS * 2
+        assert wait_for(lambda: locks.holders(["a", "b"]).keys() == {"a", "b"})
+    assert locks.holders(["a", "b"]) == {}
+
+
 def test_who_was_taken_over_gives_nothing_back(locks: Locks, clock: Clock) -> None:
     locks.take("tiny", "first", ELSEWHERE)
     clock.now += LEASE_SECONDS + 1
     assert locks.take("tiny", "second", ELSEWHERE) is None
-    locks.drop("tiny", "first")
+    locks.drop("first")
     assert not is_free(locks)
 
 
@@ -125,14 +163,7 @@ def test_the_lease_is_renewed_while_the_lock_is_held(
     monkeypatch.setattr(module, "RENEW_SECONDS", 0.01)
     with locks.holding("tiny", wait_seconds=0):
         clock.now += LEASE_SECONDS * 2
-        assert wait_for(lambda: not is_free_at_all(locks))
-
-
-def is_free_at_all(locks: Locks) -> bool:
-    """Whether the lock could be taken; it is not touched."""
-    with gate(locks._engine) as connection:
-        row = connection.execute(module.select(module.LOCKS)).first()
-    return row is None or row.expires_at <= locks._clock()
+        assert wait_for(lambda: locks.is_held("tiny"))
 
 
 def test_a_ledger_that_is_away_for_a_moment_does_not_end_the_renewal(
@@ -153,7 +184,7 @@ def test_a_ledger_that_is_away_for_a_moment_does_not_end_the_renewal(
     with locks.holding("tiny", wait_seconds=0):
         assert stumbled.wait(5)
         clock.now += LEASE_SECONDS * 2
-        assert wait_for(lambda: not is_free_at_all(locks))
+        assert wait_for(lambda: locks.is_held("tiny"))
 
 
 def test_the_lock_of_a_living_process_is_not_taken(
@@ -181,6 +212,6 @@ def test_whoever_waits_gets_the_lock_when_it_is_given_back(
 ) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
     locks.take("tiny", "token", ELSEWHERE)
-    threading.Timer(0.05, locks.drop, ("tiny", "token")).start()
+    threading.Timer(0.05, locks.drop, ("token",)).start()
     with locks.holding("tiny", wait_seconds=5):
         assert not is_free(locks)

@@ -18,15 +18,18 @@ _barrier: Barrier
 class Team:
     """Processes that start from nothing, as those of flows do, and are kept for the next test."""
 
-    def __init__(self) -> None:
+    def __init__(self, processes: int = PROCESSES) -> None:
+        self._processes = processes
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(
-            PROCESSES, context, initializer=_enter, initargs=(context.Barrier(PROCESSES),)
+            processes, context, initializer=_enter, initargs=(context.Barrier(processes),)
         )
 
     def __call__(self, work: Callable[..., R], *args: Any) -> list[R]:
         """Call `work(number, *args)` in each process; the results in order of the numbers."""
-        futures = [self._pool.submit(_begin, work, number, *args) for number in range(PROCESSES)]
+        futures = [
+            self._pool.submit(_begin, work, number, *args) for number in range(self._processes)
+        ]
         return [future.result() for future in futures]
 
     def end(self) -> None:

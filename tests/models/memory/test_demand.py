@@ -232,7 +232,10 @@ def test_what_cannot_be_estimated_can_be_stated() -> None:
     config, headers = known("llama-3.1-8b")
     config = {key: value for key, value in config.items() if key != "vocab_size"}
     found = refusal(MemoryModel(config, headers, MemoryOptions()))
-    assert found.reason == "the configuration does not say `vocab_size`"
+    assert found.reason == (
+        "no estimate of activation: the configuration does not say `vocab_size`;"
+        " `memory.activation` states its bytes"
+    )
     stated = MemorySpec.model_validate({"activation": GIB})
     assert (
         gib(needed(MemoryModel(config, headers, MemoryOptions(stated=stated))), "activation") == 1

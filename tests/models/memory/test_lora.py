@@ -56,6 +56,9 @@ def test_every_expert_has_its_own_buffers() -> None:
     )
     # Stacked: 24 layers of 32 experts, gate and up with a factor each for their common input.
     stacked = buffers("gpt-oss-20b-bf16", targets=("experts",))
+    term = needed(with_options("gpt-oss-20b-bf16", lora={})).term("lora")
+    assert term
+    assert not term.exact
     assert stacked == 24 * 32 * 16 * 2 * (2 * 2880 + 5760 + 2880 + 2880) / GIB
 
 
@@ -79,6 +82,29 @@ def test_packed_weights_have_the_sides_of_what_they_pack(
     options = MemoryOptions(lora=LoraOptions(targets=("q_proj",)))
     found = needed(MemoryModel(config, headers, options))
     assert gib(found, "lora") == 32 * 16 * 2 * (4096 + 2048) / GIB
+
+
+def test_the_buffers_of_a_dense_model_are_exact_to_the_byte() -> None:
+    """278,528 B is what vLLM 0.32 allocated for this model, two adapters and rank 16."""
+    shapes = {
+        **{"q_proj": (128, 64), "k_proj": (64, 64), "v_proj": (64, 64), "o_proj": (64, 128)},
+        **{"gate_proj": (256, 64), "up_proj": (256, 64), "down_proj": (64, 256)},
+    }
+    config = {
+        **{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 512},
+        **{"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 2, "head_dim": 32},
+        **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 2048},
+        "tie_word_embeddings": False,
+    }
+    headers = TensorHeaders(
+        (f"model.layers.{layer}.{name}.weight", "F32", shape)
+        for layer in range(2)
+        for name, shape in shapes.items()
+    )
+    options = MemoryOptions(lora=LoraOptions(max_loras=2, max_rank=16))
+    term = needed(MemoryModel(config, headers, options), tokens=2048).term("lora")
+    assert term
+    assert (term.bytes, term.exact) == (278_528, True)
 
 
 def test_without_shapes_nothing_is_guessed() -> None:

@@ -10,8 +10,10 @@ from moorage.models.memory import (
 )
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.groups import LayerCache, group_layers
-from moorage.models.memory.layers import Mixer, layer_mixers
-from moorage.models.memory.sharding import Split, split_of, take_apart
+from moorage.models.memory.layers import layer_mixers
+from moorage.models.memory.mixers import Mixer
+from moorage.models.memory.names import take_apart
+from moorage.models.memory.sharding import Split, split_of
 from moorage.models.memory.specs import KVKind, KVSpec
 from moorage.models.memory.stages import stage_layers
 
@@ -203,7 +205,7 @@ def test_quantisation_groups_are_not_cut(
 
 
 def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:
-    assert refuse({"model_type": "deepseek_v32"}).kind is RefusalKind.UNKNOWN
+    assert refuse({"model_type": "deepseek_v4"}).kind is RefusalKind.UNKNOWN
     assert refuse({"num_hidden_layers": None}).kind is RefusalKind.UNKNOWN
     got = predict_memory(LLAMA, {}, MemorySettings())
     assert isinstance(got, MemoryRefusal)

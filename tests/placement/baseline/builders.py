@@ -10,7 +10,7 @@ from moorage.placement.claims import Claim, Resource
 from moorage.placement.snapshot import Accelerator, HostSnapshot
 from moorage.units import GIB
 
-FOUND = tuple[str, tuple[int, ...], tuple[int, ...]]
+Shown = tuple[str, tuple[int, ...], tuple[int, ...]]
 
 
 def a_request(claim: int = 0, *parameters: str, **changes: Any) -> BaselineRequest:
@@ -54,7 +54,7 @@ def named(*hosts: str, type: str = "cuda") -> tuple[ManualAccelerator, ...]:
     return tuple(ManualAccelerator(name, type, int(index)) for name, index in pairs)
 
 
-def found(decision: Decision) -> list[list[FOUND]]:
+def found(decision: Decision) -> list[list[Shown]]:
     """Each candidate as its shares: host, accelerators, bytes."""
     return [
         [(share.host, share.accelerators, share.accelerator_bytes) for share in item.shares]

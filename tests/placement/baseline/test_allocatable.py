@@ -39,7 +39,7 @@ def test_memory_is_what_is_neither_claimed_nor_reserved(
     ("changes", "ram"),
     [
         ({}, 1000),
-        ({"claims": (held_ram(60), held_ram(40), held(0, 7))}, 900),
+        ({"claims": (held_ram(60), held_ram(40), held(0, 7), SERVES_PORT)}, 900),
         ({"ram_reserve": 1}, 999),
         ({"ram_reserve": 900, "claims": (held_ram(101),)}, 0),
     ],

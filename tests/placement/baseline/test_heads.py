@@ -13,6 +13,7 @@ HEADS = "num_attention_heads"
     ("config", "heads"),
     [
         ({HEADS: 16}, 16),
+        ({HEADS: 1}, 1),
         ({HEADS: 16, "text_config": {HEADS: 8}}, 8),
         ({HEADS: 16, "text_config": {HEADS: 8}, "llm_config": {HEADS: 4}}, 4),
         ({"thinker_config": {"text_config": {HEADS: 28}}}, 28),
@@ -36,6 +37,7 @@ def test_the_first_part_that_states_its_heads_counts(
     [
         ({HEADS: 16}, 16),
         ({"num_heads": 16}, 16),
+        ({"num_heads": 1}, 1),
         ({HEADS: 12, "num_heads": 16}, 12),
         ({HEADS: 25, "num_dummy_heads": 7}, 32),
         ({HEADS: 25, "num_dummy_heads": -7}, 25),

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from moorage.placement.baseline import CacheInRam, decide
+from moorage.placement.baseline.messages import header
+from moorage.placement.baseline.terms import terms
 from moorage.units import GIB
 from tests.placement.baseline.builders import a_request, accelerator, found, held, host, seats
 
@@ -175,6 +177,15 @@ def test_of_a_mixed_host_the_last_type_is_all_there_is() -> None:
 def test_the_best_combination_is_told(changes: dict[str, Any], lines: list[str]) -> None:
     hosts = [host(name, 20 * GIB) for name in "abcd"]
     hosts.append(host("e", 20 * GIB, claims=(held(0, 11 * GIB),)))
-    messages = decide(a_request(**{"claim": 500 * GIB, **changes}), hosts).messages
-    assert list(messages[-len(lines) - 1 : -1]) == lines
+    request = a_request(**{"claim": 500 * GIB, **changes})
+    messages = decide(request, hosts).messages[len(header(terms(request))) :]
+    assert list(messages[:-1]) == lines
     assert "No combination of hosts" in messages[-1]
+
+
+def test_the_best_combination_is_the_one_with_the_most_memory() -> None:
+    large, small = (20 * GIB, 20 * GIB), (10 * GIB,)
+    hosts = [host("a", *large), host("b", *small), host("c", *large), host("d", *small)]
+    assert decide(a_request(500 * GIB), hosts).messages[-2] == (
+        "The best combination is a, c with 72.00 GiB."
+    )

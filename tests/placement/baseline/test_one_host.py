@@ -146,6 +146,15 @@ def test_of_a_mixed_host_only_the_last_type_is_usable() -> None:
     )
 
 
+@pytest.mark.parametrize(("line", "claim", "names"), [("--tp=2", 10, "am"), ("", 150, "ma")])
+def test_types_come_in_the_order_of_the_first_look_only_if_this_is_the_first(
+    line: str, claim: int, names: str
+) -> None:
+    items = (accelerator(0, 100, "rocm"), *(accelerator(i, 100, "cuda") for i in (0, 1)))
+    hosts = [host("m", accelerators=items), host("a", 100, 100, type="rocm")]
+    assert seats(a_request(claim, line), *hosts) == alone(*names, accelerators=(0, 1))
+
+
 @pytest.mark.parametrize(
     ("changes", "lines"),
     [

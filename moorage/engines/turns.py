@@ -1,0 +1,37 @@
+"""What a plan starts at once, and what it starts after that."""
+
+from __future__ import annotations
+
+from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
+
+Device = tuple[str, str, str]
+
+
+def in_turns(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:
+    """The plan in parts, each of which starts once the part before is ready.
+
+    vLLM profiles the free memory of its accelerators while it starts, so replicas that share one
+    take turns. All others start in the first part, and a replica's leader with its followers.
+    """
+    parts: list[list[ContainerSpec]] = []
+    taken: list[set[Device]] = []
+    for containers in _replicas(plan):
+        devices = _devices(containers)
+        turn = 1 + max((at for at, used in enumerate(taken) if used & devices), default=-1)
+        if turn == len(parts):
+            parts.append([])
+            taken.append(set())
+        parts[turn] += containers
+        taken[turn] |= devices
+    return tuple(plan.model_copy(update={"containers": tuple(part)}) for part in parts)
+
+
+def _replicas(plan: LaunchPlan) -> list[list[ContainerSpec]]:
+    replicas: dict[str, list[ContainerSpec]] = {}
+    for container in plan.containers:
+        replicas.setdefault(container.labels[LABEL_REPLICA], []).append(container)
+    return list(replicas.values())
+
+
+def _devices(containers: list[ContainerSpec]) -> set[Device]:
+    return {(c.host, c.accelerator_type, device) for c in containers for device in c.devices}

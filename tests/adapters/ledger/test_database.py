@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from moorage.adapters.ledger import database
+from moorage.adapters.ledger.database import gate, open_database
+from moorage.failures import Cause, Failure
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def engine(path: Path) -> Iterator[Engine]:
+    engine = open_database(f"sqlite:///{path}")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def writer(path: Path, engine: Engine) -> Iterator[sqlite3.Connection]:  # noqa: ARG001
+    """Somebody who writes and does not end."""
+    own = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with closing(own):
+        own.execute("BEGIN IMMEDIATE")
+        yield own
+
+
+def epoch(engine: Engine) -> int:
+    with gate(engine) as connection:
+        number: int = connection.exec_driver_sql("SELECT epoch FROM gate").scalar_one()
+        return number
+
+
+def test_whoever_waits_for_another_writer_is_served_when_that_one_has_ended(
+    engine: Engine, writer: sqlite3.Connection
+) -> None:
+    threading.Timer(0.05, writer.rollback).start()
+    assert epoch(engine) + 1 == epoch(engine)
+
+
+def test_a_writer_that_does_not_end_is_waited_for_no_longer_than_that(
+    engine: Engine, writer: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    with pytest.raises(Failure, match="database is locked") as caught:
+        epoch(engine)
+    assert caught.value.cause is Cause.LEDGER_UNAVAILABLE
+    writer.rollback()
+    assert epoch(engine) > 0
+
+
+def test_what_is_no_wait_is_told_at_once(path: Path, engine: Engine) -> None:
+    engine.dispose()
+    path.write_bytes(b"no database at all" * 1000)
+    with pytest.raises(Failure, match="not a database"):
+        epoch(engine)

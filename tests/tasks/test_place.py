@@ -1,0 +1,119 @@
+"""Others claim between the look and the claim; then it is looked again, a few times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.adapters.ledger import Ledger
+from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet, Host, StaticAccelerator
+from moorage.placement.claims import Claim, Resource
+from moorage.placement.placement import Placement
+from moorage.placement.propose import propose
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.release import ReleaseState
+from tasks import context
+from tasks import place as module
+from tasks.context import ledger, settings
+from tasks.place import CLAIM_ATTEMPTS, place
+from tasks.survey import take_snapshot
+from tests.adapters.ledger.together import Team
+from tests.builders import REVISION, a_fleet, a_host, a_model, a_profile, a_spec
+
+ENGINE = {"name": "vllm", "runtime": "process", "command": ["vllm", "serve"]}
+SPEC = a_spec(engine=ENGINE)
+ACCELERATOR = StaticAccelerator.model_validate({"index": 0, "memory": "80GiB"})
+FLEET = Fleet(hosts=(Host(name="gpu-1", runtimes=("process",), accelerators=(ACCELERATOR,)),))
+
+
+@pytest.fixture(scope="module")
+def rival() -> Iterator[Team]:
+    """Another process."""
+    team = Team(1)
+    yield team
+    team.end()
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+
+    async def nothing(**_: Any) -> None:
+        """Artifacts need a server."""
+
+    monkeypatch.setattr(module, "acreate_table_artifact", nothing)
+    yield
+    context._open.cache_clear()
+
+
+def claim(_worker: int, url: str, claims: Sequence[Claim]) -> str:
+    """What the other process does: claim these for a release of its own."""
+    with closing(Ledger(url)) as own:
+        release = own.releases.begin(a_spec(name="rival"), REVISION, "")
+        own.claims.commit(release, claims, a_fleet(a_host("gpu-1")))
+        return release
+
+
+@pytest.fixture
+def outrun(
+    monkeypatch: pytest.MonkeyPatch, rival: Team
+) -> Callable[[int], list[tuple[Placement, FleetSnapshot]]]:
+    """Lets the other process take the proposed port, so many times; what was proposed on what."""
+
+    def arrange(times: int) -> list[tuple[Placement, FleetSnapshot]]:
+        proposals: list[tuple[Placement, FleetSnapshot]] = []
+
+        def propose_and_be_late(subject: Any, snapshot: FleetSnapshot, running: str) -> Placement:
+            placement = propose(subject, snapshot, running)
+            proposals.append((placement, snapshot))
+            if len(proposals) <= times:
+                ports = [one for one in placement.claims if one.resource == Resource.PORT]
+                rival(claim, settings().ledger, ports)
+            return placement
+
+        monkeypatch.setattr(module, "propose", propose_and_be_late)
+        return proposals
+
+    return arrange
+
+
+async def placed(release: str) -> tuple[Placement, FleetSnapshot]:
+    snapshot = await take_snapshot(FLEET)
+    return await place.fn(SPEC, a_model(), a_profile(), FLEET, snapshot, release, "")
+
+
+@pytest.mark.parametrize("times", range(CLAIM_ATTEMPTS))
+async def test_who_was_too_late_looks_again_and_takes_something_else(
+    outrun: Callable[[int], list[tuple[Placement, FleetSnapshot]]], times: int
+) -> None:
+    proposals = outrun(times)
+    release = ledger().releases.begin(SPEC, REVISION, "")
+    placement, snapshot = await placed(release)
+
+    seen = [{one.release for one in looked.host("gpu-1").claims} for _, looked in proposals]
+    assert seen == [{f"rival.v{number + 1}" for number in range(at)} for at in range(times + 1)]
+    assert (placement, snapshot) == proposals[-1]
+    own = [one for one in ledger().claims.all() if one.release == release]
+    assert {(one.resource, one.index, one.amount) for one in own} == {
+        (one.resource, one.index, one.amount) for one in placement.claims
+    }
+    assert ledger().releases.get(release).state == ReleaseState.SCHEDULED
+
+
+async def test_who_is_always_too_late_gives_up_and_holds_nothing(
+    outrun: Callable[[int], list[tuple[Placement, FleetSnapshot]]],
+) -> None:
+    proposals = outrun(100)
+    release = ledger().releases.begin(SPEC, REVISION, "")
+    with pytest.raises(Failure, match="held by rival") as caught:
+        await placed(release)
+    assert caught.value.cause is Cause.CLAIM_CONFLICT
+    assert len(proposals) == CLAIM_ATTEMPTS
+    assert release not in {one.release for one in ledger().claims.all()}
+    assert ledger().releases.get(release).state == ReleaseState.PENDING
