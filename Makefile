@@ -34,7 +34,8 @@ images: ## Build the container images that the tests use.
 	scripts/build_lifecycle_image.sh
 	scripts/build_vllm_cpu_image.sh
 
-bench: $(VENV)/.installed-dev ## What the pipeline costs beside the engine's own start.
+bench: $(VENV)/.installed-dev ## What placement takes on large fleets, and a deploy beside the engine's own start.
+	$(BIN)/python benchmarks/placement.py
 	$(BIN)/python benchmarks/overhead.py
 
 clean: ## Remove what `make` has made.

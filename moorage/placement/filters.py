@@ -14,6 +14,7 @@ from moorage.placement.runtime import choose_runtime
 from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.placement.view import HostView, narrowed, select
+from moorage.values import fields
 
 
 class Filters:
@@ -101,6 +102,10 @@ class Filters:
         """Keeps the accelerators that the engine supports and some runtime can give it."""
         if self._on_cpu:
             return self._runs_on_cpu(view)
+        if len(view.groups) == 1:
+            (kind,) = view.groups
+            if not self._obstacle(view.host, kind.type):
+                return view
         reasons = {kind: self._obstacle(view.host, kind.type) for kind in view.groups}
         if not any(reasons.values()):
             return view if reasons else self._runs_on_cpu(view)
@@ -127,10 +132,12 @@ class Filters:
 
     def _obstacle(self, host: HostSnapshot, kind: str) -> str:
         """Why no runtime can give the engine this kind; many hosts are alike and asked once."""
-        key = (kind, host.architecture, host.runtimes, host.programs)
-        if key not in self._obstacles:
-            self._obstacles[key] = self._why_not(host, kind)
-        return self._obstacles[key]
+        there = fields(host)
+        key = (kind, there["architecture"], there["runtimes"], there["programs"])
+        obstacle = self._obstacles.get(key)
+        if obstacle is None:
+            obstacle = self._obstacles[key] = self._why_not(host, kind)
+        return obstacle
 
     def _why_not(self, host: HostSnapshot, kind: str) -> str:
         spec, engine = self._request.spec, self._request.engine
@@ -140,9 +147,11 @@ class Filters:
         return choice if isinstance(choice, str) else ""
 
     def _has_a_port(self, view: HostView) -> HostView:
-        host = view.host
-        low, high = host.port_range
-        if len(host.ports_in_use) + len(host.claims) <= high - low or free_ports(host, 1):
+        there = fields(view.host)
+        low, high = there["port_range"]
+        if len(there["ports_in_use"]) + len(there["claims"]) <= high - low:
+            return view
+        if free_ports(view.host, 1):
             return view
         raise Refused(Refusal.PORT, f"every port of {low}-{high} is taken")
 

@@ -8,6 +8,7 @@ from moorage.placement.claims import Claim, Resource
 from moorage.placement.room import Room, room_of
 from moorage.placement.snapshot import HostSnapshot
 from moorage.units import human_bytes
+from moorage.values import fields
 
 
 def misfits(
@@ -72,10 +73,11 @@ def free_ports(host: HostSnapshot, count: int, taken: Sequence[int] = ()) -> lis
 def holders(host: HostSnapshot, resource: Resource, index: int | None = None) -> tuple[str, ...]:
     """Releases that hold some of a resource; of all indexes when none is given."""
     names = {
-        claim.release
-        for claim in host.claims
-        if claim.resource == resource and index in (None, claim.index) and claim.release
+        claim["release"]
+        for claim in map(fields, host.claims)
+        if claim["resource"] is resource and (index is None or claim["index"] == index)
     }
+    names.discard("")
     return tuple(sorted(names))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import NamedTuple
 
 from moorage.placement.snapshot import VENDORS
@@ -32,3 +33,9 @@ class AcceleratorKind(NamedTuple):
         own = (self.type, VENDORS.get(self.type, ""))
         name = self.name.lower()
         return any(one.lower() in own or fnmatchcase(name, one.lower()) for one in wanted)
+
+
+@lru_cache(maxsize=1024)
+def kind_of(type: str, name: str, total: int) -> AcceleratorKind:
+    """The kind with these attributes, the same object for the same ones: dicts find it faster."""
+    return AcceleratorKind(type, name, total)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest, nsmallest
 
 from moorage.placement.demand import Ask, Split
+from moorage.placement.depths import Depths
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.offer import Offer
 from moorage.placement.one_host import tightest
@@ -34,44 +36,48 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
     Hosts may take part with some of their accelerators. Where hosts differ too much for equal
     shares, every accelerator becomes a pipeline stage of its own.
     """
+    ram = request.ram
     by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
     for view in views:
         for kind, room in view.groups.items():
-            by_kind[kind].append(Part(view, at_once(view, room, request.ram)))
+            room = at_once(view, room, ram) if view.host.unified_memory else room
+            by_kind[kind].append(Part(view, room))
     offers = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
     return [offer for offer in offers if offer]
 
 
 def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Offer | None:
+    depths = Depths([part.room for part in parts])
     stages: dict[int, Stages] | None = None
     for hosts in range(2, min(len(parts), MOST_HOSTS) + 1):
-        if offer := _even(request, kind, parts, hosts):
+        if offer := _even(request, kind, parts, depths, hosts):
             return offer
         if stages is None:
-            stages = stages_over_hosts(request, kind, [part.room for part in parts])
+            stages = stages_over_hosts(request, kind, depths)
         if hosts in stages:
             return _uneven(request, kind, parts, hosts, stages[hosts])
     return None
 
 
-def _even(request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int) -> Offer | None:
+def _even(
+    request: Request, kind: AcceleratorKind, parts: list[Part], depths: Depths, hosts: int
+) -> Offer | None:
     """So many hosts with the same number of accelerators each."""
-    for count, split in _even_splits(request, parts, hosts):
+    for count, split in _even_splits(request, depths.most, hosts):
         full, least = request.demand.full(kind, split), request.demand.least(kind, split)
         for ask, is_full in ((full, True), (least, False)):
-            if isinstance(ask, str):
+            if isinstance(ask, str) or ask.bytes > kind.total:
+                continue
+            if depths.hosts(count, ask.bytes) < hosts:
                 continue
             able = [p for p in parts if len(p.room) >= count and p.room[count - 1] >= ask.bytes]
-            if len(able) < hosts:
-                continue
             packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
             chosen = _best(able, hosts, count, ask.bytes, packs)
             return _offer(chosen, kind, split, ask, is_full)
     return None
 
 
-def _even_splits(request: Request, parts: list[Part], hosts: int) -> Iterator[tuple[int, Split]]:
-    most = max(len(part.room) for part in parts)
+def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int, Split]]:
     if request.stated:
         count, rest = divmod(request.stated.world, hosts)
         if not rest and _is_possible(request.stated, [count] * hosts):
@@ -97,9 +103,9 @@ def _best(able: list[Part], hosts: int, count: int, needed: int, packs: bool) ->
     """The emptiest hosts, or with bin-packing the fullest that still do."""
     if packs:
         packed = [Part(part.view, tightest(part.room, count, needed)) for part in able]
-        return sorted(packed, key=lambda part: part.room[0])[:hosts]
-    emptiest = sorted(able, key=lambda part: part.room[count - 1], reverse=True)
-    return [Part(part.view, part.room[:count]) for part in emptiest[:hosts]]
+        return nsmallest(hosts, packed, key=lambda part: part.room[0])
+    emptiest = nlargest(hosts, able, key=lambda part: part.room[count - 1])
+    return [Part(part.view, part.room[:count]) for part in emptiest]
 
 
 def _uneven(

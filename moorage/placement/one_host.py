@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.placement.demand import Ask
+from moorage.placement.demand import Split
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import Layout, layouts_on_one_host
 from moorage.placement.offer import Offer
@@ -15,25 +15,38 @@ from moorage.spec import Strategy
 
 def one_host(request: Request, views: Sequence[HostView]) -> list[Offer]:
     """The hosts that can take the replica on the fewest accelerators with which any can."""
-    most = max((len(room) for view in views for room in view.groups.values()), default=0)
-    for layout in layouts_on_one_host(request, most):
-        if layout.count <= most and (offers := _offers(request, views, layout)):
+    largest: dict[AcceleratorKind, int] = {}
+    for view in views:
+        for kind, room in view.groups.items():
+            if len(room) > largest.get(kind, 0):
+                largest[kind] = len(room)
+    for layout in layouts_on_one_host(request, max(largest.values(), default=0)):
+        bounds = {
+            kind: _bounds(request, kind, layout.split)
+            for kind, most in largest.items()
+            if layout.count <= most
+        }
+        # Hosts are asked only where an empty accelerator would do.
+        possible = any(least <= kind.total for kind, (least, _) in bounds.items())
+        if possible and (offers := _offers(request, views, layout, bounds)):
             return offers
     return []
 
 
-def _offers(request: Request, views: Sequence[HostView], layout: Layout) -> list[Offer]:
-    demand, count, split = request.demand, layout.count, layout.split
+def _offers(
+    request: Request,
+    views: Sequence[HostView],
+    layout: Layout,
+    bounds: dict[AcceleratorKind, tuple[int, int]],
+) -> list[Offer]:
+    count, split = layout.count, layout.split
     packs = request.spec.placement.strategy == Strategy.BINPACK
-    asks: dict[AcceleratorKind, tuple[int, int]] = {}
     offers = []
     for view in views:
         for kind, room in view.groups.items():
             if len(room) < count:
                 continue
-            if kind not in asks:
-                asks[kind] = _bounds(kind, demand.least(kind, split), demand.full(kind, split))
-            least, full = asks[kind]
+            least, full = bounds[kind]
             if view.host.unified_memory:
                 room = at_once(view, room[:count], request.ram)
             left = room[count - 1]
@@ -45,8 +58,9 @@ def _offers(request: Request, views: Sequence[HostView], layout: Layout) -> list
     return offers
 
 
-def _bounds(kind: AcceleratorKind, least: Ask | str, full: Ask | str) -> tuple[int, int]:
+def _bounds(request: Request, kind: AcceleratorKind, split: Split) -> tuple[int, int]:
     """Bytes that must be there, and bytes for the whole context; a refusal fits nowhere."""
+    least, full = request.demand.least(kind, split), request.demand.full(kind, split)
     nowhere = kind.total + 1
     return (
         nowhere if isinstance(least, str) else least.bytes,
@@ -56,5 +70,7 @@ def _bounds(kind: AcceleratorKind, least: Ask | str, full: Ask | str) -> tuple[i
 
 def tightest(room: list[int], count: int, needed: int) -> list[int]:
     """The fullest accelerators that still have the room, most room first."""
+    if room[-1] >= needed:
+        return room[-count:]
     fitting = sum(1 for left in room if left >= needed)
     return room[fitting - count : fitting]

@@ -6,7 +6,7 @@ best, and tell every other host why not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
 from moorage.placement.by_baseline import place_by_baseline
@@ -30,6 +30,12 @@ from moorage.spec import Policy
 from moorage.values import Origin
 
 Strategy = Callable[[Request, Sequence[HostView]], list[Offer]]
+
+DIGITS = 9
+"""Scores are compared to so many digits: beyond, they differ by the order of additions."""
+
+ALIKE = 2 * 10**-DIGITS
+"""Scores that are further apart than this differ in their digits."""
 
 
 def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> Placement:
@@ -124,15 +130,22 @@ def _first_offers(request: Request, views: Sequence[HostView]) -> list[Offer]:
 
 def _best(request: Request, scored: Sequence[Scored]) -> Offer:
     """The highest score; where the context is cut, the longest, then most room; then the tie."""
-    seed, reach = request.spec.placement.seed, _reach(request, scored)
+    seed = request.spec.placement.seed
+    near: Iterable[int] = range(len(scored))
+    reach: dict[tuple[AcceleratorKind | None, Split], int] = {}
+    if scored[0].offer.is_full:
+        top = max([one.score for one in scored]) - ALIKE
+        near = [at for at, one in enumerate(scored) if one.score > top]
+    else:
+        reach = _reach(request, scored)
 
     def rank(at: int) -> tuple[int, int, float, int]:
         one, offer = scored[at], scored[at].offer
         tie = -at if seed is None else _chance(seed, offer.views[0].host.name)
         cut = (0, 0) if offer.is_full else (reach[offer.kind, offer.split], offer.budget)
-        return (*cut, round(one.score, 9), tie)
+        return (*cut, round(one.score, DIGITS), tie)
 
-    return scored[max(range(len(scored)), key=rank)].offer
+    return scored[max(near, key=rank)].offer
 
 
 def _reach(
@@ -161,18 +174,20 @@ def _verdicts(
     """One verdict a host, in the order of the fleet; a host with several offers by its best."""
     found = refused
     for one in scored:
-        for view, room in zip(one.offer.views, one.offer.rooms, strict=True):
+        rooms = one.offer.rooms
+        for at, view in enumerate(one.offer.views):
             host = view.host.name
-            if host not in found or found[host].score < one.score:
-                found[host] = _offered(host, one, room)
-    rest = [view for view in able if view.host.name not in found]
-    if rest:
+            other = found.get(host)
+            if other is None or other.score < one.score:
+                found[host] = _offered(host, one, rooms[at])
+    if len(found) < len(views):
+        rest = [view for view in able if view.host.name not in found]
         found.update(refuse_all(request, rest, scored[0].offer if scored else None))
     return tuple([found[view.host.name] for view in views])
 
 
 def _offered(host: str, one: Scored, room: list[int]) -> Verdict:
     count = len(room) if one.offer.kind else 0
-    needed = one.offer.needed
-    note = "more than is free, as the spec allows" if count and needed > room[-1] else ""
-    return Verdict(host, None, note, needed, room[-1], count, 0, (), one.score, one.points)
+    needed, left = one.offer.needed, room[-1]
+    note = "more than is free, as the spec allows" if count and needed > left else ""
+    return Verdict(host, None, note, needed, left, count, 0, (), one.score, one.points)

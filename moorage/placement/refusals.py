@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from moorage.placement.claims import Resource
-from moorage.placement.demand import Ask
 from moorage.placement.fit import holders
 from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.layout import Layout, layouts_on_one_host
+from moorage.placement.layout import Layout
 from moorage.placement.offer import Offer
 from moorage.placement.on_cpu import cpu_refusal
 from moorage.placement.request import Refused, Request
+from moorage.placement.shapes import Shape, Shapes, shapes_of
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import HostView, at_once
+from moorage.values import fields
+
+ACCELERATOR = Resource.ACCELERATOR
 
 
 def unfit(view: HostView, reason: Refused) -> Verdict:
@@ -52,7 +55,7 @@ def refuse_all(
             is none, against the shape that it misses by the least.
     """
     shape = taken if taken and taken.kind and len(taken.views) == 1 else None
-    cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]] = {}
+    cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
     for view in views:
         if view.groups:
             yield view.host.name, _refuse(request, view, shape, cache)
@@ -71,61 +74,55 @@ def _refuse(
     request: Request,
     view: HostView,
     taken: Offer | None,
-    cache: dict[tuple[AcceleratorKind, int], list[tuple[Layout, int | str]]],
+    cache: dict[tuple[AcceleratorKind, int], Shapes],
 ) -> Verdict:
     best: Verdict | None = None
     for kind, room in view.groups.items():
         key = (kind, len(room))
-        if key not in cache:
-            cache[key] = _asks(request, kind, len(room), taken)
-        verdict = _measured(request, view, kind, room, cache[key])
+        shapes = cache.get(key)
+        if shapes is None:
+            shapes = cache[key] = shapes_of(request, kind, len(room), taken)
+        verdict = _measured(request, view, kind, room, shapes)
         if best is None or verdict.needed - verdict.available < best.needed - best.available:
             best = verdict
     assert best is not None
     return best
 
 
-def _asks(
-    request: Request, kind: AcceleratorKind, there: int, taken: Offer | None
-) -> list[tuple[Layout, int | str]]:
-    """Bytes on each accelerator, or why not, for each shape that a host of this size can have."""
-    asked = request.demand.least
-    if taken and len(taken.rooms[0]) <= there:
-        layouts = [Layout(count=len(taken.rooms[0]), split=taken.split)]
-        asked = request.demand.full if taken.is_full else asked
-    else:
-        layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
-    asks = [(layout, asked(kind, layout.split)) for layout in layouts]
-    return [(layout, ask.bytes if isinstance(ask, Ask) else ask) for layout, ask in asks]
-
-
 def _measured(
-    request: Request,
-    view: HostView,
-    kind: AcceleratorKind,
-    room: list[int],
-    asks: list[tuple[Layout, int | str]],
+    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: Shapes
 ) -> Verdict:
     """The host against the shape that it misses by the least."""
-    known = [(one, ask) for one, ask in asks if isinstance(ask, int)]
-    if not asks:
+    if not shapes.asks:
         return _too_few(request, view, kind, room)
-    if not known:
-        return _impossible(request, view, asks)
-    layout, needed = min(known, key=lambda pair: pair[1] - _left(request, view, pair[0], room))
-    blocked = [ask for one, ask in asks if isinstance(ask, str) and one.count > layout.count]
-    # A larger share would help, and only the shape of the model is in its way.
-    uneven = bool(blocked) and needed > kind.total
+    if not shapes.possible:
+        return _impossible(request, view, shapes.asks)
+    there = fields(view.host)
+    nearest, available = _nearest(request, view, room, shapes.possible)
     return Verdict(
-        host=view.host.name,
-        refusal=Refusal.PARALLELISM if uneven else Refusal.ACCELERATOR_MEMORY,
-        note=blocked[-1] if uneven else "",
-        needed=needed,
-        available=_left(request, view, layout, room),
-        count=layout.count,
-        there=len(room),
-        held_by=holders(view.host, Resource.ACCELERATOR) if view.host.claims else (),
+        there["name"],
+        # A larger share would help, and only the shape of the model is in its way.
+        Refusal.PARALLELISM if nearest.blocked else Refusal.ACCELERATOR_MEMORY,
+        nearest.blocked,
+        nearest.needed,
+        available,
+        nearest.count,
+        len(room),
+        holders(view.host, ACCELERATOR) if there["claims"] else (),
     )
+
+
+def _nearest(
+    request: Request, view: HostView, room: list[int], shapes: list[Shape]
+) -> tuple[Shape, int]:
+    """The shape that is missed by the least, and what there is for it."""
+    shared = view.host.unified_memory
+    nearest, available = shapes[0], 0
+    for shape in shapes:
+        left = _left(request, view, shape, room) if shared else room[shape.count - 1]
+        if shape is nearest or shape.needed - left < nearest.needed - available:
+            nearest, available = shape, left
+    return nearest, available
 
 
 def _impossible(request: Request, view: HostView, asks: list[tuple[Layout, int | str]]) -> Verdict:
@@ -137,9 +134,9 @@ def _impossible(request: Request, view: HostView, asks: list[tuple[Layout, int |
     return Verdict(host=view.host.name, refusal=refusal, note=str(reason), count=layout.count)
 
 
-def _left(request: Request, view: HostView, layout: Layout, room: list[int]) -> int:
+def _left(request: Request, view: HostView, shape: Shape, room: list[int]) -> int:
     """What the fullest of the accelerators that would be taken can give."""
-    return at_once(view, room[: layout.count], request.ram)[-1]
+    return at_once(view, room[: shape.count], request.ram)[-1]
 
 
 def _too_few(request: Request, view: HostView, kind: AcceleratorKind, room: list[int]) -> Verdict:

@@ -53,7 +53,8 @@ class Request:
 
     def is_own(self, release: str) -> bool:
         """Whether a claim is the model's own: of one of its releases, or only proposed yet."""
-        return not release or release.rpartition(".v")[0] == self.spec.name
+        name = self.spec.name
+        return not release or (release.startswith(name) and release.rpartition(".v")[0] == name)
 
     @property
     def ram(self) -> int:

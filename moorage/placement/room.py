@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from moorage.placement.claims import Resource
+from moorage.placement.claims import Claim, Resource
 from moorage.placement.snapshot import HostSnapshot
+from moorage.values import fields
 
-ACCELERATOR, RAM, PORT = Resource.ACCELERATOR, Resource.RAM, Resource.PORT
+ACCELERATOR, RAM = Resource.ACCELERATOR, Resource.RAM
+CORES, PORT = Resource.CORES, Resource.PORT
 
-ALL, SETTLED = 0, 1
-"""Places in what is held of a resource: by all releases, and by those that are proven to run."""
+Facts = dict[str, Any]
+"""Fields of a value by name."""
+
+Amounts = dict[int | Resource, int]
+"""By index what is claimed of an accelerator, by its name what is claimed of another resource."""
+
+NOTHING: Amounts = {}
 
 
 @dataclass(slots=True)
@@ -35,64 +44,62 @@ def room_of(host: HostSnapshot) -> Room:
     engine that is loading and has not taken all of its claim yet. It counts once against the
     reserve, for which it may be the reason, and never against a claim that is still pending.
     """
-    room = _unclaimed(host)
-    if host.claims:
-        _take_claims(host, room)
-    if host.unified_memory:
+    return room_with(host, list(map(fields, host.accelerators)))
+
+
+def room_with(host: HostSnapshot, accelerators: Sequence[Facts]) -> Room:
+    """The same, where the fields of the accelerators have been read already."""
+    there = fields(host)
+    held, pending = _held(there["claims"]) if there["claims"] else (NOTHING, NOTHING)
+    total, free, reserve = there["ram_total"], there["ram_free"], there["ram_reserve"]
+    ram = _left(total, free, reserve, held.get(RAM, 0), pending.get(RAM, 0))
+    cores = max(0, there["cpus"] - held[CORES]) if CORES in held else there["cpus"]
+    memory = _memory(accelerators, there["accelerator_reserve"], held, pending)
+    room = Room(ram, cores, memory)
+    if there["unified_memory"]:
         _share_one_pool(host, room)
     return room
 
 
-def _unclaimed(host: HostSnapshot) -> Room:
-    reserve, memory = host.accelerator_reserve, []
-    for item in host.accelerators:
-        free, left = item.memory_free, item.memory_total - reserve
-        memory.append(free if free < left else left)
-    if reserve and memory:
-        memory = [left if left > 0 else 0 for left in memory]
-    ram, left = host.ram_free, host.ram_total - host.ram_reserve
-    return Room(ram=max(0, min(ram, left)), cores=host.cpus, memory=memory)
-
-
-def _take_claims(host: HostSnapshot, room: Room) -> None:
-    ram, cores = [0, 0], [0, 0]
-    memory: dict[int, list[int]] = {}
-    for claim in host.claims:
-        resource, amount = claim.resource, claim.amount
+def _held(claims: Iterable[Claim]) -> tuple[Amounts, Amounts]:
+    """Amounts by accelerator, and of the other resources: of all claims, and of pending ones."""
+    held: Amounts = {}
+    pending: Amounts = {}
+    for claim in map(fields, claims):
+        resource = claim["resource"]
         if resource is PORT:
             continue
-        if resource is ACCELERATOR:
-            held = memory.setdefault(claim.index, [0, 0])
-        else:
-            held = ram if resource is RAM else cores
-        held[ALL] += amount
-        held[SETTLED] += 0 if claim.pending else amount
-    if ram[ALL]:
-        room.ram = _left(host.ram_total, host.ram_free, host.ram_reserve, ram)
-    room.cores = max(0, host.cpus - cores[ALL])
-    if memory:
-        for at, item in enumerate(host.accelerators):
-            if item.index in memory:
-                room.memory[at] = _left(
-                    item.memory_total,
-                    item.memory_free,
-                    host.accelerator_reserve,
-                    memory[item.index],
-                )
+        key = claim["index"] if resource is ACCELERATOR else resource
+        held[key] = held.get(key, 0) + claim["amount"]
+        if claim["pending"]:
+            pending[key] = pending.get(key, 0) + claim["amount"]
+    return held, pending
 
 
-def _left(total: int, free: int, reserve: int, held: list[int]) -> int:
-    strangers = total - free - held[SETTLED]
-    return max(0, total - held[ALL] - max(reserve, strangers))
+def _memory(
+    accelerators: Sequence[Facts], reserve: int, held: Amounts, pending: Amounts
+) -> list[int]:
+    memory = []
+    for item in accelerators:
+        total, free = item["memory_total"], item["memory_free"]
+        if held and (index := item["index"]) in held:
+            free = _left(total, free, reserve, held[index], pending.get(index, 0))
+        elif reserve:
+            free = _left(total, free, reserve, 0, 0)
+        memory.append(free if free < total else total)
+    return memory
+
+
+def _left(total: int, free: int, reserve: int, held: int, pending: int) -> int:
+    strangers = total - free - (held - pending)
+    left = total - held - (reserve if reserve > strangers else strangers)
+    return left if left > 0 else 0
 
 
 def _share_one_pool(host: HostSnapshot, room: Room) -> None:
     """Where accelerators use the host's RAM, whatever one side takes is gone for the other."""
-    held = [0, 0]
-    for claim in host.claims:
-        if claim.resource in (RAM, ACCELERATOR):
-            held[ALL] += claim.amount
-            held[SETTLED] += 0 if claim.pending else claim.amount
+    held, pending = _held(claim for claim in host.claims if claim.resource is not CORES)
+    taken, waiting = sum(held.values()), sum(pending.values())
     kept = host.ram_reserve + host.accelerator_reserve * len(host.accelerators)
-    room.ram = _left(host.ram_total, host.ram_free, kept, held)
+    room.ram = _left(host.ram_total, host.ram_free, kept, taken, waiting)
     room.memory = [min(left, room.ram) for left in room.memory]

@@ -11,6 +11,7 @@ from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.view import HostView
 from moorage.spec import Strategy
+from moorage.values import fields
 
 PORT = Resource.PORT
 
@@ -26,44 +27,39 @@ def score_all(request: Request, offers: Sequence[Offer], views: Sequence[HostVie
         offers: What the hosts offer.
         views: The hosts; a term that gives points to none of them is not asked.
     """
-    terms = tuple(WEIGHTS[request.spec.placement.strategy].values())
     idle: set[Term] = set()
     if not any(view.host.images for view in views):
         idle.add(_image_there)
     if not any(view.host.models for view in views):
         idle.add(_weights_there)
-    rates = tuple((0.0, _nothing) if rate in idle else (weight, rate) for weight, rate in terms)
-    return [_scored(request, offer, rates) for offer in offers]
+    columns = [
+        [0.0] * len(offers) if rate in idle else _points(request, offers, weight, rate)
+        for weight, rate in WEIGHTS[request.spec.placement.strategy].values()
+    ]
+    rows = zip(*columns, strict=True)
+    return [Scored(offer, row, sum(row)) for offer, row in zip(offers, rows, strict=True)]
 
 
-def _scored(request: Request, offer: Offer, rates: tuple[tuple[float, Term], ...]) -> Scored:
-    views, rooms, count = offer.views, offer.rooms, len(offer.views)
-    if count == 1:
-        view, room = views[0], rooms[0]
-        points = tuple(
-            [weight and weight * rate(request, offer, view, room) for weight, rate in rates]
-        )
-        return Scored(offer, points, sum(points))
-    pairs = tuple(zip(views, rooms, strict=True))
-    points = tuple(
-        weight * sum(rate(request, offer, view, room) for view, room in pairs) / count
-        for weight, rate in rates
-    )
-    return Scored(offer, points, sum(points))
+def _points(request: Request, offers: Sequence[Offer], weight: float, rate: Term) -> list[float]:
+    """What one term gives to each offer."""
+    return [
+        weight * rate(request, offer, offer.views[0], offer.rooms[0])
+        if len(offer.views) == 1
+        else weight * _total(request, offer, rate) / len(offer.views)
+        for offer in offers
+    ]
 
 
-def _nothing(_request: Request, _offer: Offer, _view: HostView, _room: list[int]) -> float:
-    return 0.0
+def _total(request: Request, offer: Offer, rate: Term) -> float:
+    pairs = zip(offer.views, offer.rooms, strict=True)
+    return sum(rate(request, offer, view, room) for view, room in pairs)
 
 
 def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) -> float:
     """The fewer replicas of the model a host has already, the better; none at all counts most."""
-    claims = view.host.claims
-    if not claims:
-        return 1.0
     replicas = 0
-    for claim in claims:
-        if claim.resource is PORT and request.is_own(claim.release):
+    for claim in map(fields, view.host.claims):
+        if claim["resource"] is PORT and request.is_own(claim["release"]):
             replicas += 1
     return 1 / (1 + replicas)
 
@@ -71,7 +67,8 @@ def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) ->
 def _accelerators_free(_request: Request, offer: Offer, view: HostView, room: list[int]) -> float:
     """Room that is left on the accelerators that would be taken; on CPU, of the RAM."""
     total = offer.kind.total if offer.kind else view.host.ram_total
-    return max(0.0, (sum(room) / len(room) - offer.needed) / total) if total else 0.0
+    left = sum(room) / len(room) - offer.needed
+    return left / total if total and left > 0 else 0.0
 
 
 def _accelerators_full(request: Request, offer: Offer, view: HostView, room: list[int]) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from moorage.placement.demand import Ask, Split
+from moorage.placement.depths import Depths
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.request import Request
 
@@ -26,23 +26,20 @@ class Stages:
     ask: Ask
 
 
-def stages_over_hosts(
-    request: Request, kind: AcceleratorKind, rooms: Sequence[Sequence[int]]
-) -> dict[int, Stages]:
+def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -> dict[int, Stages]:
     """By number of hosts, from two, the shortest pipeline for which so many are needed.
 
     Args:
         request: What is to be placed.
         kind: The kind of accelerator.
-        rooms: By host the room of its accelerators.
+        depths: The room of the accelerators of all hosts.
     """
-    shapes = Counter(map(tuple, rooms))
     found: dict[int, Stages] = {}
-    for world in _worlds(request, sum(map(len, rooms))):
+    for world in _worlds(request, depths.accelerators):
         ask = request.demand.least(kind, Split(pipeline=world))
         if isinstance(ask, str) or ask.bytes > kind.total:
             continue
-        hosts = _hosts_for(world, ask.bytes, shapes)
+        hosts = _hosts_for(world, ask.bytes, depths)
         if hosts and hosts not in found:
             found[hosts] = Stages(world, ask)
     return found
@@ -73,18 +70,17 @@ def _worlds(request: Request, there: int) -> Iterable[int]:
     return range(2, min(there, request.profile.layers or MOST_STAGES, MOST_STAGES) + 1)
 
 
-def _hosts_for(world: int, needed: int, shapes: Counter[tuple[int, ...]]) -> int:
+def _hosts_for(world: int, needed: int, depths: Depths) -> int:
     """The fewest hosts, and never one alone, on which so many stages find room; 0 = none do."""
-    able = [(sum(left >= needed for left in room), number) for room, number in shapes.items()]
-    able.sort(reverse=True)
     hosts, left = 0, world
-    for each, number in able:
-        more = min(number, -(-left // each)) if each else 0
+    for each in range(depths.most, 0, -1):
+        there = depths.hosts(each, needed) - depths.hosts(each + 1, needed)
+        more = min(there, -(-left // each))
         hosts, left = hosts + more, left - more * each
-        if not more or left <= 0:
+        if left <= 0:
             break
     if left > 0 or world < 2:
         return 0
     if hosts > 1:
         return hosts
-    return 2 if sum(number for each, number in able if each) > 1 else 0
+    return 2 if depths.hosts(1, needed) > 1 else 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from operator import itemgetter
 
-from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.room import Room, room_of
-from moorage.placement.snapshot import Accelerator, HostSnapshot
+from moorage.placement.kinds import AcceleratorKind, kind_of
+from moorage.placement.room import Facts, Room, room_with
+from moorage.placement.snapshot import HostSnapshot
+from moorage.values import fields
+
+_facts_of_kind = itemgetter("type", "name", "memory_total")
 
 
 @dataclass(slots=True)
@@ -28,8 +32,9 @@ class HostView:
 
 def look_at(host: HostSnapshot) -> HostView:
     """Sort out what a host has."""
-    room = room_of(host)
-    return HostView(host, room, _groups(host.accelerators, room.memory))
+    accelerators = list(map(fields, host.accelerators))
+    room = room_with(host, accelerators)
+    return HostView(host, room, _groups(accelerators, room.memory))
 
 
 def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
@@ -41,7 +46,8 @@ def select(view: HostView, chosen: Set[tuple[str, int]]) -> HostView:
     """
     pairs = zip(view.host.accelerators, view.room.memory, strict=True)
     taken = [pair for pair in pairs if (pair[0].type, pair[0].index) in chosen]
-    groups = _mixed(tuple(item for item, _ in taken), [room for _, room in taken])
+    kinds = [_facts_of_kind(fields(item)) for item, _ in taken]
+    groups = _mixed(kinds, [room for _, room in taken])
     return HostView(
         view.host, view.room, {kind: room for kind, room in groups.items() if kind in view.groups}
     )
@@ -63,26 +69,24 @@ def at_once(view: HostView, room: list[int], ram: int) -> list[int]:
     return [min(left, each) for left in room]
 
 
-def _groups(items: tuple[Accelerator, ...], memory: list[int]) -> dict[AcceleratorKind, list[int]]:
-    if not items:
+def _groups(accelerators: list[Facts], memory: list[int]) -> dict[AcceleratorKind, list[int]]:
+    if not accelerators:
         return {}
-    first = items[0]
-    kind, name, total = first.type, first.name, first.memory_total
-    if not total:
-        return _mixed(items, memory)
-    for item in items:
-        if item.memory_total != total or item.name != name or item.type != kind:
-            return _mixed(items, memory)
-    return {AcceleratorKind(kind, name, total): sorted(memory, reverse=True)}
+    kinds = list(map(_facts_of_kind, accelerators))
+    first = kinds[0]
+    if kinds.count(first) == len(kinds) and accelerators[0]["memory_total"]:
+        return {kind_of(*first): sorted(memory, reverse=True)}
+    return _mixed(kinds, memory)
 
 
-def _mixed(items: tuple[Accelerator, ...], memory: list[int]) -> dict[AcceleratorKind, list[int]]:
+def _mixed(
+    kinds: Iterable[tuple[str, str, int]], memory: Iterable[int]
+) -> dict[AcceleratorKind, list[int]]:
     groups: dict[AcceleratorKind, list[int]] = {}
-    for item, room in zip(items, memory, strict=True):
-        if not item.memory_total:  # nothing can be said of an accelerator that hides its memory
-            continue
-        kind = AcceleratorKind(item.type, item.name, item.memory_total)
-        groups.setdefault(kind, []).append(room)
+    for facts, room in zip(kinds, memory, strict=True):
+        kind = kind_of(*facts)
+        if kind.total:  # nothing can be said of an accelerator that hides its memory
+            groups.setdefault(kind, []).append(room)
     for rooms in groups.values():
         rooms.sort(reverse=True)
     return groups

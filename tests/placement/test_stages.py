@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.placement.depths import Depths
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.stages import shares, stages_over_hosts
 from moorage.units import GIB
@@ -39,7 +40,7 @@ def test_the_fewest_hosts_for_each_pipeline_are_found(rooms: list[list[int]], gi
         profile=a_profile(layers=12), memory=Told(lambda _, t, p: gib * GIB // (t * p))
     )
     sizes = [sorted((left * GIB for left in room), reverse=True) for room in rooms]
-    found = stages_over_hosts(request, KIND, sizes)
+    found = stages_over_hosts(request, KIND, Depths(sizes))
     for hosts, stages in found.items():
         able = [sum(left >= stages.ask.bytes for left in room) for room in sizes]
         able.sort(reverse=True)

@@ -1,0 +1,120 @@
+"""Fleets and models to measure placement with.
+
+Every host is an object of its own, with tuples of its own, and reports slightly different free
+memory, so that nothing is found to be alike just because it is the same object.
+"""
+
+from __future__ import annotations
+
+from moorage.engines.registry import ENGINES
+from moorage.engines.vllm import Vllm
+from moorage.models.profile import ModelProfile
+from moorage.placement.claims import Claim, Resource
+from moorage.placement.propose import Subject, request_for
+from moorage.placement.request import Request
+from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot
+from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
+from moorage.units import GIB
+from moorage.values import Origin
+
+ACCELERATORS = 8
+TOTAL = 80 * GIB
+MIB = 1 << 20
+HELD = 16 * GIB
+"""Bytes of one accelerator that a running release has claimed, and uses."""
+
+WEIGHTS = {
+    "one accelerator": 8,
+    "TP8": 64,
+    "several hosts": 640,
+    "four hosts": 1_500,
+    "nowhere": 640,
+    "nowhere, across": 200_000,
+}
+"""GiB by case. One host of 8 x 80 GiB cannot serve 640, two can; 1,500 take four; 200,000 fit on
+no 64 hosts."""
+
+ACROSS = ("several hosts", "four hosts", "nowhere, across")
+"""Cases in which one replica may span hosts."""
+
+
+class SpanningEngine(Vllm):
+    """vLLM as it will be once its replicas may span hosts."""
+
+    spans_hosts = True
+
+
+def a_fleet(hosts: int, releases: int) -> FleetSnapshot:
+    """So many hosts with 8 accelerators each, and on each of them so many running releases."""
+    return FleetSnapshot(hosts=tuple(_host(number, releases) for number in range(hosts)))
+
+
+def a_request(case: str, strategy: str) -> Request:
+    """One replica of a model for a case of `WEIGHTS`, spread or bin-packed."""
+    placement: dict[str, object] = {"strategy": strategy}
+    if case == "TP8":
+        placement["accelerators"] = ACCELERATORS
+    if case in ACROSS:
+        placement["across_hosts"] = True
+    spec = ModelSpec.model_validate(
+        {"name": "bench", "source": "hf://org/bench", "placement": placement}
+    )
+    engine = SpanningEngine() if case in ACROSS else ENGINES[EngineName.VLLM]
+    return request_for(Subject(spec, _profile(WEIGHTS[case] * GIB)), engine)
+
+
+def _host(number: int, releases: int) -> HostSnapshot:
+    name = f"host-{number:05}"
+    held = [HELD if index < releases else 0 for index in range(ACCELERATORS)]
+    claims = []
+    for index in range(releases):
+        release = f"model-{(number + index) % 97}.v1"
+        memory, port = (Resource.ACCELERATOR, index, HELD), (Resource.PORT, 40000 + index, 1)
+        for resource, at, amount in (memory, port):
+            claims.append(
+                Claim(host=name, resource=resource, index=at, amount=amount, release=release)
+            )
+    return HostSnapshot(
+        name=name,
+        runtimes=(RuntimeName.DOCKER,),
+        cpus=128,
+        ram_total=2048 * GIB,
+        ram_free=(2000 - number % 13) * GIB,
+        accelerators=tuple(_accelerator(number, index, held[index]) for index in range(len(held))),
+        ports_in_use=tuple(40000 + index for index in range(releases)),
+        claims=tuple(claims),
+    )
+
+
+def _accelerator(number: int, index: int, held: int) -> Accelerator:
+    others = (500 + (7 * number + 13 * index) % 97) * MIB
+    return Accelerator(
+        type="cuda",
+        index=index,
+        name="NVIDIA H100 80GB HBM3",
+        uuid=f"GPU-{number}-{index}",
+        memory_total=TOTAL,
+        memory_free=TOTAL - held - others,
+    )
+
+
+def _profile(weights: int) -> ModelProfile:
+    return ModelProfile(
+        architectures=("LlamaForCausalLM",),
+        model_type="llama",
+        mode=Mode.COMPLETION,
+        mode_origin=Origin.DERIVED,
+        context=32768,
+        context_origin=Origin.DERIVED,
+        context_reason="the longest that the model's configuration stands for",
+        layers=64,
+        attention_heads=64,
+        kv_heads=8,
+        head_dim=128,
+        hidden_size=8192,
+        vocab_size=151936,
+        dtype="bfloat16",
+        quantization="",
+        weight_bytes=weights,
+        has_chat_template=True,
+    )
