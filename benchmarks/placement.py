@@ -1,6 +1,6 @@
 """How long placement takes on fleets of 10 to 20,000 hosts, and how that grows.
 
-Each case is asked in process, the collector on, several times: best and median of the wall time
+Each case is asked in process, the collector paused as the task does it, several times: best and median of the wall time
 (which other processes lengthen) and best of the processor time, from which the growth is taken.
 The snapshot is built before, and timed apart; the peak of memory is taken in a run of its own.
 
@@ -26,6 +26,7 @@ from typing import TypeVar
 
 from fleets import ACCELERATORS, WEIGHTS, a_fleet, a_request
 
+from moorage.adapters.collector import paused_collector
 from moorage.placement.explain import explain
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
@@ -123,7 +124,8 @@ def measure(
         return a_request(case, strategy)
 
     def ask(request: Request) -> Placement:
-        return place(request, fleet, Origin.DERIVED, "measured")
+        with paused_collector():  # as the task does it
+            return place(request, fleet, Origin.DERIVED, "measured")
 
     walls, processor = _times(prepare, ask, repetitions)
     placement = ask(prepare())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prefect import task
 from prefect.artifacts import acreate_table_artifact
 
+from moorage.adapters.collector import paused_collector
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.memory.demand import memory_model
@@ -84,10 +85,15 @@ async def place(
 
 async def _proposed(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
     try:
-        return await in_thread(propose, subject, snapshot, running)
+        return await in_thread(_propose, subject, snapshot, running)
     except NoFit as failure:
         await _publish(subject.spec, failure.placement, failure.suggestion)
         raise
+
+
+def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
+    with paused_collector():
+        return propose(subject, snapshot, running)
 
 
 async def _publish(spec: ModelSpec, placement: Placement, description: str) -> None:

@@ -9,7 +9,6 @@ from moorage.models.memory.calibration import CalibrationKey, Measurement, apply
 from moorage.models.memory.estimates import Term
 from moorage.models.memory.need import Need
 from moorage.models.memory.refusal import MemoryRefusal
-from moorage.models.memory.search import largest
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Memory
 from moorage.units import human_bytes
@@ -63,32 +62,6 @@ class CalibratedMemory:
             return need
         found = self._found(device_name, tensor, pipeline, need)
         return _corrected(need, found) if found else need
-
-    def longest(
-        self,
-        *,
-        total: int,
-        device_name: str,
-        tensor: int,
-        pipeline: int,
-        budget: int,
-        concurrency: int,
-        at_most: int,
-    ) -> int:
-        """The longest context in tokens whose claim stays within a budget of bytes."""
-
-        def fits(tokens: int) -> bool:
-            need = self.need(
-                total=total,
-                device_name=device_name,
-                tensor=tensor,
-                pipeline=pipeline,
-                tokens=tokens,
-                concurrency=concurrency,
-            )
-            return isinstance(need, Need) and need.fits(total, budget)
-
-        return largest(fits, at_most)
 
     def _found(self, device: str, tensor: int, pipeline: int, need: Need) -> Measurement | None:
         """The newest measurement with these settings; a device's name tells its type."""

@@ -11,6 +11,7 @@ from moorage.failures import Cause, Failure
 from moorage.models.memory.asked import wanted_concurrency
 from moorage.models.memory.need import Need
 from moorage.models.memory.refusal import MemoryRefusal
+from moorage.models.memory.search import largest
 from moorage.models.profile import ModelProfile
 from moorage.placement.kinds import AcceleratorKind
 from moorage.spec import ModelSpec, Policy
@@ -38,19 +39,6 @@ class Memory(Protocol):
         concurrency: int,
     ) -> Need | MemoryRefusal:
         """What one accelerator has to give."""
-
-    def longest(
-        self,
-        *,
-        total: int,
-        device_name: str,
-        tensor: int,
-        pipeline: int,
-        budget: int,
-        concurrency: int,
-        at_most: int,
-    ) -> int:
-        """The longest context whose claim stays within a budget of bytes; 0 = none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,20 +216,12 @@ class Demand:
     def _longest(self, kind: AcceleratorKind, split: Split, budget: int) -> int:
         if self.wish.stated:
             return 0
-        if self.wish.utilization:
-            least = self.least(kind, split)
-            if isinstance(least, str):
-                return 0
-            budget = min(budget, least.bytes)
-        return self.memory.longest(
-            total=kind.total,
-            device_name=kind.name,
-            tensor=split.tensor,
-            pipeline=split.pipeline,
-            budget=budget,
-            concurrency=self.wish.concurrency,
-            at_most=self.wish.context,
-        )
+
+        def fits(tokens: int) -> bool:
+            ask = self._ask(kind, split, tokens)
+            return not isinstance(ask, str) and _holds(ask, kind.total, budget)
+
+        return largest(fits, self.wish.context)
 
 
 def _holds(ask: Ask, total: int, budget: int) -> bool:

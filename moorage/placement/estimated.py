@@ -8,7 +8,6 @@ from moorage.models.memory.batch import Batch
 from moorage.models.memory.estimates import CONTEXT, NCCL, Term
 from moorage.models.memory.need import Need
 from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
-from moorage.models.memory.search import largest
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Memory
 from moorage.units import GIB
@@ -18,9 +17,6 @@ OVERHEAD = GIB
 
 SHARE_WHEN_UNKNOWN = 0.9
 """Share of an accelerator that is taken where nothing is known about the cache."""
-
-GRAIN = 256
-"""Tokens to which a context is rounded down."""
 
 
 class EstimatedMemory:
@@ -61,32 +57,6 @@ class EstimatedMemory:
             terms=tuple(term for term in terms if term.bytes),
         )
 
-    def longest(
-        self,
-        *,
-        total: int,
-        device_name: str,
-        tensor: int,
-        pipeline: int,
-        budget: int,
-        concurrency: int,
-        at_most: int,
-    ) -> int:
-        """The longest context, in whole steps of 256 tokens, whose claim stays within a budget."""
-
-        def fits(tokens: int) -> bool:
-            need = self.need(
-                total=total,
-                device_name=device_name,
-                tensor=tensor,
-                pipeline=pipeline,
-                tokens=tokens,
-                concurrency=concurrency,
-            )
-            return isinstance(need, Need) and need.fits(total, budget)
-
-        return largest(lambda steps: fits(steps * GRAIN), at_most // GRAIN) * GRAIN
-
     def _cache(self, left: int, tensor: int, pipeline: int, tokens: int) -> Term:
         each, heads = self._profile.kv_bytes_per_token, self._profile.kv_heads
         if not each or not heads:
@@ -108,14 +78,6 @@ class KnownOrEstimated:
         if isinstance(answer, MemoryRefusal) and answer.kind == RefusalKind.UNKNOWN:
             return self._estimate(answer).need(**question)  # type: ignore[arg-type]
         return answer
-
-    def longest(self, **question: object) -> int:
-        """The longest context whose claim stays within a budget."""
-        probe = {key: value for key, value in question.items() if key not in ("budget", "at_most")}
-        answer = self._exact.need(**probe, tokens=1)  # type: ignore[arg-type]
-        if isinstance(answer, MemoryRefusal) and answer.kind == RefusalKind.UNKNOWN:
-            return self._estimate(answer).longest(**question)  # type: ignore[arg-type]
-        return self._exact.longest(**question)  # type: ignore[arg-type]
 
     def _estimate(self, refusal: MemoryRefusal) -> EstimatedMemory:
         return EstimatedMemory(self._profile, f"not exact ({refusal.reason})")

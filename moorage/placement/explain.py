@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from moorage.placement.verdict import Verdict, count_refusals
+from moorage.units import human_bytes
 
 MOST_SHOWN = 12
 
@@ -60,12 +61,26 @@ def table(
 
 
 def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """Hosts with the same words together."""
-    words: dict[tuple[str, str], list[str]] = {}
-    for verdict in verdicts:
-        outcome = (verdict.refusal or "fits", verdict.detail)
-        words.setdefault(outcome, []).append(verdict.host)
-    return [(_names(hosts), outcome, why) for (outcome, why), hosts in words.items()]
+    """Hosts with the same words together. The words follow from what they are grouped by."""
+    alike: dict[tuple[object, ...], list[Verdict]] = {}
+    for one in verdicts:
+        available = human_bytes(one.available)
+        score = 0.0 if one.refusal else round(one.score, 1)
+        key = (
+            one.refusal,
+            one.note,
+            one.needed,
+            available,
+            one.count,
+            one.there,
+            one.held_by,
+            score,
+        )
+        alike.setdefault(key, []).append(one)
+    return [
+        (_names([one.host for one in group]), group[0].refusal or "fits", group[0].detail)
+        for group in alike.values()
+    ]
 
 
 def _shown(lines: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:

@@ -66,10 +66,6 @@ class Lighter:
         )
         return need.model_copy(update={"terms": terms})
 
-    def longest(self, **_question: Any) -> int:
-        """Nothing is fitted to an estimate of an estimate: the shortest context has to do."""
-        return 0
-
 
 def _with_memory(request: Request, exact: MemoryModel) -> Request:
     memory = KnownOrEstimated(exact, request.profile)

@@ -62,16 +62,6 @@ class Told:
             stated=self._stated,
         )
 
-    def longest(self, *, total: int, budget: int, at_most: int, **question: Any) -> int:
-        """The longest context whose claim stays within a budget of bytes."""
-        low, high = 0, at_most
-        while low < high:
-            middle = (low + high + 1) // 2
-            need = self.need(tokens=middle, **question)
-            fits = isinstance(need, Need) and need.fits(total, budget)
-            low, high = (middle, high) if fits else (low, middle - 1)
-        return low
-
 
 def a_request(
     spec: ModelSpec | None = None,

@@ -88,11 +88,3 @@ def test_the_first_of_several_measurements_counts() -> None:
         update={"measured": Measured(activation_bytes=2 * GIB)}
     )
     assert size(need(newest, measurement()), "activation") == 2 * GIB
-
-
-def test_a_correction_changes_the_longest_context() -> None:
-    _, profile, exact = served()
-    asked = {"total": TOTAL, "device_name": H100, "tensor": 1, "pipeline": 1, "concurrency": 1}
-    room: dict[str, Any] = {**asked, "budget": 20 * GIB, "at_most": 131072}
-    memory = CalibratedMemory(exact, profile, "vllm", "0.32.0", (), (measurement(),))
-    assert memory.longest(**room) > exact.longest(**room) > 0

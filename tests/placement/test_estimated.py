@@ -62,21 +62,6 @@ def test_where_the_cache_is_unknown_the_accelerator_is_taken_nearly_whole() -> N
     assert 0.85 < need.utilization(TOTAL) < 0.95
 
 
-def test_the_longest_context_fits_and_the_next_step_does_not() -> None:
-    memory = EstimatedMemory(a_profile(), "no headers")
-    asked = {"total": TOTAL, "device_name": "", "tensor": 1, "pipeline": 1, "concurrency": 1}
-    budget = 20 * GIB
-    longest = memory.longest(**asked, budget=budget, at_most=10**6)
-
-    def claim(tokens: int) -> int:
-        need = memory.need(**asked, tokens=tokens)
-        assert isinstance(need, Need)
-        return need.claim(TOTAL)
-
-    assert longest % 256 == 0
-    assert claim(longest) <= budget < claim(longest + 256)
-
-
 class Answering:
     """A memory model with one answer."""
 
@@ -85,9 +70,6 @@ class Answering:
 
     def need(self, **_question: Any) -> Need | MemoryRefusal:
         return self.answer
-
-    def longest(self, **_question: Any) -> int:
-        return 4711
 
 
 QUESTION = {
@@ -117,5 +99,3 @@ def test_what_is_known_is_passed_on_as_it_is() -> None:
     need = estimated()
     memory = KnownOrEstimated(Answering(need), a_profile())
     assert memory.need(**QUESTION) is need
-    asked = {key: value for key, value in QUESTION.items() if key != "tokens"}
-    assert memory.longest(**asked, budget=GIB, at_most=8192) == 4711
