@@ -1,8 +1,9 @@
 """How long placement takes on fleets of 10 to 20,000 hosts, and how that grows.
 
-Each case is asked in process, the collector paused as the task does it, several times: best and median of the wall time
-(which other processes lengthen) and best of the processor time, from which the growth is taken.
-The snapshot is built before, and timed apart; the peak of memory is taken in a run of its own.
+Each case is asked in process, the collector paused as the task does it, several times: best and
+median of the wall time (which other processes lengthen) and best of the processor time, from which
+the growth is taken. The snapshot is built before, and timed apart; the peak of memory is taken in a
+run of its own.
 
     python benchmarks/placement.py [--hosts 10 100 1000 5000 20000] [--quick] [--json]
 """
