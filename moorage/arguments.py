@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from json import JSONDecoder
 from typing import Any
 
@@ -227,3 +228,26 @@ def _merged(content: dict[str, Any], path: Sequence[str], value: Any) -> dict[st
         return {**content, key: value}
     below = content.get(key)
     return {**content, key: _merged(below if isinstance(below, dict) else {}, rest, value)}
+
+
+def in_one_writing(tokens: Sequence[str], equals: bool) -> tuple[str, ...]:
+    """Words with every option and its one value written alike: `--k=v`, or `--k v`.
+
+    An option with several values keeps them apart: `--k=a --k=b` would mean the last one only.
+    """
+    written: list[str] = []
+    lead = next((i for i, token in enumerate(tokens) if is_option(token)), len(tokens))
+    for index, token in enumerate(tokens):
+        if index < lead or not is_option(token):
+            continue
+        name, joined, value = token.partition("=")
+        values = [value] if joined else list(takewhile(_is_value, tokens[index + 1 :]))
+        stray = takewhile(_is_value, tokens[index + 1 :]) if joined else ()
+        one = equals and len(values) == 1
+        written += [f"{name}={values[0]}"] if one else [name, *values]
+        written += stray
+    return (*tokens[:lead], *written)
+
+
+def _is_value(token: str) -> bool:
+    return not is_option(token)
