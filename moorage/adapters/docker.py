@@ -16,7 +16,7 @@ from docker.types import Mount as DockerMount
 
 from moorage.adapters.observation import Observation
 from moorage.failures import Cause, Failure
-from moorage.images.image import repository
+from moorage.images.reference import repository
 from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload, planned_workload
 
 TIMEOUT_SECONDS = 60
