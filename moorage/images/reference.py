@@ -6,17 +6,9 @@ distribution project defines it; so `host:5000/img` has a port and no tag.
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import StringConstraints
-
 from moorage.values import Value
 
 DEFAULT_TAG = "latest"
-REGISTRY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?(/[a-z0-9][a-z0-9._-]*)*$"
-
-RegistryName = Annotated[str, StringConstraints(pattern=REGISTRY_PATTERN)]
-"""A registry's host and port, and a path on it where images lie below one."""
 
 
 class Reference(Value):
@@ -50,9 +42,9 @@ class Reference(Value):
 
     def at(self, registry: str) -> Reference:
         """The same image below a registry; one that names its registry stays there."""
-        if self.registry or not registry:
-            return self
         host, _, below = registry.strip().rstrip("/").partition("/")
+        if self.registry or not host:
+            return self
         path = f"{below}/{self.path}" if below else self.path
         return self.model_copy(update={"registry": host, "path": path})
 
@@ -71,35 +63,3 @@ def parse_reference(text: str) -> Reference:
 def repository(reference: str) -> str:
     """A reference without its tag or digest; the port of a registry is not a tag."""
     return parse_reference(reference).name
-
-
-class Registries(Value):
-    """Where images without a registry of their own are taken from.
-
-    Attributes:
-        default: Registry that is put in front of them; empty = the runtime's own default.
-        fallback: Registry that is asked when the first one is down; empty = none.
-    """
-
-    default: str = ""
-    fallback: str = ""
-
-    def places(self, reference: str) -> tuple[str, ...]:
-        """The references to try, in order; an explicit registry has no other place."""
-        parsed = parse_reference(reference)
-        found = [parsed.at(self.default)]
-        if self.fallback:
-            found.append(parsed.at(self.fallback))
-        return tuple(dict.fromkeys(map(str, found)))
-
-
-def overridden(reference: str, registries: Registries, own_prefix: str = "gpustack") -> str:
-    """The one reference that GPUStack's rule gives, for comparison with it.
-
-    The default registry wins; the fallback counts only for images whose name starts with the
-    rule's own prefix, because there it stands for a registry that was found to be reachable.
-    """
-    parsed = parse_reference(reference)
-    if registries.default or not reference.startswith(own_prefix):
-        return str(parsed.at(registries.default))
-    return str(parsed.at(registries.fallback))

@@ -43,4 +43,4 @@ def _part(text: str) -> Part:
         return (1, int(text), "")
     if text in PRE_RELEASES:
         return (-1, PRE_RELEASES.index(text), "")
-    return (0, len(text), text)
+    return (0, 0, text)

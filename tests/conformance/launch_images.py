@@ -13,7 +13,7 @@ from typing import Any
 from moorage.images.catalogue import CatalogueRow
 from moorage.images.configured import EngineVersion, EngineVersions
 from moorage.images.question import ImageAnswer, ImageQuestion, RuntimePolicy
-from moorage.images.reference import Registries, overridden
+from moorage.images.registries import overridden
 from moorage.images.resolve import resolve_image
 from moorage.images.runner import runner_rows
 from moorage.spec import EngineName
@@ -42,10 +42,8 @@ def image_answer(case: Json, rows: tuple[CatalogueRow, ...]) -> Json:
 def override_answer(case: Json) -> Json:
     """The reference after the registry rule."""
     registry = case.get("registry") or {}
-    registries = Registries(
-        default=registry.get("default") or "", fallback=registry.get("fallback") or ""
-    )
-    return {"error": None, "image": overridden(case["image"], registries)}
+    default, fallback = registry.get("default") or "", registry.get("fallback") or ""
+    return {"error": None, "image": overridden(case["image"], default, fallback)}
 
 
 def image_question(case: Json) -> ImageQuestion:

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.images.reference import Registries, overridden, parse_reference, repository
+from moorage.images.reference import parse_reference, repository
 
 DIGEST = f"sha256:{'0' * 64}"
-MIRROR, SPARE = "mirror.example.net", "registry.example.org"
 
 
 @pytest.mark.parametrize(
@@ -36,42 +35,3 @@ def test_a_reference_is_parsed_and_written_as_it_was(
     assert str(parsed) == text
     assert repository(text) == (f"{registry}/{path}" if registry else path)
     assert parsed.wanted == (digest or tag or "latest")
-
-
-@pytest.mark.parametrize(
-    ("image", "default", "fallback", "places"),
-    [
-        ("a/b:1", "", "", ["a/b:1"]),
-        ("a/b:1", MIRROR, "", [f"{MIRROR}/a/b:1"]),
-        ("a/b:1", f"{MIRROR}/hub/", "", [f"{MIRROR}/hub/a/b:1"]),
-        ("a/b:1", MIRROR, SPARE, [f"{MIRROR}/a/b:1", f"{SPARE}/a/b:1"]),
-        ("a/b:1", "", SPARE, ["a/b:1", f"{SPARE}/a/b:1"]),
-        ("a/b:1", MIRROR, MIRROR, [f"{MIRROR}/a/b:1"]),
-        (f"a/b@{DIGEST}", MIRROR, "", [f"{MIRROR}/a/b@{DIGEST}"]),
-        ("ubuntu", "host:5000", "", ["host:5000/ubuntu"]),
-        ("docker.io/a/b:1", MIRROR, SPARE, ["docker.io/a/b:1"]),
-        ("host:5000/img", MIRROR, SPARE, ["host:5000/img"]),
-        ("localhost/img", MIRROR, SPARE, ["localhost/img"]),
-    ],
-)
-def test_an_image_without_a_registry_is_looked_for_in_the_configured_ones(
-    image: str, default: str, fallback: str, places: list[str]
-) -> None:
-    assert list(Registries(default=default, fallback=fallback).places(image)) == places
-
-
-@pytest.mark.parametrize(
-    ("image", "default", "fallback", "place"),
-    [
-        ("gpustack/runner:x", MIRROR, SPARE, f"{MIRROR}/gpustack/runner:x"),
-        ("gpustack/runner:x", "", SPARE, f"{SPARE}/gpustack/runner:x"),
-        ("gpustack/runner:x", "", "", "gpustack/runner:x"),
-        ("vllm/vllm-openai:x", "", SPARE, "vllm/vllm-openai:x"),
-        ("vllm/vllm-openai:x", f" {MIRROR}/ ", SPARE, f"{MIRROR}/vllm/vllm-openai:x"),
-        ("localhost/gpustack/runner:x", MIRROR, SPARE, "localhost/gpustack/runner:x"),
-    ],
-)
-def test_the_peers_rule_keeps_its_fallback_for_its_own_images(
-    image: str, default: str, fallback: str, place: str
-) -> None:
-    assert overridden(image, Registries(default=default, fallback=fallback)) == place
