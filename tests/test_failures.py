@@ -23,6 +23,7 @@ def test_only_what_may_pass_by_itself_is_retryable() -> None:
         Cause.DOWNLOAD_CORRUPT,
         Cause.CLAIM_CONFLICT,
         Cause.IMAGE_PULL_FAILED,
+        Cause.REGISTRY_UNAVAILABLE,
         Cause.RUNTIME_UNAVAILABLE,
     }
 
