@@ -62,7 +62,7 @@ def answer(given: Json, image: Image) -> dict[str, Any]:
     try:
         return {"error": None, **_answer(given, image)}
     except Failure as failure:
-        return {"error": _error_class(failure)}
+        return {"error": error_class(failure)}
 
 
 def _answer(given: Json, image: Image) -> dict[str, Any]:
@@ -316,7 +316,7 @@ def _number(text: str | None, kind: type[Any]) -> Any:
         return None
 
 
-def _error_class(failure: Failure) -> str:
+def error_class(failure: Failure) -> str:
     for words, name in CLASSES.items():
         if re.search(words, failure.detail):
             return name
