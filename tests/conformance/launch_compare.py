@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from moorage.arguments import is_option
@@ -110,8 +111,18 @@ def _injected(_: Json, wanted: list[str], got: list[str]) -> Iterator[Difference
 
 
 def _stored(_: Json, wanted: list[str], got: list[str]) -> Iterator[Difference]:
-    if sorted(map(_stored_plain, wanted)) != sorted(map(_stored_plain, got)):
-        yield "injected_stored", wanted, got
+    """Option by option, in the very writing."""
+    mine, other = Counter(_entries(got)), Counter(_entries(wanted))
+    for entry in (mine - other) + (other - mine):
+        yield f"injected_stored.{entry[0].partition('=')[0]}", other[entry], mine[entry]
+
+
+def _entries(stored: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """An option with the values that stand apart from it."""
+    starts = [i for i, word in enumerate(stored) if is_option(word)]
+    for start, end in pairwise((*starts, len(stored))):
+        name, joined, value = stored[start].partition("=")
+        yield (f"{name}{joined}{_plain(value)}", *map(_plain, stored[start + 1 : end]))
 
 
 def _command(_: Json, wanted: list[str], got: list[str]) -> Iterator[Difference]:
@@ -176,11 +187,6 @@ def _plain(text: str) -> str:
         return json.dumps(json.loads(text), sort_keys=True)
     except ValueError:
         return text
-
-
-def _stored_plain(text: str) -> str:
-    name, joined, value = text.partition("=") if text.startswith("-") else ("", "", text)
-    return f"{name}{joined}{_plain(value)}"
 
 
 COMPARE: dict[str, Callable[[Json, Any, Any], Iterator[Difference]]] = {

@@ -6,7 +6,7 @@ import re
 from math import inf
 
 VERSION = re.compile(r"v?(\d+(?:\.\d+)*)(.*)")
-EARLY = re.compile(r"[.-]?(a|b|c|rc|alpha|beta|dev|pre)\d*")
+EARLY = re.compile(r"[.-]?(a|b|c|rc|alpha|beta|dev|pre)(?![a-z])")
 
 Order = tuple[tuple[float, ...], bool]
 
