@@ -105,6 +105,9 @@ class Engine(ABC):
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Other names of its options, so that the user's writing is seen."""
 
+    wishes: ClassVar[frozenset[str]] = frozenset()
+    """Fields of the spec that not every engine can fulfil, and this one can."""
+
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 
     @abstractmethod
@@ -138,6 +141,10 @@ class Engine(ABC):
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:  # noqa: ARG002
         """Directories of the host that a container needs besides the model's."""
+        return ()
+
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:  # noqa: ARG002
+        """Wishes of the spec that are left out where this seat is, and why."""
         return ()
 
     def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from moorage.engines.plan import plan_launch
+from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import ContainerSpec, Flag, LaunchPlan
 from moorage.models.memory.estimates import CONTEXT
@@ -32,6 +33,11 @@ Wish = dict[str, Any]
 
 VLLM_INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.31.0")
 GPU, CPU = a_host(gpus=4), a_cpu_host()
+LORA = [
+    {"name": "poet", "source": "file:///adapters/poet", "rank": 24},
+    {"name": "judge", "source": "file:///adapters/judge"},
+]
+OWN_RUN = ["acme", "{{model_path}}", "--ids={{accelerator_ids}}", "--n={{accelerator_count}}"]
 OWN = ["/serve", "{{model_path}}", "--name={{model_name}}", "--at={{host}}:{{port}}"]
 
 
@@ -91,6 +97,62 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
     ),
     "vllm_embedding": lambda: planned({}, GPU, an_image(), mode=Mode.EMBEDDING),
     "vllm_trusted_code": lambda: planned({"trust_remote_code": True}, GPU, an_image()),
+    "vllm_ngram": lambda: planned(
+        {"speculative": {"method": "ngram", "tokens": 5, "ngram_min": 2, "ngram_max": 4}},
+        GPU,
+        an_image(),
+    ),
+    "vllm_eagle3": lambda: planned(
+        {"speculative": {"method": "eagle3", "tokens": 3, "model": "file:///drafts/eagle"}},
+        GPU,
+        an_image(),
+    ),
+    "vllm_mtp": lambda: planned({"speculative": {"method": "mtp"}}, GPU, an_image()),
+    "vllm_lora": lambda: planned({"lora": LORA}, GPU, an_image()),
+    "vllm_lora_process": lambda: planned(
+        {"lora": LORA, "engine": {"runtime": "process", "name": "vllm"}, "placement": ON_CPU},
+        a_host(programs=(VLLM_INSTALLED,)),
+    ),
+    "vllm_lora_of_the_user": lambda: planned(
+        {"lora": LORA, "engine": {"args": ["--lora-modules mine=/x", "--enable-lora"]}},
+        GPU,
+        an_image(),
+    ),
+    "vllm_cache_in_ram": lambda: planned(
+        {"extended_kv_cache": {"ram": "64GiB", "chunk": 256}}, GPU, an_image()
+    ),
+    "vllm_cache_by_ratio": lambda: planned(
+        {"extended_kv_cache": {"ratio": 0.5}, "placement": {"accelerators": 2}}, GPU, an_image()
+    ),
+    "vllm_cache_in_ram_on_cpu": lambda: planned(
+        {"extended_kv_cache": {}, "engine": {"name": "vllm"}, "placement": ON_CPU},
+        GPU,
+        an_image(),
+    ),
+    "vllm_old_version": lambda: planned({}, GPU, an_image(engine_version="0.8.5")),
+    "vllm_candidate": lambda: planned({}, GPU, an_image(engine_version="0.16.0rc1")),
+    "vllm_unknown_version": lambda: planned({}, GPU, an_image(engine_version="")),
+    "vllm_user_parallelism": lambda: planned(
+        {"engine": {"args": ["-tp 2"]}, "placement": {"accelerators": 2}}, GPU, an_image()
+    ),
+    "vllm_user_writings": lambda: planned(
+        {
+            "engine": {
+                "args": [
+                    "--enable-auto-tool-choice --tool-call-parser = hermes",
+                    '--limit-mm-per-prompt {"image": 2}',
+                    "--no-enable-prompt-tokens-details",
+                    "--disable_access_log_for_endpoints=/health",
+                ],
+                "env": {"RUNAI_STREAMER_LOG_LEVEL": "DEBUG"},
+            }
+        },
+        GPU,
+        an_image(),
+    ),
+    "vllm_baseline_policy": lambda: planned(
+        {"placement": {"policy": "baseline"}}, GPU, an_image(), context=131_072
+    ),
     "vllm_length_fitted": lambda: planned({}, GPU, an_image(), context=10_000_000),
     "transformers_process_cpu": lambda: planned({"trust_remote_code": True}, CPU),
     "transformers_process_gpu": lambda: planned(
@@ -103,6 +165,18 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         an_image(reference="own/transformers:1", digest="", engine_version=""),
     ),
     "own_command_process": lambda: planned({"engine": {"command": OWN}}, CPU),
+    "own_command_gpus": lambda: planned(
+        {
+            "engine": {
+                "command": [*OWN_RUN, "--at={{host_ip}}", "--mode={{MODE}}", "{{other}}"],
+                "env": {"MODE": "a b"},
+                "image": "own:1",
+            },
+            "placement": {"accelerators": 2},
+        },
+        GPU,
+        an_image(reference="own:1", digest=""),
+    ),
     "own_command_docker": lambda: planned(
         {"engine": {"command": OWN, "image": "own:1"}}, GPU, an_image(reference="own:1", digest="")
     ),
@@ -141,6 +215,30 @@ def test_a_context_that_the_memory_does_not_hold_is_shortened_with_its_reason() 
     assert length * 128 * 1024 <= room < (length + 1024) * 128 * 1024
     assert cut.origin == Origin.DERIVED
     assert "of 10000000 tokens" in cut.reason
+
+
+def test_what_an_engine_cannot_do_is_refused() -> None:
+    wish = {"lora": LORA, "engine": {"name": "transformers"}}
+    with pytest.raises(Failure, match="lora: transformers cannot do that") as caught:
+        planned(wish, CPU)
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert "vllm" in caught.value.suggestion
+
+
+def test_a_wish_that_the_accelerator_cannot_meet_is_told() -> None:
+    (told,) = CASES["vllm_cache_in_ram_on_cpu"]().warnings
+    assert "LMCache does not run on cpu" in told
+
+
+def test_adapters_and_drafts_are_mounted_where_the_flags_look_for_them() -> None:
+    container = only(CASES["vllm_lora"]())
+    assert [(m.source, m.target) for m in container.mounts[1:]] == [
+        ("/adapters/poet", "/adapters/poet"),
+        ("/adapters/judge", "/adapters/judge"),
+    ]
+    draft = only(CASES["vllm_eagle3"]())
+    assert (draft.mounts[-1].source, draft.mounts[-1].target) == ("/drafts/eagle", "/draft")
+    assert '"model": "/draft"' in flag(CASES["vllm_eagle3"](), "--speculative-config").tokens[1]
 
 
 def test_a_plan_never_holds_the_value_of_a_secret() -> None:

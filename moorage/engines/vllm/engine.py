@@ -12,6 +12,7 @@ from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, variables
 from moorage.engines.vllm.names import SHORT_NAMES
+from moorage.engines.vllm.offload import offload_warning
 from moorage.engines.vllm.requested import context_of, extra_mounts
 from moorage.engines.vllm.rule import variable
 from moorage.failures import Cause
@@ -45,6 +46,7 @@ class Vllm(Engine):
     lists_models = True
     api_key_variable = "VLLM_API_KEY"
     aliases = SHORT_NAMES
+    wishes = frozenset({"speculative", "lora", "extended_kv_cache"})
     log_causes = (
         LogCause(
             pattern=r"estimated maximum model length is (?P<length>\d+)",
@@ -129,6 +131,11 @@ class Vllm(Engine):
             variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
             variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
         )
+
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
+        """An extended cache that the accelerators do not have."""
+        warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
+        return (warning,) if warning else ()
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
         """LoRA adapters and the draft model."""
