@@ -420,6 +420,13 @@ class ModelSpec(Value):
             raise ValueError("must not contain '..'")
         return revision
 
+    @model_validator(mode="after")
+    def _adapters_have_names_of_their_own(self) -> ModelSpec:
+        names = [self.name, *(adapter.name for adapter in self.lora)]
+        if len(set(names)) < len(names):
+            raise ValueError("lora: each adapter needs a name of its own, other than the model's")
+        return self
+
     @property
     def digest(self) -> str:
         """Short fingerprint of everything that was asked for; equal specs have equal digests.
