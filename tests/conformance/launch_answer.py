@@ -69,7 +69,7 @@ def _answer(given: Json, image: Image) -> dict[str, Any]:
     reference, version = image(given)
     context = a_context(given, version)
     versions = _versions(given.get("engine") or {})
-    line = _line(given, context, versions)
+    line = _line(given, context, versions, version)
     flags = _flags(context, line)
     derived = [token for flag in flags for token in flag.tokens]
     argv = [*line.start, *derived, *context.words]
@@ -151,16 +151,20 @@ def a_context(given: Json, version: str) -> LaunchContext:
 
 
 def _words(given: Json) -> tuple[str, ...]:
-    words = user_tokens(given["model"].get("backend_parameters") or ())
+    written = given["model"].get("backend_parameters") or ()
+    words = user_tokens([entry for entry in written if entry is not None])
     if given.get("data_dir"):
         words = tuple(word.replace("{data_dir}", given["data_dir"]) for word in words)
     form = (given.get("engine") or {}).get("parameter_format")
     return words if form is None else in_one_writing(words, form == "equal")
 
 
-def _line(given: Json, context: LaunchContext, versions: EngineVersions) -> CommandLine:
+def _line(
+    given: Json, context: LaunchContext, versions: EngineVersions, detected: str
+) -> CommandLine:
     model, own = given["model"], _own(given)
-    _, chosen = versions.choose(model.get("backend_version") or "")
+    known = detected in versions.versions or not versions.closed
+    _, chosen = versions.choose(model.get("backend_version") or (detected if known else ""))
     indexes = sorted(own.get("accelerators") or ())
     values = {
         "model_path": context.model,
@@ -198,10 +202,8 @@ def _container(given: Json) -> Containers:
         _number(options.get("gid"), int),
         _number(options.get("shm_gib"), float),
     )
-    indexes = [item["index"] for item in _chosen(given)]
-    return baseline_container(
-        given["model"]["path"], given.get("ports") or (), _type(given), indexes, limits
-    )
+    devices = [(item["type"], item["index"]) for item in _chosen(given)]
+    return baseline_container(given["model"]["path"], given.get("ports") or (), devices, limits)
 
 
 def _ray(given: Json, context: LaunchContext, found: Json) -> dict[str, Any]:

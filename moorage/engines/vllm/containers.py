@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from moorage.failures import Cause, Failure
 from moorage.units import GIB
 from moorage.values import Value
 
@@ -40,8 +41,7 @@ class Containers(Value):
 def baseline_container(
     model: str,
     ports: Sequence[int],
-    accelerator_type: str,
-    accelerators: Sequence[int],
+    accelerators: Sequence[tuple[str, int]],
     limits: tuple[int | None, int | None, float | None] = (None, None, None),
 ) -> Containers:
     """The container that serves.
@@ -49,14 +49,23 @@ def baseline_container(
     Args:
         model: The model's directory on the host.
         ports: All that were claimed.
-        accelerator_type: Of all accelerators.
-        accelerators: Their indexes on the host.
+        accelerators: Type and index of each.
         limits: User, group, and GiB of shared memory; None = the default.
+
+    Raises:
+        Failure: `BAD_SPEC` when the accelerators are of several types.
     """
     uid, gid, shm = limits
+    kinds = sorted({kind for kind, _ in accelerators})
+    if len(kinds) > 1:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"placement.accelerators: {' and '.join(kinds)} in one container",
+            suggestion="Choose accelerators of one type.",
+        )
     return Containers(
         ports=tuple(sorted(ports)),
-        devices={accelerator_type: tuple(sorted(accelerators))} if accelerators else {},
+        devices={kind: tuple(sorted(index for _, index in accelerators)) for kind in kinds},
         mounts=(str(PurePosixPath(model).parent),),
         uid=uid,
         gid=gid,
