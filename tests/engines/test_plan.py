@@ -26,6 +26,7 @@ from tests.builders import (
     a_model,
     a_profile,
     a_spec,
+    an_accelerator,
     an_image,
 )
 
@@ -37,6 +38,7 @@ LORA = [
     {"name": "poet", "source": "file:///adapters/poet", "rank": 24},
     {"name": "judge", "source": "file:///adapters/judge"},
 ]
+ROCM = a_host(accelerators=tuple(an_accelerator(type="rocm", index=index) for index in range(2)))
 OWN_RUN = ["acme", "{{model_path}}", "--ids={{accelerator_ids}}", "--n={{accelerator_count}}"]
 OWN = ["/serve", "{{model_path}}", "--name={{model_name}}", "--at={{host}}:{{port}}"]
 
@@ -146,6 +148,47 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
                 ],
                 "env": {"RUNAI_STREAMER_LOG_LEVEL": "DEBUG"},
             }
+        },
+        GPU,
+        an_image(),
+    ),
+    "vllm_rocm": lambda: planned({}, ROCM, an_image(reference="vllm/vllm-openai-rocm:v0.32.0")),
+    "vllm_rocm_cache_in_ram": lambda: planned(
+        {"extended_kv_cache": {"ram": "16GiB"}, "placement": {"accelerators": 2}},
+        ROCM,
+        an_image(reference="vllm/vllm-openai-rocm:v0.32.0"),
+    ),
+    "vllm_rocm_process": lambda: planned(
+        {"engine": {"runtime": "process"}, "placement": {"accelerators": ["gpu-1:rocm:1"]}},
+        a_host(accelerators=ROCM.accelerators, programs=(VLLM_INSTALLED,)),
+    ),
+    "vllm_tp4": lambda: planned({"placement": {"accelerators": 4}}, GPU, an_image()),
+    "vllm_reranking": lambda: planned({}, GPU, an_image(), mode=Mode.RERANKING),
+    "vllm_embedding_on_cpu": lambda: planned(
+        {"engine": {"name": "vllm"}, "placement": ON_CPU}, GPU, an_image(), mode=Mode.EMBEDDING
+    ),
+    "vllm_fixed_port": lambda: planned({"port": 8000}, GPU, an_image()),
+    "vllm_many_requests": lambda: planned({"concurrency": 16, "context": 4096}, GPU, an_image()),
+    "vllm_whole": lambda: planned({"placement": {"policy": "whole"}}, GPU, an_image()),
+    "vllm_0_15": lambda: planned({}, GPU, an_image(engine_version="0.15.9")),
+    "vllm_0_16_tp2": lambda: planned(
+        {"placement": {"accelerators": 2}}, GPU, an_image(engine_version="0.16.0")
+    ),
+    "vllm_ngram_of_the_user": lambda: planned(
+        {
+            "speculative": {"method": "ngram", "tokens": 5},
+            "engine": {"args": ["--speculative-config.method mtp"]},
+        },
+        GPU,
+        an_image(),
+    ),
+    "vllm_all_at_once": lambda: planned(
+        {
+            "lora": LORA,
+            "speculative": {"method": "mtp", "tokens": 1},
+            "extended_kv_cache": {"ratio": 1.5, "chunk": 128},
+            "placement": {"accelerators": 2},
+            "engine": {"args": ["--seed 7"], "env": {"LMCACHE_CHUNK_SIZE": "512"}},
         },
         GPU,
         an_image(),
