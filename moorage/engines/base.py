@@ -118,6 +118,21 @@ class Engine(ABC):
             Bytes in all, and bytes of the cache; 0 = the engine decides about its cache.
         """
 
+    def ram_on_accelerators(
+        self,
+        spec: ModelSpec,  # noqa: ARG002
+        accelerator_type: str,  # noqa: ARG002
+        claimed: int,  # noqa: ARG002
+    ) -> int:
+        """Bytes of RAM that the spec asks for beside the accelerators of a seat.
+
+        Args:
+            spec: What the user wrote.
+            accelerator_type: Of the seat.
+            claimed: Bytes of accelerator memory that the seat claims.
+        """
+        return 0
+
     @abstractmethod
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """The program, its model, and the arguments that stand before the user's."""

@@ -12,8 +12,8 @@ from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, variables
 from moorage.engines.vllm.names import SHORT_NAMES
-from moorage.engines.vllm.offload import offload_warning
-from moorage.engines.vllm.requested import context_of, extra_mounts
+from moorage.engines.vllm.offload import offload_warning, ram_of_cache
+from moorage.engines.vllm.requested import context_of, extended_cache, extra_mounts
 from moorage.engines.vllm.rule import variable
 from moorage.failures import Cause
 from moorage.launch import Flag, Mount, Variable
@@ -21,7 +21,7 @@ from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured, read_measured
-from moorage.spec import EngineName, Mode
+from moorage.spec import EngineName, Mode, ModelSpec
 from moorage.units import GIB
 from moorage.values import Origin
 
@@ -93,6 +93,10 @@ class Vllm(Engine):
         """Weights, the engine's processes and the key/value cache."""
         cache = _cpu_cache(profile)
         return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + cache, cache
+
+    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
+        """The extended KV cache."""
+        return ram_of_cache(extended_cache(spec), accelerator_type, claimed)
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:

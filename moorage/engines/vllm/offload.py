@@ -58,6 +58,13 @@ def offload_variables(
     )
 
 
+def ram_of_cache(cache: ExtendedCache | None, accelerator_type: str, claimed: int) -> int:
+    """Bytes of RAM that the cache takes on a host; 0 where there is none."""
+    if cache is None or accelerator_type not in SUPPORTED:
+        return 0
+    return cache.ram_on_host(claimed)
+
+
 def offload_warning(cache: ExtendedCache | None, accelerator_type: str) -> str:
     """Why the extended cache is left out; empty = it is not."""
     if cache is None or accelerator_type in SUPPORTED:

@@ -11,7 +11,7 @@ from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.policy import BASELINE, OURS
 from moorage.engines.vllm.speculative import Method, Speculative
 from moorage.launch import Mount
-from moorage.spec import Mode, Policy
+from moorage.spec import Mode, ModelSpec, Policy
 from moorage.values import Origin
 
 ADAPTERS_FOLDER = "/adapters"
@@ -36,10 +36,19 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         length=_length(request),
         claimed=sum(seat.accelerator_bytes),
         speculative=_speculative(request),
-        cache=_cache(request),
+        cache=extended_cache(spec),
         adapters=_adapters(request),
         policy=OURS,
     )
+
+
+def extended_cache(spec: ModelSpec) -> ExtendedCache | None:
+    """The extended KV cache that a spec asks for."""
+    wish = spec.extended_kv_cache
+    if wish is None:
+        return None
+    ram = int(wish.ram) if wish.ram else None
+    return ExtendedCache(ram=ram, ratio=wish.ratio, chunk=wish.chunk)
 
 
 def extra_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
@@ -81,15 +90,6 @@ def _speculative(request: LaunchRequest) -> Speculative | None:
         shortest=wish.ngram_min,
         longest=wish.ngram_max,
         model=_seen(request, wish.model, DRAFT_FOLDER) if wish.model else "",
-    )
-
-
-def _cache(request: LaunchRequest) -> ExtendedCache | None:
-    wish = request.spec.extended_kv_cache
-    if wish is None:
-        return None
-    return ExtendedCache(
-        ram=int(wish.ram) if wish.ram else None, ratio=wish.ratio, chunk=wish.chunk
     )
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from moorage.engines.transformers import Transformers
+from moorage.engines.vllm import Vllm
 from moorage.engines.vllm.offload import (
     CONNECTOR,
     ExtendedCache,
@@ -12,6 +14,7 @@ from moorage.engines.vllm.offload import (
     offload_warning,
 )
 from moorage.units import GIB
+from tests.builders import a_spec
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,21 @@ def test_where_lmcache_does_not_run_it_is_left_out_and_told(kind: str, there: bo
 def test_the_connector_is_one_option() -> None:
     (flag,) = offload_flags(ExtendedCache(ram=GIB), "cuda")
     assert flag.tokens == ("--kv-transfer-config", CONNECTOR)
+
+
+@pytest.mark.parametrize(
+    ("wish", "kind", "ram"),
+    [
+        ({"ram": "16GiB"}, "cuda", 16 * GIB),
+        ({"ratio": 0.5}, "rocm", 5 * GIB),
+        ({}, "cuda", 12 * GIB),
+        ({"ram": "16GiB"}, "cann", 0),
+        (None, "cuda", 0),
+    ],
+)
+def test_a_seat_has_to_claim_the_ram_of_its_cache(
+    wish: dict[str, Any] | None, kind: str, ram: int
+) -> None:
+    spec = a_spec(extended_kv_cache=wish)
+    assert Vllm().ram_on_accelerators(spec, kind, 10 * GIB) == ram
+    assert Transformers().ram_on_accelerators(spec, kind, 10 * GIB) == 0
