@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.failures import Cause, Failure
+from moorage.words import in_one_writing, is_option, user_tokens
+
+__all__ = [
+    "argument",
+    "arguments",
+    "has_argument",
+    "in_one_writing",
+    "is_option",
+    "is_written",
+    "json_argument",
+    "switch",
+    "user_tokens",
+    "whole_number",
+]
 
 MULTIPLES = {
     **{"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12},
@@ -19,33 +32,14 @@ MULTIPLES = {
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 
 
-def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
-    """Split `engine.args` into words: an entry is one word, or a whole line such as `--a b`.
+def is_written(tokens: Sequence[str], flag: str, *aliases: str) -> bool:
+    """Whether the user decides about an option: under any name, by key, or against it.
 
-    An entry that starts with a dash and holds spaces is split as a shell would; `--k = v` and
-    `--k =v` become `--k=v`. Any other entry (a JSON value, say) stays whole.
-
-    Raises:
-        Failure: `BAD_SPEC` when a quote is not closed.
+    `--speculative-config.method` decides about `--speculative-config`, and `--no-omni` about
+    `--omni`.
     """
-    tokens: list[str] = []
-    for raw in entries:
-        entry = raw.strip()
-        name, equals, value = entry.partition("=")
-        if entry.startswith("-") and equals and " " not in name.strip():
-            tokens.append(f"{name.strip()}={value.strip()}")
-        elif entry.startswith("-") and " " in entry:
-            tokens.extend(_split(entry))
-        else:
-            tokens.append(entry)
-    return tuple(tokens)
-
-
-def _split(entry: str) -> list[str]:
-    try:
-        return shlex.split(entry)
-    except ValueError as error:
-        raise Failure(Cause.BAD_SPEC, f"engine.args: {entry}: {error}") from error
+    names = {flag, *aliases, flag.replace("--", "--no-", 1)}
+    return any(name.partition(".")[0] in names for name, _ in _options(tokens))
 
 
 def has_argument(tokens: Sequence[str], flag: str) -> bool:
@@ -123,7 +117,7 @@ def _options(tokens: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each option under its name with dashes, and its values."""
     start = None
     for index, token in enumerate((*tokens, "--")):
-        if not token.startswith("-") or token[1:2].isdigit():
+        if token != "--" and not is_option(token):
             continue
         if start is not None:
             name, equals, value = tokens[start].partition("=")

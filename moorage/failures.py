@@ -53,9 +53,12 @@ class Cause(StrEnum):
     NO_IMAGE = "no-image"
     IMAGE_MISSING = "image-missing"
     IMAGE_PULL_FAILED = "image-pull-failed"
+    REGISTRY_UNAUTHORIZED = "registry-unauthorized"
+    REGISTRY_UNAVAILABLE = "registry-unavailable"
     RUNTIME_UNAVAILABLE = "runtime-unavailable"
     PROGRAM_MISSING = "program-missing"
     ACCELERATOR_RUNTIME_MISSING = "accelerator-runtime-missing"
+    DRIVER_TOO_OLD = "driver-too-old"
     LAUNCH_REFUSED = "launch-refused"
     ENGINE_EXITED = "engine-exited"
     ENGINE_BAD_ARGUMENT = "engine-bad-argument"
@@ -271,6 +274,17 @@ CAUSES: dict[Cause, CauseFacts] = {
         "Check that the host reaches the registry and is logged in there.",
         retry=True,
     ),
+    Cause.REGISTRY_UNAUTHORIZED: _facts(
+        ExitCode.IMAGE,
+        "The registry refused access to the image",
+        "Give its account and the name of its secret under `registries.logins` in the fleet file.",
+    ),
+    Cause.REGISTRY_UNAVAILABLE: _facts(
+        ExitCode.IMAGE,
+        "The registry cannot be reached",
+        "Check the network, or set `registries.fallback` in the fleet file.",
+        retry=True,
+    ),
     Cause.RUNTIME_UNAVAILABLE: _facts(
         ExitCode.MACHINE,
         "The container runtime does not answer",
@@ -286,6 +300,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.MACHINE,
         "Docker on the host cannot hand out accelerators",
         "Install the NVIDIA container toolkit and restart Docker.",
+    ),
+    Cause.DRIVER_TOO_OLD: _facts(
+        ExitCode.MACHINE,
+        "The image asks for a newer driver than the host's",
+        "Update the driver, or ask for an older `engine.version`.",
     ),
     Cause.LAUNCH_REFUSED: _facts(
         ExitCode.ENGINE,

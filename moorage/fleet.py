@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, StringConstraints, model_validator
 
+from moorage.images.registries import HOST_PATTERN, REGISTRY_PATTERN, Registries
 from moorage.spec import Name
 from moorage.units import Bytes
 from moorage.values import Value
@@ -14,12 +15,16 @@ ADDRESS_PATTERN = r"^(local|unix://\S+)$"
 PORTS_PATTERN = r"^\d{1,5}-\d{1,5}$"
 TYPE_PATTERN = r"^[a-z]+$"
 BIND_PATTERN = r"^[0-9a-fA-F.:]+$"
+VERSION_PATTERN = r"^\d+(\.[\w]+)*$"
 
 PATTERNS_IN_WORDS = {
     ADDRESS_PATTERN: "local or unix:///path/to/docker.sock",
     PORTS_PATTERN: "a range of ports such as 40000-40063",
     TYPE_PATTERN: "a type in lower case, such as cuda",
     BIND_PATTERN: "an IP address",
+    VERSION_PATTERN: "a version such as 12.9",
+    REGISTRY_PATTERN: "a registry such as mirror.example.com:5000/hub, without http://",
+    HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
 }
 """What each pattern asks for, in the words of an error message."""
 
@@ -33,6 +38,15 @@ class StaticAccelerator(Value):
     index: int = Field(ge=0, description="Index on its host.")
     name: str = Field("", description="Product name, such as `NVIDIA H200`.")
     memory: Bytes = Field(description="Memory in bytes or as `80GiB`.")
+    runtime_version: str | None = Field(
+        None,
+        pattern=VERSION_PATTERN,
+        description="Newest version of its runtime that the driver runs, such as `12.9` of CUDA;"
+        " it selects the image. Empty = not known.",
+    )
+    family: str = Field(
+        "", description="Chip family where images differ by it, such as `Ascend910B3`."
+    )
 
 
 class Reserve(Value):
@@ -98,6 +112,9 @@ class Fleet(Value):
 
     hosts: tuple[Host, ...] = Field(
         (Host(name="local"),), min_length=1, description="The hosts, in order of preference."
+    )
+    registries: Registries = Field(
+        Registries(), description="Where container images are taken from."
     )
 
     @model_validator(mode="after")

@@ -106,12 +106,21 @@ class ContainerSpec(Value):
 
 
 class LaunchPlan(Value):
-    """Everything that a release starts, leaders first."""
+    """Everything that a release starts, leaders first.
+
+    Attributes:
+        release: Id of the release.
+        engine: The engine.
+        engine_version: Its version; empty = unknown.
+        containers: What is started.
+        warnings: What a person should know, such as wishes that cannot be met there.
+    """
 
     release: str
     engine: EngineName
     engine_version: str
     containers: tuple[ContainerSpec, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class Workload(Value):

@@ -140,7 +140,9 @@ def _log(tail: str) -> Section:
 def _plan_sections(release: Release) -> list[Section]:
     containers = release.plan.containers if release.plan else ()
     parts = [part for spec in containers for part in _container(spec)]
-    return [*placement_sections(release.placement), *parts]
+    warnings = release.plan.warnings if release.plan else ()
+    told = Section(header=FACTS, rows=tuple(("Warning", warning) for warning in warnings))
+    return [*placement_sections(release.placement), told, *parts]
 
 
 def _container(spec: ContainerSpec) -> tuple[Section, ...]:

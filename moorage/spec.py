@@ -11,7 +11,7 @@ import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import ByteSize, Field, StringConstraints, field_validator
+from pydantic import ByteSize, Field, StringConstraints, field_validator, model_validator
 
 from moorage.arguments import user_tokens
 from moorage.failures import Failure
@@ -28,6 +28,7 @@ VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VERSION_PATTERN = r"^\d[\w.+-]*$"
 IMAGE_PATTERN = r"^[^\s-][^\s]*$"
 PATH_PATTERN = r"^/[^\s]*$"
+DIRECTORY_PATTERN = r"^file:///[^\x00:]+$"
 REVISION_PATTERN = r"^[\w][\w./-]*$"
 
 PATTERNS_IN_WORDS = {
@@ -40,6 +41,7 @@ PATTERNS_IN_WORDS = {
     VERSION_PATTERN: "a version such as 0.32.0",
     IMAGE_PATTERN: "an image reference such as vllm/vllm-openai:v0.32.0",
     PATH_PATTERN: "a path that starts with /",
+    DIRECTORY_PATTERN: "file:// and an absolute directory",
     REVISION_PATTERN: "a branch, tag or commit",
 }
 """What each pattern asks for, in the words of an error message."""
@@ -132,7 +134,9 @@ class EngineSpec(Value):
         None,
         min_length=1,
         description="Replaces the whole command line. `{{model_path}}`, `{{model_name}}`,"
-        " `{{host}}` and `{{port}}` are filled in.",
+        " `{{host}}` (where the engine listens), `{{host_ip}}` (the host's `bind`), `{{port}}`,"
+        " `{{accelerator_count}}` and `{{accelerator_ids}}` are filled in, then names of `env`;"
+        " any other is left as it is.",
     )
     shm: Bytes = Field(
         ByteSize(10 * GIB),
@@ -147,6 +151,74 @@ class EngineSpec(Value):
         except Failure as failure:
             raise ValueError(failure.detail) from failure
         return args
+
+
+class DraftMethod(StrEnum):
+    """How speculative decoding makes its drafts."""
+
+    EAGLE3 = "eagle3"
+    MTP = "mtp"
+    NGRAM = "ngram"
+    DRAFT_MODEL = "draft_model"
+
+
+class SpeculativeSpec(Value):
+    """Speculative decoding: drafts of several tokens are made cheaply and checked in one step."""
+
+    method: DraftMethod = Field(
+        description="How drafts are made: `ngram` looks them up in the prompt, `mtp` uses layers of"
+        " the model itself, `eagle3` and `draft_model` a model of their own."
+    )
+    tokens: int | None = Field(
+        None, ge=1, le=64, description="Tokens of a draft. Only `mtp` can do without."
+    )
+    ngram_min: int | None = Field(
+        None, ge=1, description="Fewest tokens that must match in the prompt (`ngram`)."
+    )
+    ngram_max: int | None = Field(
+        None, ge=1, description="Most tokens that are matched in the prompt (`ngram`)."
+    )
+    model: str | None = Field(
+        None,
+        pattern=DIRECTORY_PATTERN,
+        description="The draft model: `file://` and a directory that each host has.",
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> SpeculativeSpec:
+        if self.method != DraftMethod.MTP and not self.tokens:
+            raise ValueError(f"{self.method} needs `tokens`")
+        if self.method in (DraftMethod.EAGLE3, DraftMethod.DRAFT_MODEL) and not self.model:
+            raise ValueError(f"{self.method} needs `model`")
+        return self
+
+
+class AdapterSpec(Value):
+    """A LoRA adapter that is served beside the model."""
+
+    name: Name = Field(description="Name under which the adapter is asked for.")
+    source: str = Field(
+        pattern=DIRECTORY_PATTERN,
+        description="`file://` and a directory that each host has, with `adapter_config.json`.",
+    )
+    rank: int | None = Field(
+        None,
+        ge=1,
+        description="The adapter's rank (`r`); it is rounded up to one that the engine takes."
+        " Empty = the engine's default, 16.",
+    )
+
+
+class ExtendedCacheSpec(Value):
+    """Blocks of the KV cache that leave the accelerator are kept in RAM (LMCache)."""
+
+    ram: Bytes | None = Field(
+        None, gt=0, description="RAM on each host, in bytes or as `64GiB`; it wins over `ratio`."
+    )
+    ratio: float = Field(
+        1.2, gt=0, description="RAM as a multiple of the accelerator memory claimed on the host."
+    )
+    chunk: int | None = Field(None, ge=1, description="Tokens of a chunk; empty = LMCache's own.")
 
 
 class PlacementSpec(Value):
@@ -305,6 +377,13 @@ class ModelSpec(Value):
     memory: MemorySpec = Field(
         MemorySpec(), description="Accelerator memory that is stated, not estimated."
     )
+    speculative: SpeculativeSpec | None = Field(None, description="Speculative decoding (vLLM).")
+    lora: tuple[AdapterSpec, ...] = Field(
+        (), max_length=64, description="LoRA adapters that are loaded at the start (vLLM)."
+    )
+    extended_kv_cache: ExtendedCacheSpec | None = Field(
+        None, description="A second KV cache in RAM (vLLM on `cuda` and `rocm`)."
+    )
     replicas: int = Field(1, ge=1, le=256, description="How many copies of the model are served.")
     mode: Mode = Field(
         Mode.AUTO, description="What the model is served for. `auto` reads it from the model."
@@ -340,6 +419,13 @@ class ModelSpec(Value):
         if revision and ".." in revision.split("/"):
             raise ValueError("must not contain '..'")
         return revision
+
+    @model_validator(mode="after")
+    def _adapters_have_names_of_their_own(self) -> ModelSpec:
+        names = [self.name, *(adapter.name for adapter in self.lora)]
+        if len(set(names)) < len(names):
+            raise ValueError("lora: each adapter needs a name of its own, other than the model's")
+        return self
 
     @property
     def digest(self) -> str:

@@ -39,6 +39,9 @@ async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
     models = await in_thread(staged_models, settings().models)
     return FleetSnapshot(
         hosts=tuple(
-            host.with_claims(claims).model_copy(update={"models": models}) for host in hosts
+            host.with_claims(claims).model_copy(
+                update={"models": models, "registries": fleet.registries}
+            )
+            for host in hosts
         )
     )

@@ -8,6 +8,8 @@ from moorage.arguments import (
     argument,
     arguments,
     has_argument,
+    in_one_writing,
+    is_written,
     json_argument,
     switch,
     user_tokens,
@@ -32,6 +34,19 @@ JSON = '{"mode": 3, "ops": ["a b", "c="]}'
         ("--lora-modules a=/x b=/y", ["--lora-modules", "a=/x", "b=/y"]),
         ("--chat-template 'a file'", ["--chat-template", "a file"]),
         (f"--compilation-config={JSON}", [f"--compilation-config={JSON}"]),
+        ("--max-model-len='auto'", ["--max-model-len=auto"]),
+        (f"--a=1 --config={JSON} --b=2", ["--a=1", f"--config={JSON}", "--b=2"]),
+        (f"--config {JSON} -O 3", ["--config", JSON, "-O", "3"]),
+        ("--ids=[1, 2] --b", ["--ids=[1, 2]", "--b"]),
+        ("--text={a b} --c", ["--text={a b}", "--c"]),
+        ("--open={a", ["--open={a"]),
+        ('--quoted={"a": "\\"} b"} c', ['--quoted={"a": "\\"} b"}', "c"]),
+        ("--seed = -1 --b", ["--seed=-1", "--b"]),
+        ("--seed= --b", ["--seed=", "--b"]),
+        ("--size 2 \\", ["--size", "2"]),
+        ("--size 2 \\\n --seed 7", ["--size", "2", "--seed", "7"]),
+        ("-0.5", ["-0.5"]),
+        ("   ", []),
         (JSON, [JSON]),
         ("plain value", ["plain value"]),
     ],
@@ -50,6 +65,41 @@ def test_a_quote_that_is_not_closed_is_the_users_mistake() -> None:
         user_tokens(["--chat-template 'unclosed"])
     assert caught.value.cause is Cause.BAD_SPEC
     assert "engine.args" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("tokens", "there"),
+    [
+        (["--size=1"], True),
+        (["-s", "1"], True),
+        (["-s=1"], True),
+        (["--size.key", "1"], True),
+        (["--no-size"], True),
+        (["--the_size"], False),
+        (["--sizes"], False),
+        (["--other", "-s1"], False),
+        ([], False),
+    ],
+)
+def test_the_user_decides_about_an_option_in_many_ways(tokens: list[str], there: bool) -> None:
+    assert is_written(tokens, "--size", "-s") is there
+
+
+@pytest.mark.parametrize(
+    ("tokens", "joined", "apart"),
+    [
+        (["--a", "1", "--b=2"], ["--a=1", "--b=2"], ["--a", "1", "--b", "2"]),
+        (["--a", "1", "2", "--b"], ["--a", "1", "2", "--b"], ["--a", "1", "2", "--b"]),
+        (["x", "--a", "-1"], ["x", "--a=-1"], ["x", "--a", "-1"]),
+        (["--a=1", "x"], ["--a=1", "x"], ["--a", "1", "x"]),
+        ([], [], []),
+    ],
+)
+def test_all_options_can_be_written_alike(
+    tokens: list[str], joined: list[str], apart: list[str]
+) -> None:
+    assert in_one_writing(tokens, equals=True) == tuple(joined)
+    assert in_one_writing(tokens, equals=False) == tuple(apart)
 
 
 @given(st.lists(st.from_regex(r"--[a-z]{1,5}(=[a-z0-9]{1,5})?", fullmatch=True)))

@@ -89,7 +89,7 @@ def test_a_size_that_cannot_be_read_is_told_in_words(size: object) -> None:
 
 @pytest.mark.parametrize(
     ("word", "nearest"),
-    [("replica", "replicas"), ("Context", "context"), ("colour", ""), ("placment", "placement")],
+    [("replica", "replicas"), ("Context", "context"), ("weather", ""), ("placment", "placement")],
 )
 def test_the_nearest_key_is_named_if_one_is_near(word: str, nearest: str) -> None:
     (problem,) = in_spec(**{word: {}})

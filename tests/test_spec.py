@@ -107,6 +107,21 @@ def test_a_spec_is_frozen() -> None:
         {"placement": {"accelerators": []}},
         {"placement": {"ram": "-1GiB"}},
         {"concurrency": 0},
+        {"speculative": {}},
+        {"speculative": {"method": "ngram"}},
+        {"speculative": {"method": "eagle3", "tokens": 3}},
+        {"speculative": {"method": "eagle3", "tokens": 3, "model": "hf://org/draft"}},
+        {"speculative": {"method": "mtp", "tokens": 0}},
+        {"lora": [{"name": "poet", "source": "poet"}]},
+        {"lora": [{"name": "tiny", "source": "file:///poet"}]},
+        {
+            "lora": [
+                {"name": "poet", "source": "file:///a"},
+                {"name": "poet", "source": "file:///b"},
+            ]
+        },
+        {"extended_kv_cache": {"ram": 0}},
+        {"extended_kv_cache": {"ratio": 0}},
         {"memory": {"claim": 0}},
         {"memory": {"context": "-1GiB"}},
         {"readiness": {"probe": {"path": "health"}}},

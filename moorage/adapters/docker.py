@@ -15,8 +15,9 @@ from docker.types import DeviceRequest
 from docker.types import Mount as DockerMount
 
 from moorage.adapters.observation import Observation
+from moorage.adapters.registry_auth import Credentials
 from moorage.failures import Cause, Failure
-from moorage.images.image import repository
+from moorage.images.reference import DEFAULT_TAG, parse_reference, repository
 from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload, planned_workload
 
 TIMEOUT_SECONDS = 60
@@ -27,13 +28,17 @@ NANO = 10**9
 START_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("port is already allocated", Cause.PORT_TAKEN),
     ("address already in use", Cause.PORT_TAKEN),
+    ("unsatisfied condition: cuda", Cause.DRIVER_TOO_OLD),
     ("could not select device driver", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("Unknown runtime specified", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("unresolvable CDI devices", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("no space left on device", Cause.DISK_FULL),
     ("executable file not found", Cause.PROGRAM_MISSING),
     ("no such file or directory", Cause.PROGRAM_MISSING),
 )
-"""Texts of the daemon when a start fails, and what they mean."""
+"""Texts of the daemon when a start fails, and what they mean; the first that matches counts."""
 
 
 MISSING_IMAGE = (
@@ -146,10 +151,20 @@ class DockerRuntime:
             except APIError as error:
                 raise _pull_failure(str(error.explanation or error), reference) from error
         known = dict(entry.split("@", 1) for entry in image.attrs.get("RepoDigests") or ())
-        return str(image.id), known.get(repository(reference), "")
+        return str(image.id), known.get(repository(reference).removeprefix("docker.io/"), "")
 
-    def pull(self, reference: str, on_progress: Callable[[int, int], None]) -> None:
-        """Pull an image; progress is reported in bytes, done and known so far.
+    def pull(
+        self,
+        reference: str,
+        on_progress: Callable[[int, int], None],
+        credentials: Credentials | None = None,
+    ) -> None:
+        """Pull an image; layers that are there already, from an earlier try too, are kept.
+
+        Args:
+            reference: By tag or by digest.
+            on_progress: Told the bytes, done and known so far.
+            credentials: Account of the registry; None = what Docker was logged in with.
 
         Raises:
             Failure: `IMAGE_MISSING` or `IMAGE_PULL_FAILED`.
@@ -157,7 +172,10 @@ class DockerRuntime:
         with self._client(PULL_TIMEOUT_SECONDS) as client:
             layers: dict[str, tuple[int, int]] = {}
             try:
-                for event in client.api.pull(reference, stream=True, decode=True):
+                login = credentials.model_dump() if credentials else None
+                for event in client.api.pull(
+                    reference, stream=True, decode=True, auth_config=login
+                ):
                     if "error" in event:
                         raise _pull_failure(str(event["error"]), reference)
                     detail = event.get("progressDetail") or {}
@@ -167,6 +185,12 @@ class DockerRuntime:
                         on_progress(done, total)
             except APIError as error:
                 raise _pull_failure(str(error.explanation or error), reference) from error
+
+    def tag(self, pinned: str, reference: str) -> None:
+        """Give an image that was pulled by digest the tag that it was asked for by."""
+        with self._client() as client:
+            wanted = parse_reference(reference)
+            client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
 
     def _clear(self, client: docker.DockerClient, spec: ContainerSpec) -> None:
         try:

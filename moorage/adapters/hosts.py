@@ -15,6 +15,7 @@ import psutil
 
 from moorage.adapters.accelerators import nvidia_accelerators
 from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.runners import runner_images
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.failures import Failure
@@ -31,6 +32,8 @@ def survey_host(host: Host) -> HostSnapshot:
     """What is there and really in use on a host; claims are the ledger's to add."""
     runtimes, trouble = _runtimes(host)
     memory = psutil.virtual_memory()
+    architecture = ARCHITECTURES.get(platform.machine(), platform.machine())
+    accelerators = _accelerators(host)
     total = memory.total if host.ram == "auto" else int(host.ram)
     return HostSnapshot(
         name=host.name,
@@ -40,15 +43,16 @@ def survey_host(host: Host) -> HostSnapshot:
         labels=host.labels,
         runtimes=runtimes,
         programs=_programs() if RuntimeName.PROCESS in runtimes else (),
-        architecture=ARCHITECTURES.get(platform.machine(), platform.machine()),
+        architecture=architecture,
         cpus=(psutil.cpu_count() or 1) if host.cores == "auto" else host.cores,
         ram_total=total,
         ram_free=min(total, memory.available),
         ram_reserve=int(host.reserve.ram),
         accelerator_reserve=int(host.reserve.accelerator_memory),
-        accelerators=_accelerators(host),
+        accelerators=accelerators,
         unified_memory=host.unified_memory,
         images=_images(host) if RuntimeName.DOCKER in runtimes else frozenset(),
+        catalogue=runner_images({item.type for item in accelerators}, architecture),
         port_range=host.port_range,
         ports_in_use=tuple(sorted(_listening_ports() | _bound_ports(host))),
     )
@@ -96,6 +100,8 @@ def _written(item: StaticAccelerator) -> Accelerator:
         name=item.name,
         memory_total=memory,
         memory_free=memory,
+        runtime_version=item.runtime_version or "",
+        family=item.family,
     )
 
 

@@ -51,6 +51,11 @@ class Settings(BaseSettings):
         return self.root / "models"
 
     @property
+    def locks(self) -> Path:
+        """Locks that the flows of this machine share."""
+        return self.root / "locks"
+
+    @property
     def ledger(self) -> str:
         """The ledger's URL, the default filled in."""
         return self.ledger_url or f"sqlite:///{self.root / 'ledger.db'}"

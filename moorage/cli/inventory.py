@@ -40,9 +40,10 @@ def engines(known: Sequence[Engine], *, as_json: bool) -> None:
             "modes": sorted(engine.modes),
             "accelerators": [*sorted(engine.accelerator_types), *["cpu"] * engine.runs_on_cpu],
             "images": {
-                row.accelerator_type: row.template.format(version=engine.default_version)
-                for row in CATALOGUE
-                if row.engine == engine.name
+                row.accelerator_type: row.reference(engine.default_version)
+                # The first row of a type is its newest runtime, so it comes last here and stays.
+                for row in reversed(CATALOGUE)
+                if row.engine == engine.name and row.has(engine.default_version)
             },
             "program": engine.program,
         }

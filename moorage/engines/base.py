@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from moorage.arguments import has_argument, user_tokens
+from moorage.arguments import user_tokens
+from moorage.engines.command import filled, kept_flags
 from moorage.images.image import Image
 from moorage.launch import (
     LABEL_LEDGER,
@@ -101,6 +102,12 @@ class Engine(ABC):
     api_key_variable: ClassVar[str] = ""
     """Variable that makes the server ask for a key, where it has one."""
 
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Other names of its options, so that the user's writing is seen."""
+
+    wishes: ClassVar[frozenset[str]] = frozenset()
+    """Fields of the spec that not every engine can fulfil, and this one can."""
+
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 
     @abstractmethod
@@ -110,6 +117,21 @@ class Engine(ABC):
         Returns:
             Bytes in all, and bytes of the cache; 0 = the engine decides about its cache.
         """
+
+    def ram_on_accelerators(
+        self,
+        spec: ModelSpec,  # noqa: ARG002
+        accelerator_type: str,  # noqa: ARG002
+        claimed: int,  # noqa: ARG002
+    ) -> int:
+        """Bytes of RAM that the spec asks for beside the accelerators of a seat.
+
+        Args:
+            spec: What the user wrote.
+            accelerator_type: Of the seat.
+            claimed: Bytes of accelerator memory that the seat claims.
+        """
+        return 0
 
     @abstractmethod
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -132,6 +154,14 @@ class Engine(ABC):
         """Links that the process needs in its working directory."""
         return ()
 
+    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:  # noqa: ARG002
+        """Directories of the host that a container needs besides the model's."""
+        return ()
+
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:  # noqa: ARG002
+        """Wishes of the spec that are left out where this seat is, and why."""
+        return ()
+
     def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
         """Where a container starts; empty = as its image says."""
         return ""
@@ -143,6 +173,7 @@ class Engine(ABC):
     def container(self, request: LaunchRequest) -> ContainerSpec:
         """Everything about the container (or process) of one seat."""
         spec, seat, host = request.spec, request.seat, request.host
+        extra = self.extra_mounts(request) if request.in_container else ()
         return ContainerSpec(
             name=container_name(request.release, seat.replica, seat.role),
             host=host.name,
@@ -151,7 +182,7 @@ class Engine(ABC):
             image=request.image.pinned if request.image else "",
             command=self._command(request),
             environment=self._environment(request),
-            mounts=_mounts(request),
+            mounts=(*_mounts(request), *extra),
             accelerator_type=seat.accelerator_type,
             devices=_devices(request),
             bind=host.bind,
@@ -175,7 +206,7 @@ class Engine(ABC):
             return (_own_command(request),)
         tokens = user_tokens(request.spec.engine.args)
         derived = (*self.base_command(request), *self.serving_flags(request))
-        kept = tuple(flag for flag in derived if not has_argument(tokens, flag.tokens[0]))
+        kept = kept_flags(derived, tokens, self.aliases)
         own = (Flag(tokens=tokens, origin=Origin.USER, reason="engine.args"),) if tokens else ()
         return (*kept, *own)
 
@@ -216,16 +247,18 @@ def _visibility(request: LaunchRequest) -> tuple[Variable, ...]:
 
 
 def _own_command(request: LaunchRequest) -> Flag:
+    seat = request.seat
     values = {
         "model_path": request.engine_model_path,
         "model_name": request.spec.name,
         "host": request.listen_address,
-        "port": str(request.seat.port),
+        "host_ip": request.host.bind,
+        "port": str(seat.port),
+        "accelerator_count": str(len(seat.accelerators)),
+        "accelerator_ids": ",".join(map(str, seat.accelerators)),
     }
-    tokens = list(request.spec.engine.command or ())
-    for name, value in values.items():
-        tokens = [token.replace("{{" + name + "}}", value) for token in tokens]
-    return Flag(tokens=tuple(tokens), origin=Origin.USER, reason="engine.command")
+    tokens = filled(request.spec.engine.command or (), values, request.spec.engine.env)
+    return Flag(tokens=tokens, origin=Origin.USER, reason="engine.command")
 
 
 def _mounts(request: LaunchRequest) -> tuple[Mount, ...]:

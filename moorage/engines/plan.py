@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from moorage.engines.base import LaunchRequest
+from moorage.engines.base import Engine, LaunchRequest
 from moorage.engines.registry import ENGINES
+from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
 from moorage.models.profile import ModelProfile
@@ -34,8 +35,12 @@ def plan_launch(
         image: The image of its containers; None for processes.
         release: Id of the release.
         ledger: Identity of the ledger that the release is in.
+
+    Raises:
+        Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
     """
     engine = ENGINES[placement.engine]
+    _require_wishes(spec, engine)
     requests = [
         LaunchRequest(
             spec=spec,
@@ -57,4 +62,17 @@ def plan_launch(
         engine=engine.name,
         engine_version=version,
         containers=tuple(engine.container(request) for request in requests),
+        warnings=tuple(dict.fromkeys(w for item in requests for w in engine.warnings(item))),
     )
+
+
+def _require_wishes(spec: ModelSpec, engine: Engine) -> None:
+    every = frozenset[str]().union(*(other.wishes for other in ENGINES.values()))
+    for field in sorted(every - engine.wishes):
+        if getattr(spec, field):
+            able = ", ".join(name for name, other in ENGINES.items() if field in other.wishes)
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"{field}: {engine.name} cannot do that",
+                suggestion=f"Set `engine.name` to {able}, or leave `{field}` out.",
+            )

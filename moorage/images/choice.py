@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from moorage.failures import Cause, Failure
-from moorage.images.catalogue import CATALOGUE
+from moorage.images.catalogue import CATALOGUE, CatalogueRow
 from moorage.images.image import Image
+from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
+from moorage.images.resolve import resolve_image
 from moorage.spec import EngineName, ModelSpec
-from moorage.values import Origin
 
 
 def choose_image(
-    spec: ModelSpec, engine: EngineName, default_version: str, kind: str, architecture: str
+    spec: ModelSpec,
+    engine: EngineName,
+    default_version: str,
+    kind: str,
+    architecture: str,
+    *,
+    runtime: str = "",
+    family: str = "",
+    more: Sequence[CatalogueRow] = (),
 ) -> Image:
     """The image for an engine on one kind of hardware.
 
@@ -20,31 +31,37 @@ def choose_image(
         default_version: Version to take when the spec names none.
         kind: Accelerator type, or `cpu`.
         architecture: CPU architecture of the host, such as `amd64`.
+        runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
+        family: Chip family of the accelerators, where images differ by it.
+        more: Images that are asked for where no official one can serve.
 
     Raises:
-        Failure: `NO_IMAGE` when none is known; never another hardware's image instead.
+        Failure: `NO_IMAGE` when none can work; never another hardware's image instead.
     """
-    if spec.engine.image:
+    question = ImageQuestion(
+        engine=engine,
+        kind=kind,
+        architecture=architecture,
+        image=spec.engine.image or "",
+        version=spec.engine.version or "",
+        default_version=default_version,
+        runtime=runtime,
+        family=family,
+    )
+    first = resolve_image(question, CATALOGUE)
+    answer = resolve_image(question, more) if isinstance(first, ImageRefusal) and more else first
+    if isinstance(answer, ImageAnswer):
         return Image(
-            reference=spec.engine.image,
-            engine_version=spec.engine.version or "",
-            origin=Origin.USER,
-            reason="engine.image in the spec",
+            reference=answer.reference,
+            engine_version=answer.engine_version,
+            origin=answer.origin,
+            reason=answer.reason,
+            newer_runtime=answer.newer_runtime,
         )
-    version = spec.engine.version or default_version
-    for row in CATALOGUE:
-        if (row.engine, row.accelerator_type) != (engine, kind):
-            continue
-        if architecture in row.architectures:
-            return Image(
-                reference=row.template.format(version=version),
-                engine_version=version,
-                origin=Origin.DEFAULT,
-                reason=f"{engine}'s official image for {kind}",
-            )
-        raise Failure(
-            Cause.NO_IMAGE,
-            f"{engine}'s image for {kind} is built for {', '.join(row.architectures)},"
-            f" the host is {architecture}",
-        )
-    raise Failure(Cause.NO_IMAGE, f"no official image of {engine} for {kind} is known")
+    raise Failure(Cause.NO_IMAGE, _reasons(first, answer))
+
+
+def _reasons(first: ImageAnswer | ImageRefusal, second: ImageRefusal) -> str:
+    """Why neither the official images nor the others can serve; each said once."""
+    reasons = [item.reason for item in (first, second) if isinstance(item, ImageRefusal)]
+    return "; ".join(dict.fromkeys(reasons))

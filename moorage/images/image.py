@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moorage.images.reference import repository
 from moorage.values import Origin, Value
 
 
@@ -15,6 +16,8 @@ class Image(Value):
         engine_version: Version that the reference was chosen for; empty = unknown.
         origin: `user`, or `default` when it comes from the catalogue.
         reason: Why this one.
+        newer_runtime: Whether the accelerator runtime in it is newer than what the host's driver
+            was made for, so that it runs by minor-version compatibility only.
     """
 
     reference: str
@@ -23,6 +26,7 @@ class Image(Value):
     engine_version: str = ""
     origin: Origin
     reason: str
+    newer_runtime: bool = False
 
     @property
     def pinned(self) -> str:
@@ -30,10 +34,3 @@ class Image(Value):
         if self.digest:
             return f"{repository(self.reference)}@{self.digest}"
         return self.identity or self.reference
-
-
-def repository(reference: str) -> str:
-    """A reference without its tag or digest; the port of a registry is not a tag."""
-    name = reference.partition("@")[0]
-    head, slash, tail = name.rpartition("/")
-    return f"{head}{slash}{tail.partition(':')[0]}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from moorage.failures import Failure
-from moorage.images.choice import choose_image
 from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
+from moorage.placement.image import image_on
 from moorage.placement.placement import CPU
 from moorage.placement.request import Refused, Request
 from moorage.placement.runtime import choose_runtime
@@ -176,14 +176,11 @@ def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
     """Whether a host has the image that the engine would start from."""
     if not host.images:
         return False
-    engine = request.engine
     try:
-        image = choose_image(
-            request.spec, engine.name, engine.default_version, kind, host.architecture
-        )
+        image = image_on(request.spec, request.engine, host, kind)
     except Failure:
         return False
-    return image.reference in host.images
+    return any(place in host.images for place in host.registries.places(image.reference))
 
 
 def _names(accelerators: Iterable[tuple[str, int]]) -> str:

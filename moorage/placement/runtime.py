@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.engines.base import Engine
 from moorage.failures import Failure
-from moorage.images.choice import choose_image
+from moorage.placement.image import image_on
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import ModelSpec, RuntimeName
 from moorage.values import Origin, Value
@@ -51,7 +51,7 @@ def _obstacle(
             return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
         return "" if installed else f"{engine.program} is not installed"
     try:
-        choose_image(spec, engine.name, engine.default_version, accelerator_type, host.architecture)
+        image_on(spec, engine, host, accelerator_type)
     except Failure as failure:
         return failure.detail
     return ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from moorage.images.catalogue import CatalogueRow
+from moorage.images.registries import Registries
 from moorage.placement.claims import Claim, Resource
 from moorage.spec import EngineName, RuntimeName
 from moorage.values import Value
@@ -32,6 +34,7 @@ class Accelerator(Value):
     memory_free: int
     driver: str = ""
     runtime_version: str = ""
+    family: str = ""
 
 
 class Program(Value):
@@ -63,6 +66,8 @@ class HostSnapshot(Value):
         unified_memory: Whether the accelerators use the host's RAM as their memory.
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
+        catalogue: Images for its hardware beside the official ones.
+        registries: Where it takes images from.
         paths: Directories of `file://` models that are there; None = it shares this file system.
         port_range: First and last port that may be taken.
         ports_in_use: Ports on which something listens already.
@@ -86,6 +91,8 @@ class HostSnapshot(Value):
     unified_memory: bool = False
     models: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
+    catalogue: tuple[CatalogueRow, ...] = ()
+    registries: Registries = Registries()
     paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)
     ports_in_use: tuple[int, ...] = ()
@@ -94,6 +101,10 @@ class HostSnapshot(Value):
     def program(self, engine: EngineName) -> Program | None:
         """The installed program of an engine, if there is one."""
         return next((item for item in self.programs if item.engine == engine), None)
+
+    def first(self, kind: str) -> Accelerator | None:
+        """The first accelerator of a type; those of one type share their driver."""
+        return next((item for item in self.accelerators if item.type == kind), None)
 
     def claimed(self, resource: Resource, index: int = 0) -> int:
         """Bytes (or ports) of a resource that are claimed."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from moorage.engines.plan import plan_launch
+from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import ContainerSpec, Flag, LaunchPlan
 from moorage.models.memory.estimates import CONTEXT
@@ -25,6 +26,7 @@ from tests.builders import (
     a_model,
     a_profile,
     a_spec,
+    an_accelerator,
     an_image,
 )
 
@@ -32,6 +34,12 @@ Wish = dict[str, Any]
 
 VLLM_INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.31.0")
 GPU, CPU = a_host(gpus=4), a_cpu_host()
+LORA = [
+    {"name": "poet", "source": "file:///adapters/poet", "rank": 24},
+    {"name": "judge", "source": "file:///adapters/judge"},
+]
+ROCM = a_host(accelerators=tuple(an_accelerator(type="rocm", index=index) for index in range(2)))
+OWN_RUN = ["acme", "{{model_path}}", "--ids={{accelerator_ids}}", "--n={{accelerator_count}}"]
 OWN = ["/serve", "{{model_path}}", "--name={{model_name}}", "--at={{host}}:{{port}}"]
 
 
@@ -91,6 +99,103 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
     ),
     "vllm_embedding": lambda: planned({}, GPU, an_image(), mode=Mode.EMBEDDING),
     "vllm_trusted_code": lambda: planned({"trust_remote_code": True}, GPU, an_image()),
+    "vllm_ngram": lambda: planned(
+        {"speculative": {"method": "ngram", "tokens": 5, "ngram_min": 2, "ngram_max": 4}},
+        GPU,
+        an_image(),
+    ),
+    "vllm_eagle3": lambda: planned(
+        {"speculative": {"method": "eagle3", "tokens": 3, "model": "file:///drafts/eagle"}},
+        GPU,
+        an_image(),
+    ),
+    "vllm_mtp": lambda: planned({"speculative": {"method": "mtp"}}, GPU, an_image()),
+    "vllm_lora": lambda: planned({"lora": LORA}, GPU, an_image()),
+    "vllm_lora_process": lambda: planned(
+        {"lora": LORA, "engine": {"runtime": "process", "name": "vllm"}, "placement": ON_CPU},
+        a_host(programs=(VLLM_INSTALLED,)),
+    ),
+    "vllm_lora_of_the_user": lambda: planned(
+        {"lora": LORA, "engine": {"args": ["--lora-modules mine=/x", "--enable-lora"]}},
+        GPU,
+        an_image(),
+    ),
+    "vllm_cache_in_ram": lambda: planned(
+        {"extended_kv_cache": {"ram": "64GiB", "chunk": 256}}, GPU, an_image()
+    ),
+    "vllm_cache_by_ratio": lambda: planned(
+        {"extended_kv_cache": {"ratio": 0.5}, "placement": {"accelerators": 2}}, GPU, an_image()
+    ),
+    "vllm_cache_in_ram_on_cpu": lambda: planned(
+        {"extended_kv_cache": {}, "engine": {"name": "vllm"}, "placement": ON_CPU},
+        GPU,
+        an_image(),
+    ),
+    "vllm_old_version": lambda: planned({}, GPU, an_image(engine_version="0.8.5")),
+    "vllm_candidate": lambda: planned({}, GPU, an_image(engine_version="0.16.0rc1")),
+    "vllm_unknown_version": lambda: planned({}, GPU, an_image(engine_version="")),
+    "vllm_user_parallelism": lambda: planned(
+        {"engine": {"args": ["-tp 2"]}, "placement": {"accelerators": 2}}, GPU, an_image()
+    ),
+    "vllm_user_writings": lambda: planned(
+        {
+            "engine": {
+                "args": [
+                    "--enable-auto-tool-choice --tool-call-parser = hermes",
+                    '--limit-mm-per-prompt {"image": 2}',
+                    "--no-enable-prompt-tokens-details",
+                    "--disable_access_log_for_endpoints=/health",
+                ],
+                "env": {"RUNAI_STREAMER_LOG_LEVEL": "DEBUG"},
+            }
+        },
+        GPU,
+        an_image(),
+    ),
+    "vllm_rocm": lambda: planned({}, ROCM, an_image(reference="vllm/vllm-openai-rocm:v0.32.0")),
+    "vllm_rocm_cache_in_ram": lambda: planned(
+        {"extended_kv_cache": {"ram": "16GiB"}, "placement": {"accelerators": 2}},
+        ROCM,
+        an_image(reference="vllm/vllm-openai-rocm:v0.32.0"),
+    ),
+    "vllm_rocm_process": lambda: planned(
+        {"engine": {"runtime": "process"}, "placement": {"accelerators": ["gpu-1:rocm:1"]}},
+        a_host(accelerators=ROCM.accelerators, programs=(VLLM_INSTALLED,)),
+    ),
+    "vllm_tp4": lambda: planned({"placement": {"accelerators": 4}}, GPU, an_image()),
+    "vllm_reranking": lambda: planned({}, GPU, an_image(), mode=Mode.RERANKING),
+    "vllm_embedding_on_cpu": lambda: planned(
+        {"engine": {"name": "vllm"}, "placement": ON_CPU}, GPU, an_image(), mode=Mode.EMBEDDING
+    ),
+    "vllm_fixed_port": lambda: planned({"port": 8000}, GPU, an_image()),
+    "vllm_many_requests": lambda: planned({"concurrency": 16, "context": 4096}, GPU, an_image()),
+    "vllm_whole": lambda: planned({"placement": {"policy": "whole"}}, GPU, an_image()),
+    "vllm_0_15": lambda: planned({}, GPU, an_image(engine_version="0.15.9")),
+    "vllm_0_16_tp2": lambda: planned(
+        {"placement": {"accelerators": 2}}, GPU, an_image(engine_version="0.16.0")
+    ),
+    "vllm_ngram_of_the_user": lambda: planned(
+        {
+            "speculative": {"method": "ngram", "tokens": 5},
+            "engine": {"args": ["--speculative-config.method mtp"]},
+        },
+        GPU,
+        an_image(),
+    ),
+    "vllm_all_at_once": lambda: planned(
+        {
+            "lora": LORA,
+            "speculative": {"method": "mtp", "tokens": 1},
+            "extended_kv_cache": {"ratio": 1.5, "chunk": 128},
+            "placement": {"accelerators": 2},
+            "engine": {"args": ["--seed 7"], "env": {"LMCACHE_CHUNK_SIZE": "512"}},
+        },
+        GPU,
+        an_image(),
+    ),
+    "vllm_baseline_policy": lambda: planned(
+        {"placement": {"policy": "baseline"}}, GPU, an_image(), context=131_072
+    ),
     "vllm_length_fitted": lambda: planned({}, GPU, an_image(), context=10_000_000),
     "transformers_process_cpu": lambda: planned({"trust_remote_code": True}, CPU),
     "transformers_process_gpu": lambda: planned(
@@ -103,6 +208,18 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         an_image(reference="own/transformers:1", digest="", engine_version=""),
     ),
     "own_command_process": lambda: planned({"engine": {"command": OWN}}, CPU),
+    "own_command_gpus": lambda: planned(
+        {
+            "engine": {
+                "command": [*OWN_RUN, "--at={{host_ip}}", "--mode={{MODE}}", "{{other}}"],
+                "env": {"MODE": "a b"},
+                "image": "own:1",
+            },
+            "placement": {"accelerators": 2},
+        },
+        GPU,
+        an_image(reference="own:1", digest=""),
+    ),
     "own_command_docker": lambda: planned(
         {"engine": {"command": OWN, "image": "own:1"}}, GPU, an_image(reference="own:1", digest="")
     ),
@@ -141,6 +258,30 @@ def test_a_context_that_the_memory_does_not_hold_is_shortened_with_its_reason() 
     assert length * 128 * 1024 <= room < (length + 1024) * 128 * 1024
     assert cut.origin == Origin.DERIVED
     assert "of 10000000 tokens" in cut.reason
+
+
+def test_what_an_engine_cannot_do_is_refused() -> None:
+    wish = {"lora": LORA, "engine": {"name": "transformers"}}
+    with pytest.raises(Failure, match="lora: transformers cannot do that") as caught:
+        planned(wish, CPU)
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert "vllm" in caught.value.suggestion
+
+
+def test_a_wish_that_the_accelerator_cannot_meet_is_told() -> None:
+    (told,) = CASES["vllm_cache_in_ram_on_cpu"]().warnings
+    assert "LMCache does not run on cpu" in told
+
+
+def test_adapters_and_drafts_are_mounted_where_the_flags_look_for_them() -> None:
+    container = only(CASES["vllm_lora"]())
+    assert [(m.source, m.target) for m in container.mounts[1:]] == [
+        ("/adapters/poet", "/adapters/poet"),
+        ("/adapters/judge", "/adapters/judge"),
+    ]
+    draft = only(CASES["vllm_eagle3"]())
+    assert (draft.mounts[-1].source, draft.mounts[-1].target) == ("/drafts/eagle", "/draft")
+    assert '"model": "/draft"' in flag(CASES["vllm_eagle3"](), "--speculative-config").tokens[1]
 
 
 def test_a_plan_never_holds_the_value_of_a_secret() -> None:

@@ -2,17 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
-from moorage.images.catalogue import CATALOGUE, CatalogueRow
 from moorage.images.choice import choose_image
-from moorage.images.image import Image, repository
+from moorage.images.image import Image
 from moorage.spec import EngineName
 from moorage.values import Origin
 from tests.builders import a_spec, an_image
 
 DIGEST = f"sha256:{'0' * 64}"
-EVERY_ROW = [(row, architecture) for row in CATALOGUE for architecture in row.architectures]
 
 
 def chosen(
@@ -37,20 +34,6 @@ def test_the_official_image_suits_the_hardware(
     image = chosen(kind, architecture)
     assert (image.reference, image.engine_version) == (reference, "0.32.0")
     assert image.origin == Origin.DEFAULT
-
-
-def test_that_table_covers_the_catalogue() -> None:
-    assert len(EVERY_ROW) == 5
-
-
-@pytest.mark.parametrize(("row", "architecture"), EVERY_ROW, ids=str)
-def test_every_row_is_reached_with_its_engines_default_version(
-    row: CatalogueRow, architecture: str
-) -> None:
-    engine = ENGINES[row.engine]
-    args = (row.engine, engine.default_version, row.accelerator_type, architecture)
-    image = choose_image(a_spec(), *args)
-    assert image.reference == row.template.format(version=engine.default_version)
 
 
 def test_the_version_of_the_spec_selects_the_tag() -> None:
@@ -79,22 +62,6 @@ def test_the_image_of_other_hardware_is_never_taken_instead(
     with pytest.raises(Failure, match=why) as caught:
         chosen(kind, architecture, engine)
     assert caught.value.cause is Cause.NO_IMAGE
-
-
-@pytest.mark.parametrize(
-    ("reference", "name"),
-    [
-        ("ubuntu", "ubuntu"),
-        ("ubuntu:24.04", "ubuntu"),
-        ("vllm/vllm-openai:v0.32.0", "vllm/vllm-openai"),
-        ("localhost:5000/vllm", "localhost:5000/vllm"),
-        ("localhost:5000/team/vllm:v1", "localhost:5000/team/vllm"),
-        (f"vllm/vllm-openai@{DIGEST}", "vllm/vllm-openai"),
-        (f"localhost:5000/vllm:v1@{DIGEST}", "localhost:5000/vllm"),
-    ],
-)
-def test_the_repository_is_the_reference_without_tag_and_digest(reference: str, name: str) -> None:
-    assert repository(reference) == name
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""LoRA adapters that are loaded at the start."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from moorage.arguments import is_written
+from moorage.engines.vllm.rule import derived, wanted
+from moorage.launch import Flag
+from moorage.values import Value
+
+RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""Values that vLLM takes for `--max-lora-rank` (0.32, `config/lora.py`)."""
+
+
+class Adapter(Value):
+    """One adapter.
+
+    Attributes:
+        name: Name under which it is asked for.
+        path: Its directory as the engine sees it.
+        rank: Largest rank in it; None = unknown.
+    """
+
+    name: str
+    path: str
+    rank: int | None = None
+
+
+def adapter_flags(adapters: Sequence[Adapter], base: str, words: Sequence[str]) -> tuple[Flag, ...]:
+    """LoRA's switch, number, adapters and rank; nothing where the user lists adapters.
+
+    Args:
+        adapters: What is to be loaded.
+        base: Name under which the model itself is served.
+        words: The user's arguments.
+    """
+    if not adapters or is_written(words, "--lora-modules"):
+        return ()
+    modules = [
+        json.dumps({"name": item.name, "path": item.path, "base_model_name": base})
+        for item in adapters
+    ]
+    number = f"{len(adapters)} adapters at once"
+    flags = [
+        wanted("lora", "--enable-lora"),
+        derived(number, "--max-loras", str(len(adapters))),
+        wanted("lora", "--lora-modules", *modules),
+    ]
+    if rank := max((item.rank or 0 for item in adapters), default=0):
+        flags.append(derived(f"the largest rank is {rank}", "--max-lora-rank", str(allowed(rank))))
+    return tuple(flags)
+
+
+def allowed(rank: int) -> int:
+    """The smallest rank that vLLM takes and that holds another; beyond them all, that one."""
+    return next((step for step in RANKS if rank <= step), rank)
+
+
+def largest_rank(config: Mapping[str, Any] | None) -> int | None:
+    """The largest rank in an `adapter_config.json`: its `r`, or that of single layers."""
+    if not isinstance(config, Mapping):
+        return None
+    pattern = config.get("rank_pattern")
+    single = pattern.values() if isinstance(pattern, Mapping) else ()
+    ranks = [rank for rank in (config.get("r"), *single) if isinstance(rank, int)]
+    return max(ranks, default=None)

@@ -1,0 +1,49 @@
+"""Arguments that hold the engine to what was claimed, and to what it is asked for."""
+
+from __future__ import annotations
+
+from moorage.engines.base import LaunchRequest
+from moorage.engines.vllm.rule import derived, wanted
+from moorage.launch import Flag
+from moorage.spec import Mode
+from moorage.units import human_bytes
+
+
+def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Share of the memory, batch, mode and trust."""
+    return (*_share(request), *_batch(request), *_mode(request), *_trust(request))
+
+
+def _share(request: LaunchRequest) -> tuple[Flag, ...]:
+    seat = request.seat
+    if not seat.accelerators:
+        return ()
+    reason = "the share of each accelerator that was claimed"
+    return (derived(reason, "--gpu-memory-utilization", f"{seat.utilization:g}"),)
+
+
+def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The step that the claim was worked out for; without it another version may take another."""
+    need = request.seat.need
+    if need is None or need.cache is None:
+        return ()
+    reason = f"as counted for the claim of {human_bytes(need.inside)}"
+    sizes = {
+        "--max-num-batched-tokens": need.batch.tokens,
+        "--max-num-seqs": need.batch.seqs,
+    }
+    return tuple(derived(reason, name, str(size)) for name, size in sizes.items())
+
+
+def _mode(request: LaunchRequest) -> tuple[Flag, ...]:
+    profile = request.profile
+    if profile.mode == Mode.COMPLETION:
+        return ()
+    tokens = ("--runner", "pooling")
+    return (Flag(tokens=tokens, origin=profile.mode_origin, reason=f"mode {profile.mode}"),)
+
+
+def _trust(request: LaunchRequest) -> tuple[Flag, ...]:
+    if not request.spec.trust_remote_code:
+        return ()
+    return (wanted("trust_remote_code", "--trust-remote-code"),)

@@ -1,0 +1,87 @@
+"""What the rules of a launch look at: one container, small enough to be made by hand."""
+
+from __future__ import annotations
+
+from moorage.engines.vllm.adapters import Adapter
+from moorage.engines.vllm.offload import ExtendedCache
+from moorage.engines.vllm.policy import OURS, LaunchPolicy
+from moorage.engines.vllm.speculative import Speculative
+from moorage.values import Origin, Value
+
+
+class Member(Value):
+    """One host of a replica that spans several: how it is reached, and what it gives."""
+
+    address: str
+    accelerators: int
+
+
+class Length(Value):
+    """The context to serve, in tokens, and where it comes from."""
+
+    tokens: int
+    origin: Origin
+    reason: str
+
+
+class LaunchContext(Value):
+    """One container of a replica.
+
+    Attributes:
+        version: Version of the engine; empty = unknown.
+        name: Name under which the model is served.
+        model: Its directory as the engine sees it.
+        words: The user's arguments, split.
+        given: Names of the variables that the user sets.
+        accelerator_type: `cuda`, `rocm`, `cann`, ...; `cpu` without accelerators.
+        is_310p: Whether all its accelerators are Ascend 310P.
+        tensor: Ranks that share a layer, on one host.
+        pipeline: Stages that share the layers, on one host.
+        members: Hosts of the replica, the leader first; empty = it is on one host.
+        position: Which of them this container is on.
+        address: Address on which it listens.
+        interface: Network interface that the hosts share.
+        ports: Claimed ports: serving; data-parallel RPC, master and first of the engine's own
+            (native hosts); the last one joins the hosts.
+        omni: Whether it makes images or speech.
+        length: Context to serve; None = the engine decides.
+        claimed: Bytes of accelerator memory that are claimed on this host.
+        speculative: Speculative decoding, if any.
+        cache: Extended KV cache, if any.
+        adapters: LoRA adapters that are loaded at the start.
+        cache_root: Directory, as the engine sees it, that outlives the container; empty = none.
+        policy: Whose defaults.
+    """
+
+    version: str = ""
+    name: str
+    model: str
+    words: tuple[str, ...] = ()
+    given: frozenset[str] = frozenset()
+    accelerator_type: str
+    is_310p: bool = False
+    tensor: int = 1
+    pipeline: int = 1
+    members: tuple[Member, ...] = ()
+    position: int = 0
+    address: str
+    interface: str = ""
+    ports: tuple[int, ...]
+    omni: bool = False
+    length: Length | None = None
+    claimed: int = 0
+    speculative: Speculative | None = None
+    cache: ExtendedCache | None = None
+    adapters: tuple[Adapter, ...] = ()
+    cache_root: str = ""
+    policy: LaunchPolicy = OURS
+
+    @property
+    def spans_hosts(self) -> bool:
+        """Whether the replica runs on several hosts together."""
+        return len(self.members) > 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this container serves for its replica."""
+        return self.position == 0

@@ -1,0 +1,118 @@
+"""One replica on several hosts: what joins them, and what each is told about the others."""
+
+from __future__ import annotations
+
+from moorage.arguments import argument, switch, whole_number
+from moorage.engines.vllm.context import LaunchContext
+from moorage.engines.vllm.names import SHORT_NAMES
+from moorage.engines.vllm.policy import Executor
+from moorage.engines.vllm.rule import derived
+from moorage.engines.vllm.version import at_least
+from moorage.failures import Cause, Failure
+from moorage.launch import Flag
+from moorage.placement.topology import (
+    ParallelSizes,
+    Shape,
+    Topology,
+    TopologyRefusal,
+    multi_host_topology,
+)
+
+EXECUTOR = "--distributed-executor-backend"
+SIZES = {
+    "tensor": "--tensor-parallel-size",
+    "pipeline": "--pipeline-parallel-size",
+    "prefill": "--prefill-context-parallel-size",
+    "data": "--data-parallel-size",
+    "data_local": "--data-parallel-size-local",
+}
+CUSTOM = "-custom"
+"""Ending of a version that is the user's own build."""
+
+
+def executor_of(context: LaunchContext) -> Executor:
+    """What joins the hosts: what the user says, else by policy.
+
+    A user's own build since 0.18 is not taken to hold Ray, for vLLM's images do not any more.
+    """
+    stated = argument(context.words, EXECUTOR)
+    if stated is not None:
+        return Executor.NATIVE if stated == Executor.NATIVE else Executor.RAY
+    if CUSTOM in context.version and at_least(context.version, "0.18.0"):
+        return Executor.NATIVE
+    return context.policy.executor
+
+
+def joins_natively(context: LaunchContext) -> bool:
+    """Whether vLLM joins the hosts itself."""
+    return executor_of(context) == Executor.NATIVE
+
+
+def topology_of(context: LaunchContext) -> Topology:
+    """How the replica lies over natively joined hosts.
+
+    Raises:
+        Failure: `BAD_SPEC` when the sizes that the user states do not go with the hosts.
+    """
+    sizes = {
+        field: whole_number(context.words, name, *SHORT_NAMES.get(name, ()))
+        for field, name in SIZES.items()
+    }
+    found = multi_host_topology(
+        [member.accelerators for member in context.members], ParallelSizes(**sizes)
+    )
+    if isinstance(found, TopologyRefusal):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.args: {found.reason}",
+            suggestion="Leave the parallel sizes out: they are derived from the placement.",
+        )
+    return found
+
+
+def distributed_flags(context: LaunchContext) -> tuple[Flag, ...]:
+    """The executor, and what the hosts need to find each other."""
+    if not context.spans_hosts:
+        return ()
+    return _native(context) if joins_natively(context) else _ray(context)
+
+
+def _ray(context: LaunchContext) -> tuple[Flag, ...]:
+    flags = [derived("Ray joins the hosts", EXECUTOR, Executor.RAY)]
+    ranks = whole_number(context.words, "--data-parallel-size", "-dp", "--dp") or 1
+    if ranks > 1:
+        reason = f"{ranks} data-parallel ranks over several hosts"
+        flags.append(derived(reason, "--data-parallel-backend", Executor.RAY))
+        flags.append(derived(reason, "--data-parallel-rpc-port", str(context.ports[1])))
+    return tuple(flags)
+
+
+def _native(context: LaunchContext) -> tuple[Flag, ...]:
+    topology, leader = topology_of(context), context.members[0].address
+    flags = [derived("vLLM joins the hosts itself", EXECUTOR, Executor.NATIVE)]
+    if topology.shape != Shape.DP_ONLY:
+        reason = f"host {context.position} of {len(context.members)} that share ranks"
+        values = {
+            "--nnodes": len(context.members),
+            "--node-rank": context.position,
+            "--master-addr": leader,
+            "--master-port": context.ports[2],
+        }
+        flags += [derived(reason, name, str(value)) for name, value in values.items()]
+    if topology.shape != Shape.MP_ONLY:
+        reason = f"{topology.data} data-parallel ranks over {len(context.members)} hosts"
+        if topology.shape == Shape.DP_ONLY and _says_start_rank(context, topology):
+            rank = topology.start_ranks[context.position]
+            flags.append(derived(reason, "--data-parallel-start-rank", str(rank)))
+        flags.append(derived(reason, "--data-parallel-address", leader))
+        flags.append(derived(reason, "--data-parallel-rpc-port", str(context.ports[1])))
+    if not context.leads and not switch(context.words, "--data-parallel-hybrid-lb"):
+        flags.append(derived("the leader answers the requests", "--headless"))
+    return tuple(flags)
+
+
+def _says_start_rank(context: LaunchContext, topology: Topology) -> bool:
+    if topology.start_ranks[context.position]:
+        return True
+    known_old = bool(context.version) and not at_least(context.version, "0.28.0")
+    return context.policy.leader_rank and known_old

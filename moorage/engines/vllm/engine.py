@@ -1,0 +1,152 @@
+"""vLLM: `vllm serve`, in a container or as an installed program.
+
+Flags and environment as of vLLM 0.32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moorage.engines.base import Engine, LaunchRequest
+from moorage.engines.vllm.arguments import derived_flags, serving_flags
+from moorage.engines.vllm.claimed import claimed_flags
+from moorage.engines.vllm.environment import SILENT, variables
+from moorage.engines.vllm.names import SHORT_NAMES
+from moorage.engines.vllm.offload import offload_warning, ram_of_cache
+from moorage.engines.vllm.requested import context_of, extended_cache, extra_mounts
+from moorage.engines.vllm.rule import variable
+from moorage.failures import Cause
+from moorage.launch import Flag, Mount, Variable
+from moorage.models.profile import ModelProfile
+from moorage.placement.placement import CPU
+from moorage.readiness.diagnosis import LogCause
+from moorage.readiness.measured import Measured, read_measured
+from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.units import GIB
+from moorage.values import Origin
+
+CPU_PROCESS_BYTES = 2 * GIB
+"""RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache."""
+
+CPU_LEAST_CACHE = 1 * GIB
+CPU_CONTEXTS = 2
+"""How many full contexts the key/value cache on CPU is made for."""
+
+
+class Vllm(Engine):
+    """The vLLM OpenAI-compatible server."""
+
+    name = EngineName.VLLM
+    program = "vllm"
+    default_version = "0.32.0"
+    accelerator_types = frozenset({"cuda", "rocm"})
+    runs_on_cpu = True
+    reserves_cache = True
+    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
+    lists_models = True
+    api_key_variable = "VLLM_API_KEY"
+    aliases = SHORT_NAMES
+    wishes = frozenset({"speculative", "lora", "extended_kv_cache"})
+    log_causes = (
+        LogCause(
+            pattern=r"estimated maximum model length is (?P<length>\d+)",
+            cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
+            suggestion="Set `context: {length}` or lower, or give the model more memory.",
+        ),
+        LogCause(
+            pattern=r"No available memory for the cache blocks|Cannot auto-fit max_model_len",
+            cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
+            suggestion="The weights leave no room for the cache: use more or larger accelerators.",
+        ),
+        LogCause(
+            pattern=r"Free memory on device .* is less than desired GPU memory utilization",
+            cause=Cause.ENGINE_ACCELERATOR_BUSY,
+        ),
+        LogCause(pattern=r"Error in memory profiling", cause=Cause.ENGINE_ACCELERATOR_BUSY),
+        LogCause(
+            pattern=r"Model architectures \[(?P<names>[^\]]*)\] (are not supported|failed)",
+            cause=Cause.ENGINE_UNSUPPORTED_MODEL,
+            suggestion="vLLM does not know {names}: use a newer `engine.version`, or transformers.",
+        ),
+        LogCause(
+            pattern=r"Insufficient space in /dev/shm.*?(?P<size>\d+ MiB) required",
+            cause=Cause.ENGINE_SHM_TOO_SMALL,
+            suggestion="Raise `engine.shm` above {size}.",
+        ),
+        LogCause(
+            pattern=r"No working C\+\+ compiler found",
+            cause=Cause.PROGRAM_MISSING,
+            suggestion="The image cannot compile: add `--enforce-eager` to `engine.args`.",
+        ),
+        LogCause(
+            pattern=r"is less than desired CPU memory utilization",
+            cause=Cause.ENGINE_OUT_OF_MEMORY,
+        ),
+        LogCause(pattern=r"Failed to infer device type", cause=Cause.ENGINE_NO_DEVICE),
+        LogCause(
+            pattern=r"World size \(\d+\) is larger than the number of available GPUs",
+            cause=Cause.ENGINE_NO_DEVICE,
+        ),
+    )
+
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
+        """Weights, the engine's processes and the key/value cache."""
+        cache = _cpu_cache(profile)
+        return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + cache, cache
+
+    def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
+        """The extended KV cache."""
+        return ram_of_cache(extended_cache(spec), accelerator_type, claimed)
+
+    @property
+    def memory_reader(self) -> Callable[[str], Measured | None]:
+        """Reads the lines of its memory profiling."""
+        return read_measured
+
+    def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """`vllm serve MODEL`, the rules of `arguments.py`, then what the claim and mode ask for."""
+        installed = request.host.program(self.name)
+        program = installed.path if installed and not request.in_container else self.program
+        return (
+            Flag(
+                tokens=(program, "serve", request.engine_model_path),
+                origin=Origin.DERIVED,
+                reason="the model's directory as the engine sees it",
+            ),
+            *derived_flags(context_of(request)),
+            *claimed_flags(request),
+        )
+
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """Host, port and served name."""
+        inside = "inside the container; the host publishes it on its own address"
+        listens = inside if request.in_container else "the host's `bind`"
+        stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
+        return serving_flags(context_of(request), listens, stated)
+
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
+        """What vLLM should know about its surroundings."""
+        if request.seat.accelerator_type != CPU:
+            return variables(context_of(request))
+        space = max(1, request.seat.cache_bytes // GIB)
+        reason = "GiB of the key/value cache, as was claimed"
+        return (
+            *SILENT,
+            variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
+            variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
+        )
+
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
+        """An extended cache that the accelerators do not have."""
+        warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
+        return (warning,) if warning else ()
+
+    def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
+        """LoRA adapters and the draft model."""
+        return extra_mounts(request)
+
+
+def _cpu_cache(profile: ModelProfile) -> int:
+    """Bytes of the key/value cache on CPU, in whole GiB."""
+    wanted = CPU_CONTEXTS * profile.context * (profile.kv_bytes_per_token or 0)
+    return max(CPU_LEAST_CACHE, -(-wanted // GIB) * GIB)

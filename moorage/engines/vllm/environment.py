@@ -1,0 +1,88 @@
+"""The variables of a server on accelerators; what the user sets is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.engines.vllm.ascend import CANN, ascend_variables
+from moorage.engines.vllm.context import LaunchContext
+from moorage.engines.vllm.distributed import joins_natively, topology_of
+from moorage.engines.vllm.offload import offload_variables
+from moorage.engines.vllm.rule import variable
+from moorage.launch import Variable
+from moorage.placement.topology import Shape
+from moorage.values import Origin
+
+SILENT = (
+    variable("VLLM_NO_USAGE_STATS", "1", "a server does not report home"),
+    variable("HF_HUB_OFFLINE", "1", "the model is already here"),
+)
+LOADING = (
+    variable("OMP_NUM_THREADS", "1", "more threads only contend with the workers"),
+    variable("SAFETENSORS_FAST_GPU", "1", "loads weights straight to the accelerator"),
+    variable("RUNAI_STREAMER_MEMORY_LIMIT", "0", "the streamer buffers no more than one file"),
+    variable("RUNAI_STREAMER_LOG_TO_STDERR", "1", "its progress is in the engine's log"),
+    variable("RUNAI_STREAMER_LOG_LEVEL", "INFO", "its progress is told"),
+)
+
+
+def variables(context: LaunchContext) -> tuple[Variable, ...]:
+    """All of them, without those that the user sets."""
+    every = (
+        *(SILENT if context.policy.silent else ()),
+        *LOADING,
+        *_cache(context),
+        *offload_variables(context.cache, context.accelerator_type, context.claimed),
+        *_joined(context),
+        *ascend_variables(context),
+    )
+    return tuple(item for item in every if item.name not in context.given)
+
+
+def _cache(context: LaunchContext) -> Iterator[Variable]:
+    if context.cache_root:
+        reason = "compiled kernels outlive the container"
+        yield variable("VLLM_CACHE_ROOT", f"{context.cache_root}/vllm", reason)
+
+
+def _joined(context: LaunchContext) -> Iterator[Variable]:
+    if not context.spans_hosts:
+        return
+    own = context.members[context.position].address
+    yield _derived("VLLM_HOST_IP", own, "the address that the other hosts see")
+    yield from _native(context) if joins_natively(context) else _ray(context)
+    yield from _interface(context, own)
+
+
+def _native(context: LaunchContext) -> Iterator[Variable]:
+    """With ranks that span hosts, a common first port would make their workers collide."""
+    shape = topology_of(context).shape
+    if shape != Shape.MP_ONLY:
+        reason = "where the data-parallel ranks meet"
+        yield _derived("VLLM_DP_MASTER_PORT", str(context.ports[-1]), reason)
+    if shape == Shape.DP_ONLY and len(context.ports) > 3:
+        yield _derived("VLLM_PORT", str(context.ports[3]), "first port of the engine's own")
+
+
+def _ray(context: LaunchContext) -> Iterator[Variable]:
+    yield _derived("VLLM_PORT", str(context.ports[-1]), "first port of the engine's own")
+    yield variable("RAY_LOG_TO_STDERR", "0", "Ray's log would drown the engine's")
+    yield variable("RAY_BACKEND_LOG_LEVEL", "warning", "Ray's log would drown the engine's")
+
+
+def _interface(context: LaunchContext, own: str) -> Iterator[Variable]:
+    """Collectives take the interface between the hosts, unless the user names one."""
+    name, reason = context.interface, "the interface between the hosts"
+    if context.accelerator_type == CANN:
+        if "HCCL_SOCKET_IFNAME" not in context.given:
+            yield _derived("HCCL_IF_IP", own, "the address that the other hosts see")
+            yield _derived("HCCL_SOCKET_IFNAME", f"={name}", reason)
+            yield _derived("GLOO_SOCKET_IFNAME", name, reason)
+            yield _derived("TP_SOCKET_IFNAME", name, reason)
+    elif "NCCL_SOCKET_IFNAME" not in context.given:
+        yield _derived("NCCL_SOCKET_IFNAME", f"={name}", reason)
+        yield _derived("GLOO_SOCKET_IFNAME", name, reason)
+
+
+def _derived(name: str, value: str, reason: str) -> Variable:
+    return variable(name, value, reason, Origin.DERIVED)

@@ -1,0 +1,77 @@
+"""The extended KV cache: blocks that leave the accelerator are kept in RAM (LMCache)."""
+
+from __future__ import annotations
+
+from moorage.engines.vllm.rule import variable, wanted
+from moorage.launch import Flag, Variable
+from moorage.units import GIB
+from moorage.values import Origin, Value
+
+CONNECTOR = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
+SUPPORTED = frozenset({"cuda", "rocm"})
+"""Accelerator types for which LMCache is built."""
+
+
+class ExtendedCache(Value):
+    """What is asked of the extended cache.
+
+    Attributes:
+        ram: Bytes of RAM on each host; None = by ratio.
+        ratio: RAM as a share of the accelerator memory that is claimed there.
+        chunk: Tokens of a chunk; None = LMCache's own.
+    """
+
+    ram: int | None = None
+    ratio: float | None = None
+    chunk: int | None = None
+
+    def ram_on_host(self, claimed: int) -> int:
+        """Bytes of RAM on a host.
+
+        Args:
+            claimed: Bytes of accelerator memory that the replica claims there.
+        """
+        return self.ram or int(claimed * (self.ratio or 0))
+
+
+def offload_flags(cache: ExtendedCache | None, accelerator_type: str) -> tuple[Flag, ...]:
+    """The connector, where it exists."""
+    if cache is None or accelerator_type not in SUPPORTED:
+        return ()
+    return (wanted("extended_kv_cache", "--kv-transfer-config", CONNECTOR),)
+
+
+def offload_variables(
+    cache: ExtendedCache | None, accelerator_type: str, claimed: int
+) -> tuple[Variable, ...]:
+    """Sizes that LMCache reads; nothing where it does not exist."""
+    if cache is None or accelerator_type not in SUPPORTED:
+        return ()
+    values = {}
+    if cache.chunk and cache.chunk > 0:
+        values["LMCACHE_CHUNK_SIZE"] = (str(cache.chunk), "tokens of a chunk")
+    if size := cache.ram_on_host(claimed):
+        why = "as stated" if cache.ram else f"{cache.ratio:g} x {claimed} claimed bytes"
+        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (_gib(size), f"GiB of RAM, {why}")
+    return tuple(
+        variable(name, value, reason, Origin.USER) for name, (value, reason) in values.items()
+    )
+
+
+def ram_of_cache(cache: ExtendedCache | None, accelerator_type: str, claimed: int) -> int:
+    """Bytes of RAM that the cache takes on a host; 0 where there is none."""
+    if cache is None or accelerator_type not in SUPPORTED:
+        return 0
+    return cache.ram_on_host(claimed)
+
+
+def offload_warning(cache: ExtendedCache | None, accelerator_type: str) -> str:
+    """Why the extended cache is left out; empty = it is not."""
+    if cache is None or accelerator_type in SUPPORTED:
+        return ""
+    return f"extended_kv_cache: LMCache does not run on {accelerator_type}; it is left out"
+
+
+def _gib(size: int) -> str:
+    whole, rest = divmod(size, GIB)
+    return str(round(size / GIB, 2)) if rest else str(whole)

@@ -1,0 +1,80 @@
+"""How the accelerators of a replica share the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.arguments import is_written
+from moorage.engines.vllm.context import LaunchContext, Member
+from moorage.engines.vllm.distributed import joins_natively, topology_of
+from moorage.engines.vllm.names import SHORT_NAMES
+from moorage.engines.vllm.rule import derived
+from moorage.launch import Flag
+from moorage.placement.topology import Shape
+
+TENSOR, PIPELINE, DATA = (
+    "--tensor-parallel-size",
+    "--pipeline-parallel-size",
+    "--data-parallel-size",
+)
+
+
+def parallel_flags(context: LaunchContext) -> tuple[Flag, ...]:
+    """Sizes that follow from the placement; none where the user states one of them.
+
+    Hosts that are joined natively have to agree in all sizes, so there each size that the user
+    leaves open is stated.
+    """
+    if context.spans_hosts and joins_natively(context):
+        return _native(context)
+    if any(_stated(context.words, name) for name in (TENSOR, PIPELINE, DATA)):
+        return ()
+    if context.spans_hosts:
+        tensor, pipeline = over_hosts(context.members)
+        reason = _uneven(context.members) or f"{pipeline} hosts of {tensor} accelerators each"
+        return (
+            derived(reason, TENSOR, str(tensor)),
+            derived(reason, PIPELINE, str(pipeline)),
+        )
+    reason = f"{context.tensor * context.pipeline} accelerators on this host"
+    sizes = {TENSOR: context.tensor, PIPELINE: context.pipeline}
+    return tuple(derived(reason, name, str(size)) for name, size in sizes.items() if size > 1)
+
+
+def over_hosts(members: Sequence[Member]) -> tuple[int, int]:
+    """Tensor and pipeline sizes of Ray's hosts: a stage is a host, or an accelerator.
+
+    Hosts that give different numbers cannot share layers evenly; every accelerator is a stage of
+    its own then.
+    """
+    if _uneven(members):
+        return 1, sum(member.accelerators for member in members)
+    return members[0].accelerators, len(members)
+
+
+def _stated(words: Sequence[str], name: str) -> bool:
+    return is_written(words, name, *SHORT_NAMES.get(name, ()))
+
+
+def _native(context: LaunchContext) -> tuple[Flag, ...]:
+    topology = topology_of(context)
+    sizes = {TENSOR: topology.tensor}
+    if topology.pipeline > 1:
+        sizes[PIPELINE] = topology.pipeline
+    if topology.shape != Shape.MP_ONLY:
+        sizes[DATA] = topology.data
+        sizes["--data-parallel-size-local"] = topology.data_local[context.position]
+    counts = ", ".join(str(member.accelerators) for member in context.members)
+    reason = f"hosts of {counts} accelerators, {topology.shape}"
+    return tuple(
+        derived(reason, name, str(size))
+        for name, size in sizes.items()
+        if not _stated(context.words, name)
+    )
+
+
+def _uneven(members: Sequence[Member]) -> str:
+    counts = [member.accelerators for member in members]
+    if len(set(counts)) == 1:
+        return ""
+    return f"hosts of {', '.join(map(str, counts))} accelerators: each is a stage of its own"

@@ -1,0 +1,112 @@
+"""From what was decided about a seat to what the rules look at."""
+
+from __future__ import annotations
+
+from moorage.arguments import user_tokens
+from moorage.engines.base import LaunchRequest
+from moorage.engines.vllm.adapters import Adapter
+from moorage.engines.vllm.context import LaunchContext, Length
+from moorage.engines.vllm.length import capped_length
+from moorage.engines.vllm.offload import ExtendedCache
+from moorage.engines.vllm.policy import BASELINE, OURS
+from moorage.engines.vllm.speculative import Method, Speculative
+from moorage.launch import Mount
+from moorage.spec import Mode, ModelSpec, Policy
+from moorage.values import Origin
+
+ADAPTERS_FOLDER = "/adapters"
+DRAFT_FOLDER = "/draft"
+
+
+def context_of(request: LaunchRequest) -> LaunchContext:
+    """One seat, as the rules see it."""
+    spec, seat = request.spec, request.seat
+    return LaunchContext(
+        version=_version(request),
+        name=spec.name,
+        model=request.engine_model_path,
+        words=user_tokens(spec.engine.args),
+        given=frozenset({*spec.engine.env, *spec.secrets}),
+        accelerator_type=seat.accelerator_type,
+        tensor=seat.tensor if seat.accelerators else 1,
+        pipeline=seat.pipeline if seat.accelerators else 1,
+        address=request.listen_address,
+        ports=(seat.port,),
+        omni=request.profile.mode == Mode.IMAGE_GENERATION,
+        length=_length(request),
+        claimed=sum(seat.accelerator_bytes),
+        speculative=_speculative(request),
+        cache=extended_cache(spec),
+        adapters=_adapters(request),
+        policy=OURS,
+    )
+
+
+def extended_cache(spec: ModelSpec) -> ExtendedCache | None:
+    """The extended KV cache that a spec asks for."""
+    wish = spec.extended_kv_cache
+    if wish is None:
+        return None
+    ram = int(wish.ram) if wish.ram else None
+    return ExtendedCache(ram=ram, ratio=wish.ratio, chunk=wish.chunk)
+
+
+def extra_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
+    """Directories beside the model's that a container has to see."""
+    spec = request.spec
+    pairs = [(item.source, f"{ADAPTERS_FOLDER}/{item.name}") for item in spec.lora]
+    if spec.speculative and spec.speculative.model:
+        pairs.append((spec.speculative.model, DRAFT_FOLDER))
+    return tuple(Mount(source=_directory(source), target=target) for source, target in pairs)
+
+
+def _version(request: LaunchRequest) -> str:
+    """Of what will run: the image's, else the installed program's; not one that is only wished."""
+    if request.image is not None:
+        return request.image.engine_version
+    installed = next((item for item in request.host.programs if item.engine == "vllm"), None)
+    return installed.version if installed and not request.in_container else ""
+
+
+def _length(request: LaunchRequest) -> Length:
+    profile, tokens = request.profile, request.seat.tokens
+    origin, reason = profile.context_origin, profile.context_reason
+    if origin != Origin.USER and tokens and tokens < profile.context:
+        reason = f"of {profile.context} tokens, as many as the claimed memory holds"
+        return Length(tokens=tokens, origin=Origin.DERIVED, reason=reason)
+    stated = Length(tokens=profile.context, origin=origin, reason=reason)
+    if request.spec.placement.policy != Policy.BASELINE or origin == Origin.USER:
+        return stated
+    return capped_length(profile.context, BASELINE) or stated
+
+
+def _speculative(request: LaunchRequest) -> Speculative | None:
+    wish = request.spec.speculative
+    if wish is None:
+        return None
+    return Speculative(
+        method=Method(wish.method),
+        tokens=wish.tokens,
+        shortest=wish.ngram_min,
+        longest=wish.ngram_max,
+        model=_seen(request, wish.model, DRAFT_FOLDER) if wish.model else "",
+    )
+
+
+def _adapters(request: LaunchRequest) -> tuple[Adapter, ...]:
+    return tuple(
+        Adapter(
+            name=item.name,
+            path=_seen(request, item.source, f"{ADAPTERS_FOLDER}/{item.name}"),
+            rank=item.rank,
+        )
+        for item in request.spec.lora
+    )
+
+
+def _seen(request: LaunchRequest, source: str, inside: str) -> str:
+    return inside if request.in_container else _directory(source)
+
+
+def _directory(source: str) -> str:
+    return source.removeprefix("file://")

@@ -1,0 +1,65 @@
+"""Image references: parsed once, moved to another registry, and written again.
+
+A part before the first slash is a registry when it has a dot or a colon, or is `localhost`, as the
+distribution project defines it; so `host:5000/img` has a port and no tag.
+"""
+
+from __future__ import annotations
+
+from moorage.values import Value
+
+DEFAULT_TAG = "latest"
+
+
+class Reference(Value):
+    """One image reference, in parts.
+
+    Attributes:
+        registry: Host and port where it names one, else empty: the runtime's own default.
+        path: The repository on that registry, such as `vllm/vllm-openai`.
+        tag: Empty where there is none.
+        digest: `sha256:...`, else empty.
+    """
+
+    registry: str = ""
+    path: str
+    tag: str = ""
+    digest: str = ""
+
+    def __str__(self) -> str:
+        tag = f":{self.tag}" if self.tag else ""
+        return f"{self.name}{tag}{f'@{self.digest}' if self.digest else ''}"
+
+    @property
+    def name(self) -> str:
+        """Registry and path, without tag and digest."""
+        return f"{self.registry}/{self.path}" if self.registry else self.path
+
+    @property
+    def wanted(self) -> str:
+        """What a registry is asked for: the digest, else the tag, else `latest`."""
+        return self.digest or self.tag or DEFAULT_TAG
+
+    def at(self, registry: str) -> Reference:
+        """The same image below a registry; one that names its registry stays there."""
+        host, _, below = registry.strip().rstrip("/").partition("/")
+        if self.registry or not host:
+            return self
+        path = f"{below}/{self.path}" if below else self.path
+        return self.model_copy(update={"registry": host, "path": path})
+
+
+def parse_reference(text: str) -> Reference:
+    """A reference in its parts; anything can be parsed, a registry judges whether it exists."""
+    name, _, digest = text.partition("@")
+    first, slash, rest = name.partition("/")
+    explicit = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    registry, path = (first, rest) if explicit else ("", name)
+    head, slash, tail = path.rpartition("/")
+    last, _, tag = tail.partition(":")
+    return Reference(registry=registry, path=f"{head}{slash}{last}", tag=tag, digest=digest)
+
+
+def repository(reference: str) -> str:
+    """A reference without its tag or digest; the port of a registry is not a tag."""
+    return parse_reference(reference).name

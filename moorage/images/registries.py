@@ -1,0 +1,80 @@
+"""Which registries images are taken from, and how they are logged in to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from moorage.images.reference import parse_reference
+from moorage.spec import SecretName
+from moorage.values import Value
+
+REGISTRY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?(/[a-z0-9][a-z0-9._-]*)*/?$"
+HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?$"
+DOCKER_HUB = "docker.io"
+
+RegistryName = Annotated[str, StringConstraints(pattern=REGISTRY_PATTERN)]
+RegistryHost = Annotated[str, StringConstraints(pattern=HOST_PATTERN)]
+
+
+class RegistryLogin(Value):
+    """How one registry is logged in to."""
+
+    registry: RegistryHost = Field(
+        description="Host and port of the registry, such as `registry.example.com:5000`;"
+        " `docker.io` for Docker Hub."
+    )
+    username: str = Field(min_length=1, description="Name of the account.")
+    password: SecretName = Field(
+        description="Name of the secret that holds its password or token (an environment variable"
+        " of the deploying process, or a Prefect Secret block)."
+    )
+
+
+class Registries(Value):
+    """Where images are taken from. One that names its registry in its reference stays there."""
+
+    default: RegistryName | None = Field(
+        None,
+        description="Registry that is put in front of images that name none, such as"
+        " `mirror.example.com` or `mirror.example.com/hub`. Empty = Docker Hub.",
+    )
+    fallback: RegistryName | None = Field(
+        None, description="Registry that is asked for those images when the first one is down."
+    )
+    logins: tuple[RegistryLogin, ...] = Field(
+        (),
+        description="Logins. A registry that is not listed is asked without one, and pulled from"
+        " with what Docker itself was logged in with.",
+    )
+    insecure: tuple[RegistryHost, ...] = Field(
+        (),
+        description="Registries that speak plain HTTP, as in the Docker daemon's"
+        " `insecure-registries`. Those on this machine may do so anyway.",
+    )
+
+    def places(self, reference: str) -> tuple[str, ...]:
+        """The references to try, in order; an explicit registry has no other place."""
+        parsed = parse_reference(reference)
+        found = [parsed.at(self.default or "")]
+        if self.fallback:
+            found.append(parsed.at(self.fallback))
+        return tuple(dict.fromkeys(map(str, found)))
+
+    def login(self, reference: str) -> RegistryLogin | None:
+        """The login for the registry of a reference."""
+        host = parse_reference(reference).registry or DOCKER_HUB
+        return next((login for login in self.logins if login.registry == host), None)
+
+
+def overridden(reference: str, default: str, fallback: str, own_prefix: str = "gpustack") -> str:
+    """The one reference that GPUStack's rule gives, for comparison with it.
+
+    The default registry wins; the fallback counts only for images whose name starts with the
+    rule's own prefix, because there it stands for a registry that was found to be reachable.
+    """
+    parsed = parse_reference(reference)
+    if default.strip() or not reference.startswith(own_prefix):
+        return str(parsed.at(default))
+    return str(parsed.at(fallback))

@@ -1,0 +1,151 @@
+"""The choice of an image: what the user wrote, else a configured version, else the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.images.ascend import cann_variant
+from moorage.images.catalogue import CatalogueRow
+from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal, RuntimePolicy
+from moorage.images.runtimes import Fit, pick_runtime
+from moorage.images.versions import version_key
+from moorage.values import Origin
+
+CANN = "cann"
+
+
+def resolve_image(
+    question: ImageQuestion, catalogue: Sequence[CatalogueRow]
+) -> ImageAnswer | ImageRefusal:
+    """The image for a question, or why there is none; never one of other hardware instead.
+
+    Args:
+        question: What is known of engine, wishes and host.
+        catalogue: Rows of one publisher. Ask once for each publisher, the preferred one first.
+    """
+    if question.image:
+        return ImageAnswer(
+            reference=question.image,
+            engine_version=question.version,
+            origin=Origin.USER,
+            reason="engine.image in the spec",
+        )
+    return _configured(question) or _from_catalogue(question, catalogue)
+
+
+def _configured(question: ImageQuestion) -> ImageAnswer | None:
+    found = question.versions.find(question.version)
+    if found is None or not found[1].image or found[1].from_catalogue:
+        return None
+    name, version = found
+    return ImageAnswer(
+        reference=version.image,
+        engine_version=question.version or name,
+        origin=Origin.USER,
+        reason=f"the image configured for {question.engine} {name}",
+    )
+
+
+def _from_catalogue(
+    question: ImageQuestion, catalogue: Sequence[CatalogueRow]
+) -> ImageAnswer | ImageRefusal:
+    kind = (question.engine, question.kind)
+    rows = [row for row in catalogue if (row.engine, row.accelerator_type) == kind]
+    if not rows:
+        return ImageRefusal(
+            reason=f"no official image of {question.engine} for {question.kind} is known"
+        )
+    rows, variant = _of_variant(rows, question)
+    if not rows:
+        return ImageRefusal(reason=f"{_subject(question)} is built for {variant}")
+    named, rows = rows, [row for row in rows if question.architecture in row.architectures]
+    if not rows:
+        built = ", ".join(sorted({name for row in named for name in row.architectures}))
+        return ImageRefusal(
+            reason=f"{question.engine}'s image for {question.kind} is built for {built},"
+            f" the host is {question.architecture}"
+        )
+    rows = [row for row in rows if _is_offered(row, question)]
+    if not rows:
+        return ImageRefusal(reason=f"{_subject(question)} is known for {question.architecture}")
+    picked = pick_runtime((row.runtime for row in rows), question.runtime, question.policy)
+    if picked is None:
+        return _refused_runtime(question, rows)
+    runtime, fit = picked
+    return _answer(question, [row for row in rows if row.runtime == runtime], fit, variant)
+
+
+def _of_variant(
+    rows: list[CatalogueRow], question: ImageQuestion
+) -> tuple[list[CatalogueRow], str]:
+    """The rows for the host's chips, and the chips in words."""
+    if question.kind != CANN:
+        return rows, ""
+    variant, known = cann_variant(question.family)
+    why = (
+        question.family
+        if known
+        else f"the default; the chip{f' {question.family}' if question.family else ''} is not known"
+    )
+    return [row for row in rows if row.variant == variant], f"Ascend {variant} ({why})"
+
+
+def _is_offered(row: CatalogueRow, question: ImageQuestion) -> bool:
+    if question.version:
+        return row.has(question.version)
+    if row.deprecated:
+        return False
+    return bool(row.only_version) or row.has(question.default_version)
+
+
+def _answer(
+    question: ImageQuestion, rows: list[CatalogueRow], fit: Fit, variant: str
+) -> ImageAnswer:
+    """The newest engine version of the rows that share a runtime."""
+    wanted = question.version or question.default_version
+    versions = {row.only_version or wanted: row for row in rows}
+    version = wanted if wanted in versions else max(versions, key=version_key)
+    row = versions[version]
+    reason = row.publisher
+    if variant:
+        reason = f"{reason}, {variant}"
+    if question.policy is RuntimePolicy.COMPATIBLE:
+        reason = f"{reason}{_said(row.runtime, question, fit)}"
+    return ImageAnswer(
+        reference=row.reference(version),
+        engine_version=version,
+        origin=Origin.DEFAULT,
+        reason=reason,
+        runtime=row.runtime,
+        newer_runtime=fit in (Fit.SAME_MAJOR, Fit.TOO_NEW),
+    )
+
+
+def _said(runtime: str, question: ImageQuestion, fit: Fit) -> str:
+    """What has to be known about the runtime of the image that was taken."""
+    name = question.kind.upper()
+    if fit is Fit.SAME_MAJOR:
+        return (
+            f"; built for {name} {runtime}, newer than the host's {question.runtime}: it runs by"
+            " minor-version compatibility, without the features of the newer driver"
+        )
+    if not runtime:
+        return ""
+    if fit is Fit.UNKNOWN:
+        return f"; built for {name} {runtime}, the host's version is not known"
+    return f"; {name} {runtime} on a host that runs {question.runtime}"
+
+
+def _refused_runtime(question: ImageQuestion, rows: list[CatalogueRow]) -> ImageRefusal:
+    name = question.kind.upper()
+    built = ", ".join(sorted({row.runtime for row in rows}, key=version_key))
+    return ImageRefusal(
+        reason=f"{question.engine}'s images for {question.kind} are built for {name} {built}, the"
+        f" host runs {name} {question.runtime}: update its driver, or ask for an older"
+        " `engine.version`"
+    )
+
+
+def _subject(question: ImageQuestion) -> str:
+    version = f" {question.version}" if question.version else ""
+    return f"no image of {question.engine}{version} for {question.kind}"

@@ -1,0 +1,46 @@
+"""Versions of accelerator runtimes and engines, compared though many follow no standard."""
+
+from __future__ import annotations
+
+import re
+
+PRE_RELEASES = ("dev", "alpha", "a", "beta", "b", "preview", "rc")
+"""Marks of a version before its release, the earliest first."""
+
+Part = tuple[int, int, str]
+
+
+def version_key(version: str) -> tuple[Part, ...]:
+    """A sort key: numbers by value, `8.5.rc1` before `8.5`, and that before `8.5.post1`.
+
+    Missing numbers count as zero, so `12.9` equals `12.9.0`; an empty version is the oldest.
+    """
+    parts: list[Part] = []
+    for text in [*re.findall(r"\d+|[a-z]+", version.lower().removeprefix("v")), ""]:
+        part = _part(text)
+        while parts and part[0] <= 0 and parts[-1] == ZERO:
+            parts.pop()
+        parts.append(part)
+    return tuple(parts) if version else ()
+
+
+def newest(versions: list[str]) -> str:
+    """The newest of some versions; there must be one."""
+    return max(versions, key=version_key)
+
+
+def major(version: str) -> str:
+    """The number before the first dot."""
+    return version.lower().removeprefix("v").partition(".")[0]
+
+
+ZERO: Part = (1, 0, "")
+
+
+def _part(text: str) -> Part:
+    """Where a version ends it is older than one that goes on, and newer than its pre-releases."""
+    if text.isdigit():
+        return (1, int(text), "")
+    if text in PRE_RELEASES:
+        return (-1, PRE_RELEASES.index(text), "")
+    return (0, 0, text)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.engines.vllm.distributed import distributed_flags, executor_of
+from moorage.engines.vllm.policy import BASELINE, Executor
+from moorage.failures import Cause, Failure
+from tests.engines.vllm.contexts import a_context, hosts, line
+
+RAY = {"policy": BASELINE}
+MP, DP = "--distributed-executor-backend mp ", "--data-parallel-address 10.0.0.1 "
+NODES = "--master-addr 10.0.0.1 --master-port 40002"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "executor"),
+    [
+        ({}, [], Executor.NATIVE),
+        (RAY, [], Executor.RAY),
+        ({"version": "0.19.0-custom", **RAY}, [], Executor.NATIVE),
+        ({"version": "0.17.0-custom", **RAY}, [], Executor.RAY),
+        ({}, ["--distributed-executor-backend", "ray"], Executor.RAY),
+        (RAY, ["--distributed_executor_backend=mp"], Executor.NATIVE),
+        ({}, ["--distributed-executor-backend=external_launcher"], Executor.RAY),
+    ],
+)
+def test_hosts_are_joined_as_the_user_says_else_by_policy(
+    changes: dict[str, Any], words: list[str], executor: Executor
+) -> None:
+    assert executor_of(a_context(*words, **changes)) is executor
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "flags"),
+    [
+        ({"members": ()}, [], ""),
+        (RAY, [], "--distributed-executor-backend ray"),
+        (
+            RAY,
+            ["-dp=2"],
+            "--distributed-executor-backend ray --data-parallel-backend ray"
+            " --data-parallel-rpc-port 40001",
+        ),
+        ({}, [], f"{MP}{DP}--data-parallel-rpc-port 40001"),
+        (
+            {"position": 1},
+            [],
+            f"{MP}--data-parallel-start-rank 1 {DP}--data-parallel-rpc-port 40001 --headless",
+        ),
+        (
+            {"position": 1},
+            ["--data-parallel-hybrid-lb"],
+            f"{MP}--data-parallel-start-rank 1 {DP}--data-parallel-rpc-port 40001",
+        ),
+        ({}, ["-tp=8"], f"{MP}--nnodes 2 --node-rank 0 {NODES}"),
+        ({"position": 1}, ["-tp=8"], f"{MP}--nnodes 2 --node-rank 1 {NODES} --headless"),
+        (
+            {"members": hosts(4, 4, 4, 4), "position": 2},
+            ["-tp=8"],
+            f"{MP}--nnodes 4 --node-rank 2 {NODES} {DP}--data-parallel-rpc-port 40001 --headless",
+        ),
+    ],
+)
+def test_every_host_is_told_how_to_find_the_others(
+    changes: dict[str, Any], words: list[str], flags: str
+) -> None:
+    context = a_context(*words, **{"members": hosts(4, 4), **changes})
+    assert line(distributed_flags(context)) == flags
+
+
+@pytest.mark.parametrize(
+    ("version", "told"), [("0.27.1", True), ("0.28.0", False), ("0.32.0", False), ("", False)]
+)
+def test_the_leader_states_its_rank_only_where_that_changes_nothing(
+    version: str, told: bool
+) -> None:
+    native = "--distributed-executor-backend=mp"
+    context = a_context(native, members=hosts(4, 4), version=version, policy=BASELINE)
+    assert ("--data-parallel-start-rank 0" in line(distributed_flags(context))) is told
+
+
+@pytest.mark.parametrize(
+    ("counts", "words", "reason"),
+    [
+        ((8, 8), ["-tp=8", "-dp=3"], "data parallel size 3 is asked for, the hosts take 2"),
+        ((8, 4), ["-tp=16"], "hosts, which then have to be equal"),
+        ((8, 8), ["-tp=12"], "does not fill hosts of 8"),
+        ((8, 8), ["-pp=0"], "is not positive"),
+        ((8, 8), ["-tp=many"], "is not a number"),
+    ],
+)
+def test_sizes_that_do_not_go_with_the_hosts_are_refused(
+    counts: tuple[int, ...], words: list[str], reason: str
+) -> None:
+    with pytest.raises(Failure, match=reason) as caught:
+        distributed_flags(a_context(*words, members=hosts(*counts)))
+    assert caught.value.cause is Cause.BAD_SPEC

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from moorage.images.registries import Registries, RegistryLogin, overridden
+
+DIGEST = f"sha256:{'0' * 64}"
+MIRROR, SPARE = "mirror.example.net", "registry.example.org"
+
+
+@pytest.mark.parametrize(
+    ("image", "default", "fallback", "places"),
+    [
+        ("a/b:1", "", "", ["a/b:1"]),
+        ("a/b:1", MIRROR, "", [f"{MIRROR}/a/b:1"]),
+        ("a/b:1", f"{MIRROR}/hub/", "", [f"{MIRROR}/hub/a/b:1"]),
+        ("a/b:1", MIRROR, SPARE, [f"{MIRROR}/a/b:1", f"{SPARE}/a/b:1"]),
+        ("a/b:1", "", SPARE, ["a/b:1", f"{SPARE}/a/b:1"]),
+        ("a/b:1", MIRROR, MIRROR, [f"{MIRROR}/a/b:1"]),
+        (f"a/b@{DIGEST}", MIRROR, "", [f"{MIRROR}/a/b@{DIGEST}"]),
+        ("ubuntu", "host:5000", "", ["host:5000/ubuntu"]),
+        ("docker.io/a/b:1", MIRROR, SPARE, ["docker.io/a/b:1"]),
+        ("host:5000/img", MIRROR, SPARE, ["host:5000/img"]),
+        ("localhost/img", MIRROR, SPARE, ["localhost/img"]),
+    ],
+)
+def test_an_image_without_a_registry_is_looked_for_in_the_configured_ones(
+    image: str, default: str, fallback: str, places: list[str]
+) -> None:
+    assert (
+        list(Registries(default=default or None, fallback=fallback or None).places(image)) == places
+    )
+
+
+@pytest.mark.parametrize(
+    ("image", "default", "fallback", "place"),
+    [
+        ("gpustack/runner:x", MIRROR, SPARE, f"{MIRROR}/gpustack/runner:x"),
+        ("gpustack/runner:x", "", SPARE, f"{SPARE}/gpustack/runner:x"),
+        ("gpustack/runner:x", "", "", "gpustack/runner:x"),
+        ("vllm/vllm-openai:x", "", SPARE, "vllm/vllm-openai:x"),
+        ("vllm/vllm-openai:x", f" {MIRROR}/ ", SPARE, f"{MIRROR}/vllm/vllm-openai:x"),
+        ("localhost/gpustack/runner:x", MIRROR, SPARE, "localhost/gpustack/runner:x"),
+    ],
+)
+def test_the_peers_rule_keeps_its_fallback_for_its_own_images(
+    image: str, default: str, fallback: str, place: str
+) -> None:
+    assert overridden(image, default, fallback) == place
+
+
+def test_a_login_belongs_to_one_registry() -> None:
+    hub, own = (
+        RegistryLogin(registry=name, username="me", password="SECRET")
+        for name in ("docker.io", "own.io:5000")
+    )
+    registries = Registries(logins=(hub, own))
+    assert registries.login("vllm/vllm-openai:v1") == hub
+    assert registries.login("own.io:5000/vllm:v1") == own
+    assert registries.login("quay.io/vllm:v1") is None
+
+
+@pytest.mark.parametrize("name", ["http://mirror", "mirror.io/Upper", "", "a b", "user@host"])
+def test_what_is_no_registry_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError):
+        Registries(default=name)
