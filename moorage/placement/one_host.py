@@ -40,6 +40,7 @@ def _offers(
     bounds: dict[AcceleratorKind, tuple[int, int]],
 ) -> list[Offer]:
     count, split = layout.count, layout.split
+    extends = request.spec.extended_kv_cache is not None
     packs = request.spec.placement.strategy == Strategy.BINPACK
     offers = []
     for view in views:
@@ -47,6 +48,8 @@ def _offers(
             if len(room) < count:
                 continue
             least, full = bounds[kind]
+            if extends and request.ram_beside(kind, count * least) > view.room.ram:
+                continue
             if view.host.unified_memory:
                 room = at_once(view, room[:count], request.ram)
             left = room[count - 1]

@@ -97,6 +97,8 @@ def _measured(
         return _too_few(request, view, kind, room)
     if not shapes.possible:
         return _impossible(request, view, shapes.asks)
+    if request.spec.extended_kv_cache and (short := _ram_short(request, view, kind, shapes)):
+        return unfit(view, short)
     there = fields(view.host)
     nearest, available = _nearest(request, view, room, shapes.possible)
     return Verdict(
@@ -110,6 +112,18 @@ def _measured(
         len(room),
         holders(view.host, ACCELERATOR) if there["claims"] else (),
     )
+
+
+def _ram_short(
+    request: Request, view: HostView, kind: AcceleratorKind, shapes: Shapes
+) -> Refused | None:
+    """Too little RAM for the extended cache of even the smallest shape."""
+    claims = (shape.needed * shape.count for shape in shapes.possible)
+    needed = min(request.ram_beside(kind, claim) for claim in claims)
+    if needed <= view.room.ram:
+        return None
+    held_by = holders(view.host, Resource.RAM)
+    return Refused(Refusal.RAM, needed=needed, available=view.room.ram, held_by=held_by)
 
 
 def _nearest(

@@ -8,6 +8,7 @@ from moorage.engines.base import Engine
 from moorage.models.profile import ModelProfile
 from moorage.placement.cpu_demand import CpuDemand
 from moorage.placement.demand import Demand
+from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.parallelism import Parallelism
 from moorage.placement.verdict import Refusal
 from moorage.spec import ModelSpec
@@ -61,6 +62,10 @@ class Request:
         """Bytes of RAM that the user wants reserved for each seat; 0 = nothing is said."""
         stated = self.spec.placement.ram
         return 0 if stated == "auto" else int(stated)
+
+    def ram_beside(self, kind: AcceleratorKind, claimed: int) -> int:
+        """Bytes of RAM that go with so many bytes of accelerators on one host."""
+        return self.ram + self.engine.ram_on_accelerators(self.spec, kind.type, claimed)
 
     @property
     def spans_hosts(self) -> bool:

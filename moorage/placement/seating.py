@@ -82,7 +82,7 @@ def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role:
         accelerator_type=offer.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
-        ram_bytes=request.ram,
+        ram_bytes=request.ram_beside(offer.kind, ask.bytes * len(chosen)),
         port=_port(request, host),
         utilization=ask.utilization,
         tokens=ask.tokens,
