@@ -125,13 +125,18 @@ def text_config(config: Config) -> Config:
     return config
 
 
-def context_length(config: Config) -> int | None:
-    """Longest context in tokens that a configuration stands for; None when it does not say."""
+def context_length(config: Config, unknown: int | None = None) -> int | None:
+    """Longest context in tokens that a configuration stands for; None when it does not say.
+
+    Args:
+        config: The configuration.
+        unknown: Length that is scaled where it names none; None = that is no answer.
+    """
     text = text_config(config)
     lengths = [length for key in CONTEXT_KEYS if (length := _first_int(text, key))]
-    if not lengths:
+    length = min(lengths, default=unknown)
+    if length is None:
         return None
-    length = min(lengths)
     if "gemma3" in str(config.get("model_type") or ""):
         return length  # its configured length is the scaled one
     for rope in _rope_settings(text):
@@ -157,10 +162,9 @@ def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int,
         return spec.context, Origin.USER, "context in the spec"
     if longest:
         return longest, Origin.DERIVED, "the longest that the model's configuration stands for"
-    warnings.append(
-        f"the configuration names no context length; {CONTEXT_WHEN_UNKNOWN} tokens are assumed"
-    )
-    return CONTEXT_WHEN_UNKNOWN, Origin.DEFAULT, "the configuration names none"
+    assumed = context_length(config, CONTEXT_WHEN_UNKNOWN) or CONTEXT_WHEN_UNKNOWN
+    warnings.append(f"the configuration names no context length; {assumed} tokens are assumed")
+    return assumed, Origin.DEFAULT, "the configuration names none"
 
 
 def _mode(spec: ModelSpec, model: ResolvedModel, warnings: list[str]) -> tuple[Mode, Origin]:

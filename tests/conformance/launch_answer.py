@@ -269,7 +269,7 @@ def _cache(entry: Json | None) -> ExtendedCache | None:
 def _longest(model: Json) -> int | None:
     if "config" not in model or model["config"] is None:
         return model.get("derived_max_model_len")
-    return context_length(model["config"]) or CONTEXT_WHEN_UNKNOWN
+    return context_length(model["config"], CONTEXT_WHEN_UNKNOWN)
 
 
 def _own(given: Json) -> Json:

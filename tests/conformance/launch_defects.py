@@ -40,13 +40,19 @@ JOINED = ("are not joined", "put into the command before it is split")
 
 
 def excused(case: Case, difference: Difference) -> bool:
-    """Whether a difference lies in the marked aspect. A refusal is always a better answer."""
+    """Whether a difference lies in the marked aspect.
+
+    A refusal is always a better answer, and so is the value that the user set.
+    """
     defect, (field, expected, got) = case.get("peer_defect") or "", difference
     if not defect:
         return False
     if field == "error":
         return expected is None and got is not None
     last = field.partition(".")[2]
+    user = case["input"].get("model", {}).get("env") or {}
+    if field.startswith("env.") and got is not None and user.get(last) == got:
+        return True
     if any(last in places for words, places in ASPECTS.items() if words in defect):
         return True
     if any(words in defect for words in JOINED):

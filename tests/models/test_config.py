@@ -143,6 +143,12 @@ def test_a_model_that_names_no_length_gets_a_default_and_a_warning() -> None:
     assert any("2048" in warning for warning in profile.warnings)
 
 
+def test_an_assumed_length_is_scaled_as_a_named_one() -> None:
+    rope = {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+    assert context_length(rope) is None
+    assert context_length(rope, unknown=2048) == 8192
+
+
 def test_a_shorter_context_is_the_users_choice() -> None:
     profile = derived(LLAMA, wish={"context": 4096})
     assert (profile.context, profile.context_origin) == (4096, Origin.USER)
