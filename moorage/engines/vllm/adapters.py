@@ -9,10 +9,8 @@ from typing import Any
 from moorage.arguments import is_written
 from moorage.engines.vllm.rule import derived, wanted
 from moorage.launch import Flag
+from moorage.models.memory.options import allowed_rank
 from moorage.values import Value
-
-RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""Values that vLLM takes for `--max-lora-rank` (0.32, `config/lora.py`)."""
 
 
 class Adapter(Value):
@@ -50,13 +48,10 @@ def adapter_flags(adapters: Sequence[Adapter], base: str, words: Sequence[str]) 
         wanted("lora", "--lora-modules", *modules),
     ]
     if rank := max((item.rank or 0 for item in adapters), default=0):
-        flags.append(derived(f"the largest rank is {rank}", "--max-lora-rank", str(allowed(rank))))
+        flags.append(
+            derived(f"the largest rank is {rank}", "--max-lora-rank", str(allowed_rank(rank)))
+        )
     return tuple(flags)
-
-
-def allowed(rank: int) -> int:
-    """The smallest rank that vLLM takes and that holds another; beyond them all, that one."""
-    return next((step for step in RANKS if rank <= step), rank)
 
 
 def largest_rank(config: Mapping[str, Any] | None) -> int | None:

@@ -20,6 +20,7 @@ from moorage.models.memory.options import (
     MemoryOptions,
     Runner,
     SsmDtype,
+    allowed_rank,
 )
 from moorage.models.memory.settings import KVDtype
 from moorage.spec import Mode, ModelSpec
@@ -73,8 +74,8 @@ def memory_options(spec: ModelSpec, mode: Mode = Mode.AUTO) -> MemoryOptions:
         runner=_runner(spec, mode, argument(tokens, "--runner")),
         language_model_only=bool(switch(tokens, "--language-model-only")),
         overrides=json_argument(tokens, "--hf-overrides") or {},
-        lora=_lora(tokens),
-        draft=_draft(tokens),
+        lora=_lora(tokens) or _adapters(spec),
+        draft=_draft(tokens) or _drafts(spec),
         uncovered=_uncovered(tokens),
         stated=spec.memory,
     )
@@ -108,6 +109,21 @@ def _lora(tokens: Sequence[str]) -> LoraOptions | None:
         targets=arguments(tokens, "--lora-target-modules"),
         fully_sharded=bool(switch(tokens, "--fully-sharded-loras")),
     )
+
+
+def _adapters(spec: ModelSpec) -> LoraOptions | None:
+    """The adapters that the spec names itself; all of them may be in one batch."""
+    if not spec.lora:
+        return None
+    rank = max((adapter.rank or 0 for adapter in spec.lora), default=0) or LoraOptions().max_rank
+    return LoraOptions(max_loras=len(spec.lora), max_rank=allowed_rank(rank))
+
+
+def _drafts(spec: ModelSpec) -> DraftOptions | None:
+    wish = spec.speculative
+    if wish is None:
+        return None
+    return DraftOptions(method=wish.method, model=wish.model or "", tokens=wish.tokens or 1)
 
 
 def _draft(tokens: Sequence[str]) -> DraftOptions | None:

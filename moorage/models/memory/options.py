@@ -13,6 +13,15 @@ SsmDtype = Literal["auto", "float32", "float16", "bfloat16"]
 Runner = Literal["auto", "generate", "pooling"]
 
 
+LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""Values that vLLM takes for `--max-lora-rank` (0.32, `config/lora.py`)."""
+
+
+def allowed_rank(rank: int) -> int:
+    """The smallest rank that vLLM takes and that holds another; beyond them all, that one."""
+    return next((step for step in LORA_RANKS if rank <= step), rank)
+
+
 class LoraOptions(Value):
     """Buffers for adapters, which vLLM makes at start, whatever is loaded later.
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from moorage.engines.vllm.adapters import Adapter, adapter_flags, allowed, largest_rank
+from moorage.engines.vllm.adapters import Adapter, adapter_flags, largest_rank
+from moorage.models.memory.options import allowed_rank
 
 TWO = (Adapter(name="a", path="/a", rank=8), Adapter(name="b", path="/b", rank=33))
 
@@ -13,7 +14,7 @@ TWO = (Adapter(name="a", path="/a", rank=8), Adapter(name="b", path="/b", rank=3
     ("rank", "taken"), [(1, 8), (8, 8), (9, 16), (100, 128), (257, 320), (512, 512), (700, 700)]
 )
 def test_a_rank_is_rounded_up_to_one_that_vllm_takes(rank: int, taken: int) -> None:
-    assert allowed(rank) == taken
+    assert allowed_rank(rank) == taken
 
 
 @pytest.mark.parametrize(

@@ -137,3 +137,19 @@ def test_the_cache_holds_32768_tokens_unless_the_spec_says_otherwise(
     spec: dict[str, int], tokens: int, requests: int
 ) -> None:
     assert wanted_concurrency(a_spec(**spec), tokens) == requests
+
+
+def test_adapters_of_the_spec_count_as_if_they_were_arguments() -> None:
+    adapters = [
+        {"name": "a", "source": "file:///adapters/a", "rank": 20},
+        {"name": "b", "source": "file:///adapters/b"},
+    ]
+    lora = memory_options(a_spec(lora=adapters)).lora
+    assert lora is not None
+    assert (lora.max_loras, lora.max_rank) == (2, 32)
+
+
+def test_drafts_of_the_spec_count_as_if_they_were_arguments() -> None:
+    draft = memory_options(a_spec(speculative={"method": "ngram", "tokens": 3})).draft
+    assert draft is not None
+    assert (draft.method, draft.tokens, draft.model) == ("ngram", 3, "")
