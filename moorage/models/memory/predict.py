@@ -71,13 +71,15 @@ def _spreads_prompts(facts: Facts, pooling: bool) -> bool:
 def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
     """Source: `config/model.py:is_prefix_caching_supported`."""
     kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
-    if Mixer.CROSS in kinds:
+    pooling = pools(facts, settings.runner)
+    if Mixer.CROSS in kinds and not pooling:
         return False
     if settings.enable_prefix_caching is not None:
         return settings.enable_prefix_caching
     if kinds <= {Mixer.STATE}:
-        return False
-    return not (pools(facts, settings.runner) and Mixer.STATE in kinds)
+        # A model without attention counts as a decoder once it pools.
+        return bool(kinds) and pooling
+    return True
 
 
 def _stages(

@@ -52,6 +52,15 @@ def refuse(config: dict[str, object] | None = None, **settings: object) -> Memor
     return got
 
 
+MAMBA = {
+    "architectures": ["MambaForCausalLM"],
+    "model_type": "mamba",
+    "intermediate_size": 128,
+    "state_size": 16,
+    "conv_kernel": 4,
+}
+
+
 @pytest.mark.parametrize(
     ("layers", "stages", "counts"),
     [(80, 2, [40, 40]), (80, 3, [27, 27, 26]), (61, 2, [31, 30]), (9, 4, [2, 2, 3, 2])],
@@ -228,6 +237,23 @@ def test_the_class_behind_a_name_decides_whether_an_engine_pools(
     architecture: str, runner: str, expected: bool
 ) -> None:
     assert pools(Facts({**LLAMA, "architectures": [architecture]}), runner) is expected
+
+
+@pytest.mark.parametrize(
+    ("config", "runner", "prefixes"),
+    [
+        ({}, "auto", True),
+        ({"architectures": ["BertModel"]}, "auto", False),
+        (MAMBA, "auto", False),
+        (MAMBA, "pooling", True),
+    ],
+)
+def test_prefixes_are_cached_where_attention_looks_back(
+    config: dict[str, object], runner: str, prefixes: bool
+) -> None:
+    got = predict_memory({**LLAMA, **config}, TENSORS, MemorySettings(runner=runner))
+    assert isinstance(got, MemoryPrediction)
+    assert got.enable_prefix_caching is prefixes
 
 
 def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:

@@ -168,7 +168,12 @@ def test_a_block_below_the_smallest_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("name", "fits"),
-    [("self_attn.q_b_proj", False), ("mlp.gate_proj", True), ("self_attn.o_proj", False)],
+    [
+        ("self_attn.q_b_proj", False),
+        ("linear_attn.in_proj_ba", False),
+        ("mlp.gate_proj", True),
+        ("self_attn.o_proj", False),
+    ],
 )
 def test_only_merged_layers_may_cut_an_fp8_block(name: str, fits: bool) -> None:
     config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
