@@ -127,6 +127,19 @@ ENCODERS = (
 POOLING_ENDINGS = ("Model", "ForSequenceClassification", "ForTokenClassification", "ForMaskedLM")
 """Ends of architecture names that vLLM runs with the pooling runner."""
 
+GENERATING_MODELS = (
+    *("ChatGLMModel", "DeepseekV3BidirectionalModel", "Gemma2Model", "LlamaModel"),
+    *("MistralModel", "Qwen2Model", "Qwen2_5OmniModel", "LMHeadModel", "ChatModel"),
+    *("MossAudioModel", "UltravoxModel"),
+)
+"""Ends of the names of models that generate all the same: their class is one for generating."""
+
+POOLING_MODELS = (
+    *("ColPaliForRetrieval", "ColModernVBertForRetrieval", "ColQwen3", "ColQwen3_5", "HF_ColBERT"),
+    *("ClefOmniForJointSchema", "JinaForRanking", "JinaVLForRanking"),
+)
+"""Architectures that pool, whose names do not say so."""
+
 CLASSIFIER_ENDINGS = ("ForSequenceClassification", "ForTokenClassification")
 """Ends of architecture names with a classifier's head."""
 
@@ -178,6 +191,15 @@ TIED_BY_DEFAULT = (
     *("starcoder2", "vaultgemma", "whisper", "youtu", "zamba2"),
 )
 """Model types whose head is the embedding unless the configuration says otherwise."""
+
+NEVER_TIED = (
+    *("AfmoeForCausalLM", "AXK1ForCausalLM", "DeepseekForCausalLM", "DeepseekV2ForCausalLM"),
+    *("DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "Glm4MoeForCausalLM"),
+    *("Glm4MoeLiteForCausalLM", "GlmMoeDsaForCausalLM", "GptOssForCausalLM", "JambaForCausalLM"),
+    *("JambaForSequenceClassification", "LongcatFlashForCausalLM", "MiniMaxM2ForCausalLM"),
+    *("NemotronHForCausalLM", "OlmoeForCausalLM", "PhiMoEForCausalLM", "Qwen3NextForCausalLM"),
+)
+"""Architectures whose class makes a head of its own, whatever the configuration says."""
 
 MLA_TYPES = (
     *(

@@ -18,7 +18,7 @@ from moorage.models.memory.sharding import Split
 GROUP_AXES = {"scales": 0, "weight_scale": 1}
 """Dimension in which the scales of a quantised layer run over the groups of its input."""
 
-SINGLE_COLUMNS = ("q_b_proj", "kv_b_proj", "fc1", "c_fc", "dense_h_to_4h")
+SINGLE_COLUMNS = ("q_b_proj", "kv_b_proj", "fc1", "c_fc", "dense_h_to_4h", "in_proj_ba")
 """Column-parallel layers that are not merged with others; merged ones may cut an `fp8` block."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from moorage.models.memory.architectures import (
     ENCODERS,
+    GENERATING_MODELS,
     NO_PIPELINE,
     PLUGIN_ONLY,
     REMOVED,
@@ -26,9 +27,6 @@ ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 
 TIES_ON_EACH_STAGE = ("Ernie4_5_MoeForCausalLM",)
 """Architectures that tie the head on each stage, though only the last has one, and fail so."""
-
-GENERATING_MODELS = ("ChatGLMModel",)
-"""Architectures that generate, though they are called models."""
 
 
 def require_startable(facts: Facts, settings: MemorySettings) -> None:
@@ -93,7 +91,7 @@ def _ties_everywhere(facts: Facts) -> bool:
 
 def _only_pools(facts: Facts) -> bool:
     name = facts.architecture
-    return name in ENCODERS or (name.endswith("Model") and name not in GENERATING_MODELS)
+    return name in ENCODERS or (name.endswith("Model") and not name.endswith(GENERATING_MODELS))
 
 
 def _require_owners_on_stage(facts: Facts, settings: MemorySettings) -> None:

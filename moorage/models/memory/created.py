@@ -6,10 +6,12 @@ classes, `head_dtype` in `config/model.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from moorage.models.memory.architectures import CLASSIFIER_ENDINGS
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.layers import attention_of
+from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.names import TensorName
 from moorage.models.memory.quantisation import quantisation_method
 from moorage.models.tensors import TensorHeader
@@ -108,12 +110,22 @@ def completed(facts: Facts, kind: Kind) -> list[Kind]:
     if gptq and name.expert and name.leaf == "qweight":
         # `auto_gptq.py:AutoGPTQMoEMethod` gives each expert biases, used or not.
         return [kind, _beside(kind, "bias", shape[-1:])]
+    if name.last == "k_proj" and _stands_for_values(facts, name):
+        module = name.module.removesuffix(name.last) + "v_proj"
+        return [kind, Kind(replace(name, module=module), kind.header)]
     if name.last in BIASED.get(facts.model_type, ()) and name.leaf == "weight":
         return [kind, _beside(kind, "bias", shape[:1])]
     if name.module == "cls.predictions" and name.leaf == "bias":
         # `bert.py:BertMLMHead` has a decoder of its own, where the checkpoint has the embedding.
         return [kind, _beside(kind, "weight", (*shape, facts.whole("hidden_size")))]
     return [kind]
+
+
+def _stands_for_values(facts: Facts, name: TensorName) -> bool:
+    """Whether keys and values have one projection in the checkpoint, but two here (`gemma4.py`)."""
+    if name.layer is None or not facts.get("attention_k_eq_v"):
+        return False
+    return attention_of(facts, name.layer) is Mixer.FULL
 
 
 def _beside(kind: Kind, leaf: str, shape: tuple[int, ...]) -> Kind:

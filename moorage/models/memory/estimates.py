@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.models.memory.architectures import POOLING_ENDINGS
 from moorage.models.memory.batch import Batch
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.heads import uses_mla
 from moorage.models.memory.options import MemoryOptions
 from moorage.models.memory.refusal import Refused, unknown
+from moorage.models.memory.runner import pools
 from moorage.units import MIB, human_bytes
 from moorage.values import Value
 
@@ -95,10 +95,7 @@ class Shape:
     ) -> Shape:
         """The shape of an engine, the runner worked out."""
         facts = Facts(config)
-        pools = options.runner == "pooling"
-        if options.runner == "auto":
-            pools = facts.architecture.endswith(POOLING_ENDINGS)
-        return cls(facts, options, batch, tensor, pools, caches)
+        return cls(facts, options, batch, tensor, pools(facts, options.runner), caches)
 
 
 def inner_terms(shape: Shape) -> tuple[Term, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from moorage.models.memory.architectures import MLA_TYPES
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.layers import attention_of
 from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.refusal import unknown
 
@@ -77,6 +78,15 @@ def token_bytes(facts: Facts, mixer: Mixer, tp: int, element: int) -> int:
         return max(1, facts.heads // tp) * 2 * size * element
     heads, key, value = _heads(facts, mixer)
     return max(1, heads // tp) * (key + value) * element
+
+
+def kv_heads_of(facts: Facts, layer: int | None) -> int:
+    """Key/value heads of one layer over all ranks; of the whole model outside of its layers."""
+    types = {model_type for model_type, _ in HEADS}
+    if layer is None or facts.model_type not in types:
+        return facts.kv_heads
+    mixer = attention_of(facts, layer)
+    return facts.kv_heads if mixer is None else _heads(facts, mixer)[0]
 
 
 def _heads(facts: Facts, mixer: Mixer) -> tuple[int, int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from moorage.models.memory.architectures import ENCODERS
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.mixers import (
+    ATTENTIONS,
     BLOCK_NAME_KEYS,
     FULL_BY_DEFAULT,
     FULL_FIRST,
@@ -47,6 +48,12 @@ def cache_owners(facts: Facts) -> dict[int, int]:
     mixers = _each(facts)
     last = {mixer: index for index, mixer in enumerate(mixers[:first])}
     return {i: last[mixers[i]] for i in range(first, facts.layers) if mixers[i] in last}
+
+
+def attention_of(facts: Facts, layer: int) -> Mixer | None:
+    """The attention of a layer, with a cache of its own or not; None where it has none."""
+    mixers = [mixer for mixer in _each(facts)[layer] if mixer in ATTENTIONS]
+    return mixers[0] if mixers else None
 
 
 def is_bidirectional(facts: Facts) -> bool:

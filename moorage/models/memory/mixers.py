@@ -20,6 +20,8 @@ class Mixer(StrEnum):
     INDEX = "index"
 
 
+ATTENTIONS = (Mixer.FULL, Mixer.SLIDING, Mixer.CHUNKED)
+
 NAMES: dict[str, tuple[Mixer, ...]] = {
     **dict.fromkeys(("full_attention", "attention", "global", "global_attention"), (Mixer.FULL,)),
     **dict.fromkeys(("*", "E*"), (Mixer.FULL,)),

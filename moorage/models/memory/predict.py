@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage.models.memory.architectures import POOLING_ENDINGS
 from moorage.models.memory.caches import layer_caches
 from moorage.models.memory.checks import require_length, require_startable
 from moorage.models.memory.dtypes import engine_dtype, kv_dtype
@@ -16,6 +15,7 @@ from moorage.models.memory.layers import is_bidirectional, layer_mixers
 from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
 from moorage.models.memory.refusal import MemoryRefusal, Refused
+from moorage.models.memory.runner import pools
 from moorage.models.memory.settings import MemorySettings
 from moorage.models.memory.specs import KVKind, KVSpec
 from moorage.models.memory.stages import stage_layers
@@ -46,7 +46,7 @@ def _predict(
     facts: Facts, tensors: Mapping[str, TensorHeader], settings: MemorySettings
 ) -> MemoryPrediction:
     require_startable(facts, settings)
-    pooling = _pools(facts, settings)
+    pooling = pools(facts, settings.runner)
     dtype = engine_dtype(facts, pooling)
     tokens = facts.resolve_length(settings.max_model_len)
     require_length(settings, tokens, _spreads_prompts(facts, pooling))
@@ -61,12 +61,6 @@ def _predict(
     return _prediction(dtype, tokens, prefix, groups, stages, request, settings)
 
 
-def _pools(facts: Facts, settings: MemorySettings) -> bool:
-    if settings.runner != "auto":
-        return settings.runner == "pooling"
-    return facts.architecture.endswith(POOLING_ENDINGS)
-
-
 def _spreads_prompts(facts: Facts, pooling: bool) -> bool:
     """Source: `config/model.py:is_chunked_prefill_supported`."""
     if facts.get("is_encoder_decoder"):
@@ -77,13 +71,15 @@ def _spreads_prompts(facts: Facts, pooling: bool) -> bool:
 def _caches_prefixes(facts: Facts, settings: MemorySettings) -> bool:
     """Source: `config/model.py:is_prefix_caching_supported`."""
     kinds = {mixer for layer in layer_mixers(facts) for mixer in layer}
-    if Mixer.CROSS in kinds:
+    pooling = pools(facts, settings.runner)
+    if Mixer.CROSS in kinds and not pooling:
         return False
     if settings.enable_prefix_caching is not None:
         return settings.enable_prefix_caching
     if kinds <= {Mixer.STATE}:
-        return False
-    return not (_pools(facts, settings) and Mixer.STATE in kinds)
+        # A model without attention counts as a decoder once it pools.
+        return bool(kinds) and pooling
+    return True
 
 
 def _stages(
@@ -119,8 +115,8 @@ def _prediction(
     settings: MemorySettings,
 ) -> MemoryPrediction:
     block = max(stage.bytes_per_block for stage in stages)
-    pools = [s.num_blocks_alone for s in stages if s.num_blocks_alone is not None]
-    number = min(pools, default=None)
+    alone = [s.num_blocks_alone for s in stages if s.num_blocks_alone is not None]
+    number = min(alone, default=None)
     in_flight = settings.in_flight_tokens
     # One block, the null block, is always held back.
     fit = None if number is None else longest_fit(groups, number - 1, tokens, in_flight)

@@ -95,6 +95,10 @@ TOWER_MODULES: dict[str, Split] = {
     **dict.fromkeys(("attn.proj", "linear_fc2", "out_proj", "fc2", "down_proj"), Split.ROW),
     **dict.fromkeys(("patch_embed.proj", "pos_embed", "patch_embedding"), Split.WHOLE),
     **dict.fromkeys(("position_embedding", "mm_input_projection_weight"), Split.WHOLE),
+    **dict.fromkeys(("positional_embedding_vlm", "position_embedding_table"), Split.WHOLE),
+    **dict.fromkeys(
+        ("merging_layer", "patch_conv", "input_proj", "embedding_projection"), Split.WHOLE
+    ),
 }
 """Splits in encoders of images and sound; the rest of them is as in `MODULES`."""
 

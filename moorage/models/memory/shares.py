@@ -12,6 +12,7 @@ from moorage.models.memory.blocks import require_whole_blocks
 from moorage.models.memory.created import Kind
 from moorage.models.memory.experts import expert_factor
 from moorage.models.memory.facts import Facts
+from moorage.models.memory.heads import kv_heads_of
 from moorage.models.memory.numbers import divide_up, round_up
 from moorage.models.memory.refusal import rejected, unknown
 from moorage.models.memory.settings import MemorySettings
@@ -75,9 +76,9 @@ def _share(facts: Facts, kind: Kind, split: Split, tp: int) -> Fraction:
         return Fraction(1)
     match split:
         case Split.KV:
-            return Fraction(1, min(tp, _kv_heads(facts)))
+            return Fraction(1, min(tp, _kv_heads(facts, kind)))
         case Split.QKV:
-            heads, kv_heads = facts.heads, _kv_heads(facts)
+            heads, kv_heads = facts.heads, _kv_heads(facts, kind)
             return Fraction(heads // tp + 2 * max(1, kv_heads // tp), heads + 2 * kv_heads)
         case Split.STATE:
             return _state_share(facts, kind.name.last, tp)
@@ -111,14 +112,14 @@ def _state_share(facts: Facts, module: str, tp: int) -> Fraction:
     return Fraction(2 * inner + 2 * wide + heads, (2 * inner + 2 * width + heads) * tp)
 
 
-def _kv_heads(facts: Facts) -> int:
-    return max(1, facts.kv_heads)
+def _kv_heads(facts: Facts, kind: Kind) -> int:
+    return max(1, kv_heads_of(facts, kind.name.layer))
 
 
 def _require_divisible(facts: Facts, kind: Kind, split: Split, tp: int) -> None:
     name, shape = kind.name, kind.header.shape
     if split in (Split.KV, Split.QKV):
-        kv_heads = _kv_heads(facts)
+        kv_heads = _kv_heads(facts, kind)
         if kv_heads % tp and tp % kv_heads:
             raise rejected(f"{kv_heads} key/value heads cannot be spread over {tp} ranks")
         if tp > kv_heads and facts.model_type in ONE_RANK_PER_HEAD:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from moorage.models.memory.architectures import CLASSIFIER_ENDINGS, TIED_BY_DEFAULT
+from moorage.models.memory.architectures import CLASSIFIER_ENDINGS, NEVER_TIED, TIED_BY_DEFAULT
 from moorage.models.memory.created import Kind, completed, created_dtype
 from moorage.models.memory.dtypes import size_of
 from moorage.models.memory.facts import Facts
@@ -18,6 +18,7 @@ from moorage.models.memory.names import TensorName, expert_index, take_apart
 from moorage.models.memory.placement import HEADS, stages_of
 from moorage.models.memory.quantisation import quantisation_method, require_known
 from moorage.models.memory.refusal import unknown
+from moorage.models.memory.runner import pools
 from moorage.models.memory.settings import MemorySettings
 from moorage.models.memory.sharding import Split, split_of
 from moorage.models.memory.shares import rank_elements
@@ -36,7 +37,10 @@ HEADS_OF: dict[str, tuple[str, ...]] = {
 
 MASKED = "ForMaskedLM"
 
-GENERATING_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model", "JambaForSequenceClassification")
+HEADED_CLASSIFIERS = ("JambaForSequenceClassification",)
+"""Classifiers that keep the head of the model that they extend."""
+
+HEADED_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model", "Gemma2Model", *HEADED_CLASSIFIERS)
 """Architectures without a head that vLLM runs with a class that has one."""
 
 HEAD_WITHOUT_BIAS = ("phi",)
@@ -74,7 +78,7 @@ def stage_weights(
     packed = any(kind.name.leaf == "weight_packed" for kind in counts)
     counts.update(_unlisted_head(facts, counts))
     tied = _is_tied(facts, counts)
-    headless = tied or settings.runner == "pooling" or facts.architecture.endswith(MASKED)
+    headless = tied or _is_headless(facts, settings)
     totals = [0] * len(stages)
     for kind, count in counts.items():
         split = split_of(kind.name, facts.model_type)
@@ -119,17 +123,31 @@ def _is_created(facts: Facts, text: str) -> bool:
 
 
 def _unlisted_head(facts: Facts, counts: Counter[Kind]) -> Counter[Kind]:
-    """The head that a class for generating has, where the checkpoint is a bare model."""
-    if facts.architecture not in GENERATING_MODELS or facts.get("tie_word_embeddings"):
+    """The head that a class for generating has, where the checkpoint is without."""
+    architecture = facts.architecture
+    untied = architecture in HEADED_MODELS and not facts.get("tie_word_embeddings")
+    if not (untied or architecture in NEVER_TIED) or any(
+        kind.name.last in HEADS for kind in counts
+    ):
         return Counter()
     name = TensorName(None, HEADS[0], "weight", expert=False, stacked=False)
     heads = [Kind(name, kind.header) for kind in counts if kind.name.last == "embed_tokens"]
     return Counter(heads[:1])
 
 
+def _is_headless(facts: Facts, settings: MemorySettings) -> bool:
+    name = facts.architecture
+    if name in HEADED_CLASSIFIERS:
+        return False
+    return pools(facts, settings.runner) or name.endswith(MASKED)
+
+
 def _is_tied(facts: Facts, counts: Counter[Kind]) -> bool:
+    if facts.architecture in NEVER_TIED:
+        return False
     tied = facts.config.get("tie_word_embeddings", facts.get("tie_word_embeddings"))
     if tied is None:
         heads = any(kind.name.last in HEADS for kind in counts)
-        return facts.model_type in TIED_BY_DEFAULT or not heads
+        classifies = facts.architecture.endswith(CLASSIFIER_ENDINGS)
+        return facts.model_type in TIED_BY_DEFAULT or not (heads or classifies)
     return bool(tied)

@@ -13,6 +13,7 @@ from moorage.models.memory.groups import LayerCache, group_layers
 from moorage.models.memory.layers import layer_mixers
 from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.names import take_apart
+from moorage.models.memory.runner import pools
 from moorage.models.memory.sharding import Split, split_of
 from moorage.models.memory.specs import KVKind, KVSpec
 from moorage.models.memory.stages import stage_layers
@@ -49,6 +50,15 @@ def refuse(config: dict[str, object] | None = None, **settings: object) -> Memor
     got = predict_memory({**LLAMA, **(config or {})}, TENSORS, MemorySettings(**settings))
     assert isinstance(got, MemoryRefusal)
     return got
+
+
+MAMBA = {
+    "architectures": ["MambaForCausalLM"],
+    "model_type": "mamba",
+    "intermediate_size": 128,
+    "state_size": 16,
+    "conv_kernel": 4,
+}
 
 
 @pytest.mark.parametrize(
@@ -116,6 +126,10 @@ def test_pages_are_unified_by_larger_blocks_or_by_padding() -> None:
         ("model.layers.3.input_layernorm.weight", Split.WHOLE, False),
         ("encoder.layer.1.intermediate.dense.bias", Split.COLUMN, False),
         ("h.0.attn.bias", Split.SKIPPED, False),
+        ("vision_model.positional_embedding_vlm", Split.WHOLE, False),
+        ("vision_tower.patch_conv.weight", Split.WHOLE, False),
+        ("multi_modal_projector.patch_merger.merging_layer.weight", Split.WHOLE, False),
+        ("model.embed_vision.embedding_projection.weight", Split.WHOLE, False),
         ("model.layers.0.self_attn.rotary_emb.inv_freq", Split.SKIPPED, False),
         ("model.mystery.weight", None, False),
     ],
@@ -202,6 +216,44 @@ def test_quantisation_groups_are_not_cut(
     got = predict_memory({**LLAMA, **config}, tensors, MemorySettings(tensor_parallel_size=2))
     assert isinstance(got, MemoryRefusal)
     assert got.kind is RefusalKind.REJECTED
+
+
+@pytest.mark.parametrize(
+    ("architecture", "runner", "expected"),
+    [
+        ("LlamaForCausalLM", "auto", False),
+        ("LlamaForCausalLM", "pooling", True),
+        ("LlamaForSequenceClassification", "auto", True),
+        ("LlamaModel", "auto", False),
+        ("Qwen2Model", "pooling", True),
+        ("Qwen3Model", "auto", True),
+        ("GPT2LMHeadModel", "auto", False),
+        ("InternVLChatModel", "auto", False),
+        ("BertModel", "auto", True),
+        ("HF_ColBERT", "auto", True),
+    ],
+)
+def test_the_class_behind_a_name_decides_whether_an_engine_pools(
+    architecture: str, runner: str, expected: bool
+) -> None:
+    assert pools(Facts({**LLAMA, "architectures": [architecture]}), runner) is expected
+
+
+@pytest.mark.parametrize(
+    ("config", "runner", "prefixes"),
+    [
+        ({}, "auto", True),
+        ({"architectures": ["BertModel"]}, "auto", False),
+        (MAMBA, "auto", False),
+        (MAMBA, "pooling", True),
+    ],
+)
+def test_prefixes_are_cached_where_attention_looks_back(
+    config: dict[str, object], runner: str, prefixes: bool
+) -> None:
+    got = predict_memory({**LLAMA, **config}, TENSORS, MemorySettings(runner=runner))
+    assert isinstance(got, MemoryPrediction)
+    assert got.enable_prefix_caching is prefixes
 
 
 def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:

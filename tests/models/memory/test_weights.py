@@ -82,6 +82,45 @@ def test_a_bare_model_run_for_generating_gets_a_head(architecture: str, head: in
 
 
 @pytest.mark.parametrize(
+    ("architecture", "heads"),
+    [("JambaForCausalLM", 1), ("JambaForSequenceClassification", 1), ("LlamaForCausalLM", 0)],
+)
+def test_some_classes_make_a_head_beside_an_embedding_that_is_tied(
+    architecture: str, heads: int
+) -> None:
+    embedding = {"embed_tokens.weight": ("BF16", (256, 64))}
+    config = {"architectures": [architecture], "tie_word_embeddings": True}
+    assert weigh(embedding, config) == (1 + heads) * 2 * 256 * 64
+
+
+def test_a_classifier_without_a_head_has_its_embedding_on_the_first_stage() -> None:
+    tensors = {"embed_tokens.weight": TensorHeader(dtype="BF16", shape=(256, 64))}
+    silent = {"architectures": ["LlamaForSequenceClassification"], "tie_word_embeddings": None}
+    weights = stage_weights(facts(silent), tensors, MemorySettings(), "bfloat16", STAGES)
+    assert weights == (2 * 256 * 64, 0)
+
+
+GEMMA4 = {
+    "architectures": ["Gemma4ForCausalLM"],
+    "model_type": "gemma4_text",
+    "attention_k_eq_v": True,
+    "num_global_key_value_heads": 2,
+    "layer_types": ["full_attention", "sliding_attention"],
+    "sliding_window": 16,
+}
+
+
+@pytest.mark.parametrize(
+    ("layer", "tp", "share"), [(0, 1, 2), (0, 2, 1), (0, 4, 1), (1, 1, 1), (1, 4, 1 / 4)]
+)
+def test_keys_that_stand_for_values_make_both_and_are_split_by_the_heads_of_their_layer(
+    layer: int, tp: int, share: float
+) -> None:
+    keys = {f"model.layers.{layer}.self_attn.k_proj.weight": ("BF16", (128, 256))}
+    assert weigh(keys, GEMMA4, tp) == share * 2 * 128 * 256
+
+
+@pytest.mark.parametrize(
     ("config", "heads"),
     [
         ({"tie_word_embeddings": True}, 0),
@@ -129,7 +168,12 @@ def test_a_block_below_the_smallest_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("name", "fits"),
-    [("self_attn.q_b_proj", False), ("mlp.gate_proj", True), ("self_attn.o_proj", False)],
+    [
+        ("self_attn.q_b_proj", False),
+        ("linear_attn.in_proj_ba", False),
+        ("mlp.gate_proj", True),
+        ("self_attn.o_proj", False),
+    ],
 )
 def test_only_merged_layers_may_cut_an_fp8_block(name: str, fits: bool) -> None:
     config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
