@@ -1,11 +1,12 @@
-"""Which image serves: the one in the spec, else the engine's official one for the hardware."""
+"""Which image serves: the one in the spec, else one's own for the version, else the catalogue's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from moorage.failures import Cause, Failure
 from moorage.images.catalogue import CATALOGUE, CatalogueRow
+from moorage.images.configured import EngineVersions
 from moorage.images.image import Image
 from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.resolve import resolve_image
@@ -21,6 +22,7 @@ def choose_image(
     *,
     runtime: str = "",
     family: str = "",
+    configured: Mapping[str, str] | None = None,
     more: Sequence[CatalogueRow] = (),
 ) -> Image:
     """The image for an engine on one kind of hardware.
@@ -33,6 +35,7 @@ def choose_image(
         architecture: CPU architecture of the host, such as `amd64`.
         runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
         family: Chip family of the accelerators, where images differ by it.
+        configured: Images of somebody's own, by engine version.
         more: Images that are asked for where no official one can serve.
 
     Raises:
@@ -45,6 +48,7 @@ def choose_image(
         image=spec.engine.image or "",
         version=spec.engine.version or "",
         default_version=default_version,
+        versions=EngineVersions.of(configured or {}),
         runtime=runtime,
         family=family,
     )
