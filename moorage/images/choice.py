@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from moorage.failures import Cause, Failure
 from moorage.images.catalogue import CATALOGUE, CatalogueRow
@@ -41,18 +42,9 @@ def choose_image(
     Raises:
         Failure: `NO_IMAGE` when none can work; never another hardware's image instead.
     """
-    question = ImageQuestion(
-        engine=engine,
-        kind=kind,
-        architecture=architecture,
-        image=spec.engine.image or "",
-        version=spec.engine.version or "",
-        default_version=default_version,
-        versions=EngineVersions.of(configured or {}),
-        runtime=runtime,
-        family=family,
-    )
-    first = resolve_image(question, CATALOGUE)
+    wish = (spec.engine.image or "", spec.engine.version or "", default_version)
+    own = tuple((configured or {}).items())
+    question, first = _official(engine, wish, own, (kind, architecture, runtime, family))
     answer = resolve_image(question, more) if isinstance(first, ImageRefusal) and more else first
     if isinstance(answer, ImageAnswer):
         return Image(
@@ -63,6 +55,30 @@ def choose_image(
             newer_runtime=answer.newer_runtime,
         )
     raise Failure(Cause.NO_IMAGE, _reasons(first, answer))
+
+
+@lru_cache(maxsize=1024)
+def _official(
+    engine: EngineName,
+    wish: tuple[str, str, str],
+    own: tuple[tuple[str, str], ...],
+    hardware: tuple[str, str, str, str],
+) -> tuple[ImageQuestion, ImageAnswer | ImageRefusal]:
+    """The question, and what the official catalogue answers: a fleet asks it for every host."""
+    image, version, default_version = wish
+    kind, architecture, runtime, family = hardware
+    question = ImageQuestion(
+        engine=engine,
+        kind=kind,
+        architecture=architecture,
+        image=image,
+        version=version,
+        default_version=default_version,
+        versions=EngineVersions.of(dict(own)),
+        runtime=runtime,
+        family=family,
+    )
+    return question, resolve_image(question, CATALOGUE)
 
 
 def _reasons(first: ImageAnswer | ImageRefusal, second: ImageRefusal) -> str:
