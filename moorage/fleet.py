@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import ByteSize, Field, StringConstraints, model_validator
 
 from moorage.images.registries import HOST_PATTERN, REGISTRY_PATTERN, Registries
-from moorage.spec import Name
+from moorage.spec import IMAGE_PATTERN, EngineName, Name
+from moorage.spec import VERSION_PATTERN as ENGINE_VERSION_PATTERN
 from moorage.units import Bytes
 from moorage.values import Value
 
@@ -27,6 +28,10 @@ PATTERNS_IN_WORDS = {
     HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
 }
 """What each pattern asks for, in the words of an error message."""
+
+
+EngineVersionName = Annotated[str, StringConstraints(pattern=ENGINE_VERSION_PATTERN)]
+ImageName = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN)]
 
 
 class StaticAccelerator(Value):
@@ -112,6 +117,12 @@ class Fleet(Value):
 
     hosts: tuple[Host, ...] = Field(
         (Host(name="local"),), min_length=1, description="The hosts, in order of preference."
+    )
+    engine_images: dict[EngineName, dict[EngineVersionName, ImageName]] = Field(
+        {},
+        description="Images of your own by engine and version, such as"
+        " `vllm: {0.30.1: registry.example.com/acme/vllm:7}`; taken before the official ones when"
+        " `engine.version` asks for that version.",
     )
     registries: Registries = Field(
         Registries(), description="Where container images are taken from."

@@ -40,17 +40,20 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
 )
 """Texts of the daemon when a start fails, and what they mean; the first that matches counts."""
 
-
-MISSING_IMAGE = (
-    "not found",
-    "manifest unknown",
-    "does not exist",
-    "denied",
-    "unauthorized",
-    "invalid reference",
-    "must be lowercase",
+PULL_ERRORS: tuple[tuple[str, Cause], ...] = (
+    ("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
+    ("incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
+    ("no space left on device", Cause.DISK_FULL),
+    ("not found", Cause.IMAGE_MISSING),
+    ("manifest unknown", Cause.IMAGE_MISSING),
+    ("does not exist", Cause.IMAGE_MISSING),
+    # Said of what is not there, too: a registry shows nothing to somebody without a login.
+    ("denied", Cause.IMAGE_MISSING),
+    ("unauthorized", Cause.IMAGE_MISSING),
+    ("invalid reference", Cause.IMAGE_MISSING),
+    ("must be lowercase", Cause.IMAGE_MISSING),
 )
-"""Words of a daemon or registry that has no such image, or shows it to nobody without a login."""
+"""Texts of a daemon when a pull fails, and what they mean; the first that matches counts."""
 
 
 class DockerRuntime:
@@ -291,6 +294,7 @@ def _start_failure(error: APIError, spec: ContainerSpec) -> Failure:
 
 
 def _pull_failure(text: str, reference: str) -> Failure:
-    missing = any(word in text.lower() for word in MISSING_IMAGE)
-    cause = Cause.IMAGE_MISSING if missing else Cause.IMAGE_PULL_FAILED
-    return Failure(cause, f"{reference}: {text}")
+    for fragment, cause in PULL_ERRORS:
+        if fragment in text.lower():
+            return Failure(cause, f"{reference}: {text}")
+    return Failure(Cause.IMAGE_PULL_FAILED, f"{reference}: {text}")

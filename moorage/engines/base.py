@@ -211,7 +211,7 @@ class Engine(ABC):
         return (*kept, *own)
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        derived = (*self.environment(request), *_visibility(request))
+        derived = (*self.environment(request), *_visibility(request), *_compatibility(request))
         variables = {variable.name: variable for variable in derived}
         for name, value in request.spec.engine.env.items():
             variables[name] = Variable(
@@ -243,6 +243,17 @@ def _visibility(request: LaunchRequest) -> tuple[Variable, ...]:
     return tuple(
         Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
         for name, value, reason in pairs
+    )
+
+
+def _compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
+    """NVIDIA's hook refuses an image whose CUDA is newer than the driver's in the minor version."""
+    image = request.image
+    if not image or not image.newer_runtime or request.seat.accelerator_type != "cuda":
+        return ()
+    reason = "the image's CUDA is newer than the driver's; they are of the same major version"
+    return (
+        Variable(name="NVIDIA_DISABLE_REQUIRE", value="1", origin=Origin.DERIVED, reason=reason),
     )
 
 

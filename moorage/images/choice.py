@@ -1,11 +1,13 @@
-"""Which image serves: the one in the spec, else the engine's official one for the hardware."""
+"""Which image serves: the one in the spec, else one's own for the version, else the catalogue's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from moorage.failures import Cause, Failure
 from moorage.images.catalogue import CATALOGUE, CatalogueRow
+from moorage.images.configured import EngineVersions
 from moorage.images.image import Image
 from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.resolve import resolve_image
@@ -21,6 +23,7 @@ def choose_image(
     *,
     runtime: str = "",
     family: str = "",
+    configured: Mapping[str, str] | None = None,
     more: Sequence[CatalogueRow] = (),
 ) -> Image:
     """The image for an engine on one kind of hardware.
@@ -33,22 +36,15 @@ def choose_image(
         architecture: CPU architecture of the host, such as `amd64`.
         runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
         family: Chip family of the accelerators, where images differ by it.
+        configured: Images of somebody's own, by engine version.
         more: Images that are asked for where no official one can serve.
 
     Raises:
         Failure: `NO_IMAGE` when none can work; never another hardware's image instead.
     """
-    question = ImageQuestion(
-        engine=engine,
-        kind=kind,
-        architecture=architecture,
-        image=spec.engine.image or "",
-        version=spec.engine.version or "",
-        default_version=default_version,
-        runtime=runtime,
-        family=family,
-    )
-    first = resolve_image(question, CATALOGUE)
+    wish = (spec.engine.image or "", spec.engine.version or "", default_version)
+    own = tuple((configured or {}).items())
+    question, first = _official(engine, wish, own, (kind, architecture, runtime, family))
     answer = resolve_image(question, more) if isinstance(first, ImageRefusal) and more else first
     if isinstance(answer, ImageAnswer):
         return Image(
@@ -59,6 +55,30 @@ def choose_image(
             newer_runtime=answer.newer_runtime,
         )
     raise Failure(Cause.NO_IMAGE, _reasons(first, answer))
+
+
+@lru_cache(maxsize=1024)
+def _official(
+    engine: EngineName,
+    wish: tuple[str, str, str],
+    own: tuple[tuple[str, str], ...],
+    hardware: tuple[str, str, str, str],
+) -> tuple[ImageQuestion, ImageAnswer | ImageRefusal]:
+    """The question, and what the official catalogue answers: a fleet asks it for every host."""
+    image, version, default_version = wish
+    kind, architecture, runtime, family = hardware
+    question = ImageQuestion(
+        engine=engine,
+        kind=kind,
+        architecture=architecture,
+        image=image,
+        version=version,
+        default_version=default_version,
+        versions=EngineVersions.of(dict(own)),
+        runtime=runtime,
+        family=family,
+    )
+    return question, resolve_image(question, CATALOGUE)
 
 
 def _reasons(first: ImageAnswer | ImageRefusal, second: ImageRefusal) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from moorage.images.versions import newest
 from moorage.values import Value
 
@@ -31,6 +33,12 @@ class EngineVersions(Value):
     versions: dict[str, EngineVersion] = {}
     default_version: str = ""
     built_in: bool = True
+
+    @classmethod
+    def of(cls, images: Mapping[str, str]) -> EngineVersions:
+        """Versions of a built-in engine, each with its image."""
+        versions = {name: EngineVersion(image=image) for name, image in images.items()}
+        return cls(versions=versions)
 
     def find(self, asked: str) -> tuple[str, EngineVersion] | None:
         """The configured version that serves a wish, with its own name; None = there is none."""

@@ -30,5 +30,6 @@ def image_on(spec: ModelSpec, engine: Engine, host: HostSnapshot, kind: str) -> 
         host.architecture,
         runtime=device.runtime_version if device else "",
         family=device.family if device else "",
+        configured=host.engine_images.get(engine.name),
         more=host.catalogue,
     )

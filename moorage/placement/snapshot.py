@@ -67,6 +67,7 @@ class HostSnapshot(Value):
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware beside the official ones.
+        engine_images: Images of somebody's own, by engine and version.
         registries: Where it takes images from.
         paths: Directories of `file://` models that are there; None = it shares this file system.
         port_range: First and last port that may be taken.
@@ -92,6 +93,7 @@ class HostSnapshot(Value):
     models: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
     catalogue: tuple[CatalogueRow, ...] = ()
+    engine_images: dict[EngineName, dict[str, str]] = {}
     registries: Registries = Registries()
     paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)

@@ -292,6 +292,15 @@ def test_a_plan_never_holds_the_value_of_a_secret() -> None:
     ]
 
 
+@pytest.mark.parametrize(("newer", "value"), [(True, ["1"]), (False, [])])
+def test_an_image_of_a_newer_minor_runtime_is_let_through_by_nvidias_hook(
+    newer: bool, value: list[str]
+) -> None:
+    container = only(planned({}, GPU, an_image(newer_runtime=newer)))
+    found = [v.value for v in container.environment if v.name == "NVIDIA_DISABLE_REQUIRE"]
+    assert found == value
+
+
 def test_only_the_claimed_devices_and_the_model_are_given() -> None:
     container = only(CASES["vllm_tp2"]())
     assert container.devices == ("GPU-0", "GPU-1")

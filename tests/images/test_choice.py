@@ -5,6 +5,7 @@ import pytest
 from moorage.failures import Cause, Failure
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
+from moorage.images.runner import runner_rows
 from moorage.spec import EngineName
 from moorage.values import Origin
 from tests.builders import a_spec, an_image
@@ -46,6 +47,52 @@ def test_an_image_in_the_spec_wins_on_any_hardware(kind: str) -> None:
     image = chosen(kind, "s390x", image="own/vllm:7", version="0.30.1")
     assert (image.reference, image.engine_version) == ("own/vllm:7", "0.30.1")
     assert image.origin == Origin.USER
+
+
+def test_an_image_of_ones_own_for_a_version_comes_before_the_official_one() -> None:
+    configured = {"0.30.1": "acme/vllm:7"}
+    for version, reference in (
+        ("0.30.1", "acme/vllm:7"),
+        ("0.31.0", "vllm/vllm-openai:v0.31.0"),
+    ):
+        spec = a_spec(engine={"version": version})
+        image = choose_image(
+            spec, EngineName.VLLM, "0.32.0", "cuda", "amd64", configured=configured
+        )
+        assert (image.reference, image.engine_version) == (reference, version)
+
+
+MORE = runner_rows(
+    [
+        {
+            "backend": "rocm",
+            "backend_version": "6.4",
+            "backend_variant": "",
+            "service": "vllm",
+            "service_version": version,
+            "platform": f"linux/{architecture}",
+            "docker_image": f"gpustack/runner:rocm6.4-vllm{version}",
+            "deprecated": False,
+        }
+        for version, architecture in (("0.16.0", "amd64"), ("0.15.1", "arm64"))
+    ]
+)
+
+
+def test_other_images_are_asked_for_only_where_no_official_one_can_serve() -> None:
+    def reference(architecture: str) -> str:
+        args = (a_spec(), EngineName.VLLM, "0.32.0", "rocm", architecture)
+        return choose_image(*args, runtime="6.4", more=MORE).reference
+
+    assert reference("amd64") == "vllm/vllm-openai-rocm:v0.32.0"
+    assert reference("arm64") == "gpustack/runner:rocm6.4-vllm0.15.1"
+
+
+def test_a_refusal_says_what_stands_in_the_way_of_all_of_them() -> None:
+    args = (a_spec(), EngineName.VLLM, "0.32.0", "rocm", "arm64")
+    why = "built for amd64, the host is arm64; .* built for ROCM 6.4, the host runs ROCM 5.0"
+    with pytest.raises(Failure, match=why):
+        choose_image(*args, runtime="5.0", more=MORE)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,201 @@
+"""Step image against real registries and a real daemon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.secrets import read_secrets
+from moorage.failures import Cause, Failure
+from moorage.images.image import Image
+from moorage.images.registries import Registries
+from moorage.placement.placement import Placement
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.spec import ModelSpec
+from tasks.image import choose, pull
+from tests.builders import a_fleet, a_host, a_placement, a_spec
+from tests.local_registry import PASSWORD, USER, LocalRegistry, require_registry
+
+pytestmark = pytest.mark.docker
+
+SECRET = "REGISTRY_PASSWORD"
+TAG = "v1"
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry]:
+    yield from _running(tmp_path_factory, protected=False)
+
+
+@pytest.fixture(scope="module")
+def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry]:
+    yield from _running(tmp_path_factory, protected=True)
+
+
+def _running(factory: pytest.TempPathFactory, *, protected: bool) -> Iterator[LocalRegistry]:
+    require_registry()
+    registry = LocalRegistry(factory.mktemp("registry") / "data", protected=protected)
+    registry.start()
+    yield registry
+    registry.close()
+
+
+@pytest.fixture
+def down(tmp_path: Path) -> LocalRegistry:
+    """A registry that is not running."""
+    return LocalRegistry(tmp_path / "down")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(SECRET, PASSWORD)
+
+
+def wanted(
+    image: str, registries: dict[str, Any] | None = None
+) -> tuple[ModelSpec, Placement, FleetSnapshot]:
+    spec = a_spec(engine={"name": "vllm", "runtime": "docker", "image": image})
+    host = a_host(address="local", registries=Registries.model_validate(registries or {}))
+    return spec, a_placement(spec, host), a_fleet(host)
+
+
+async def planned(image: str, **more: Any) -> Image:
+    chosen = await choose.fn(*wanted(image, **more))
+    assert chosen
+    return chosen
+
+
+async def pulled(image: str, **more: Any) -> Image:
+    chosen = await pull.fn(*wanted(image, **more))
+    assert chosen
+    return chosen
+
+
+async def test_a_tag_is_pinned_by_the_plan_and_pulled_by_its_digest(
+    registry: LocalRegistry,
+) -> None:
+    digest = registry.push("team/engine", TAG)
+    reference = f"{registry.host}/team/engine:{TAG}"
+
+    plan = await planned(reference)
+    assert (plan.reference, plan.digest, plan.identity) == (reference, digest, "")
+    assert DockerRuntime("local").image_identity(reference) is None
+
+    image = await pulled(reference)
+    assert image.pinned == plan.pinned == f"{registry.host}/team/engine@{digest}"
+    assert DockerRuntime("local").image_identity(reference) == (image.identity, digest)
+
+
+async def test_what_the_host_has_is_planned_and_used_without_the_registry(
+    tmp_path: Path,
+) -> None:
+    require_registry()
+    away = LocalRegistry(tmp_path / "away")
+    away.start()
+    digest = away.push("engine", TAG)
+    await pulled(f"{away.host}/engine:{TAG}")
+    away.stop()
+    for again in (planned, pulled):
+        assert (await again(f"{away.host}/engine:{TAG}")).digest == digest
+    away.close()
+
+
+async def test_a_reference_by_digest_keeps_it(registry: LocalRegistry) -> None:
+    digest = registry.push("pinned", TAG)
+    reference = f"{registry.host}/pinned@{digest}"
+    assert (await planned(reference)).pinned == reference
+    assert (await pulled(reference)).pinned == reference
+
+
+async def test_an_image_without_a_registry_comes_from_the_default_one(
+    registry: LocalRegistry,
+) -> None:
+    digest = registry.push("hub/team/engine", TAG)
+    image = await pulled(f"team/engine:{TAG}", registries={"default": f"{registry.host}/hub"})
+    assert image.pinned == f"{registry.host}/hub/team/engine@{digest}"
+
+
+async def test_the_fallback_serves_when_the_first_registry_is_down(
+    registry: LocalRegistry, down: LocalRegistry
+) -> None:
+    digest = registry.push("team/spare", TAG)
+    registries = {"default": down.host, "fallback": registry.host}
+    image = await pulled(f"team/spare:{TAG}", registries=registries)
+    assert image.pinned == f"{registry.host}/team/spare@{digest}"
+
+
+async def test_a_missing_tag_is_told_by_the_plan_and_by_the_pull(registry: LocalRegistry) -> None:
+    registry.push("team/engine", TAG)
+    for step in (planned, pulled):
+        with pytest.raises(Failure, match="has no such image or tag v9") as caught:
+            await step(f"{registry.host}/team/engine:v9")
+        assert caught.value.cause is Cause.IMAGE_MISSING
+
+
+async def test_a_private_image_is_pulled_with_the_account_and_the_secret(
+    protected: LocalRegistry,
+) -> None:
+    digest = protected.push("private/engine", TAG)
+    login = {"registry": protected.host, "username": USER, "password": SECRET}
+    reference = f"{protected.host}/private/engine:{TAG}"
+    image = await pulled(reference, registries={"logins": [login]})
+    assert image.digest == digest
+    assert PASSWORD not in image.model_dump_json()
+
+
+async def test_wrong_credentials_are_told_at_once(
+    protected: LocalRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SECRET, "wrong-horse")
+    assert read_secrets([SECRET]) == {SECRET: "wrong-horse"}
+    login = {"registry": protected.host, "username": USER, "password": SECRET}
+    for step in (planned, pulled):
+        with pytest.raises(Failure, match=f"refused the login of {USER}") as caught:
+            await step(f"{protected.host}/private/other:v1", registries={"logins": [login]})
+        assert caught.value.cause is Cause.REGISTRY_UNAUTHORIZED
+        assert "wrong-horse" not in str(caught.value)
+
+
+async def test_without_an_account_docker_is_left_to_find_its_own(
+    protected: LocalRegistry,
+) -> None:
+    reference = f"{protected.host}/private/other:v1"
+    plan = await planned(reference)
+    assert plan.digest == ""
+    assert "its digest is not known" in plan.reason
+    assert "asks for a login, and none is configured for it" in plan.reason
+    with pytest.raises(Failure, match="no basic auth credentials") as caught:
+        await pulled(reference)
+    assert caught.value.cause is Cause.REGISTRY_UNAUTHORIZED
+
+
+async def test_a_registry_that_is_down_is_told_by_the_pull(down: LocalRegistry) -> None:
+    plan = await planned(f"{down.host}/engine:v1")
+    assert "its digest is not known" in plan.reason
+    with pytest.raises(Failure, match="connection refused") as caught:
+        await pulled(f"{down.host}/engine:v1")
+    assert caught.value.cause is Cause.IMAGE_PULL_FAILED
+
+
+async def test_flows_that_want_one_image_pull_it_once(
+    registry: LocalRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = registry.push("wanted/by-many", TAG)
+    seen: list[str] = []
+    real = DockerRuntime.pull
+
+    def counted(self: DockerRuntime, reference: str, *more: Any) -> None:
+        seen.append(reference)
+        real(self, reference, *more)
+
+    monkeypatch.setattr(DockerRuntime, "pull", counted)
+    reference = f"{registry.host}/wanted/by-many:{TAG}"
+    images = await asyncio.gather(*(pulled(reference) for _ in range(4)))
+    assert {image.digest for image in images} == {digest}
+    assert len(seen) == 1
