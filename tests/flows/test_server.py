@@ -25,9 +25,10 @@ pytestmark = pytest.mark.server
 MODELS = {
     *("ModelSpec", "EngineSpec", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
+    *("SpeculativeSpec", "AdapterSpec", "ExtendedCacheSpec"),
 }
-FLEET = {"Fleet", "Host", "Reserve", "StaticAccelerator"}
-ENUMS = {"EngineName", "RuntimeName", "Mode", "Policy", "Strategy"}
+FLEET = {"Fleet", "Host", "Reserve", "StaticAccelerator", "Registries", "RegistryLogin"}
+ENUMS = {"EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"}
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
 APPEAR_SECONDS = 120
