@@ -13,10 +13,11 @@ Part = tuple[int, int, str]
 def version_key(version: str) -> tuple[Part, ...]:
     """A sort key: numbers by value, `8.5.rc1` before `8.5`, and that before `8.5.post1`.
 
-    Missing numbers count as zero, so `12.9` equals `12.9.0`; an empty version is the oldest.
+    An upper-case mark is none of a pre-release: CANN's drivers call a release `8.3.RC1`. Missing
+    numbers count as zero, so `12.9` equals `12.9.0`; an empty version is the oldest.
     """
     parts: list[Part] = []
-    for text in [*re.findall(r"\d+|[a-z]+", version.lower().removeprefix("v")), ""]:
+    for text in [*re.findall(r"\d+|[A-Za-z]+", re.sub("^[vV]", "", version)), ""]:
         part = _part(text)
         while parts and part[0] <= 0 and parts[-1] == ZERO:
             parts.pop()
