@@ -18,7 +18,7 @@ from moorage.units import human_bytes
 
 HEAD = """# Reference: what users write
 
-Made by `make docs` from `moorage/spec.py` and `moorage/fleet.py`; do not edit by hand.
+Made by `make docs` from `moorage/spec/` and `moorage/fleet.py`; do not edit by hand.
 Sizes are bytes, or texts such as `16GiB`. Unknown keys are refused.
 """
 

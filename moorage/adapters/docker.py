@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
 
 import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
-from docker.types import DeviceRequest
-from docker.types import Mount as DockerMount
 
+from moorage.adapters.docker_arguments import container_arguments
+from moorage.adapters.docker_errors import pull_failure, start_failure
 from moorage.adapters.observation import Observation
 from moorage.adapters.registry_auth import Credentials
 from moorage.failures import Cause, Failure
@@ -22,38 +21,6 @@ from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload,
 
 TIMEOUT_SECONDS = 60
 PULL_TIMEOUT_SECONDS = 3600
-NANO = 10**9
-"""Docker counts cores in billionths."""
-
-START_ERRORS: tuple[tuple[str, Cause], ...] = (
-    ("port is already allocated", Cause.PORT_TAKEN),
-    ("address already in use", Cause.PORT_TAKEN),
-    ("unsatisfied condition: cuda", Cause.DRIVER_TOO_OLD),
-    ("could not select device driver", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("Unknown runtime specified", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("unresolvable CDI devices", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
-    ("no space left on device", Cause.DISK_FULL),
-    ("executable file not found", Cause.PROGRAM_MISSING),
-    ("no such file or directory", Cause.PROGRAM_MISSING),
-)
-"""Texts of the daemon when a start fails, and what they mean; the first that matches counts."""
-
-PULL_ERRORS: tuple[tuple[str, Cause], ...] = (
-    ("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
-    ("incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
-    ("no space left on device", Cause.DISK_FULL),
-    ("not found", Cause.IMAGE_MISSING),
-    ("manifest unknown", Cause.IMAGE_MISSING),
-    ("does not exist", Cause.IMAGE_MISSING),
-    # Said of what is not there, too: a registry shows nothing to somebody without a login.
-    ("denied", Cause.IMAGE_MISSING),
-    ("unauthorized", Cause.IMAGE_MISSING),
-    ("invalid reference", Cause.IMAGE_MISSING),
-    ("must be lowercase", Cause.IMAGE_MISSING),
-)
-"""Texts of a daemon when a pull fails, and what they mean; the first that matches counts."""
 
 
 class DockerRuntime:
@@ -95,7 +62,7 @@ class DockerRuntime:
         with self._client() as client:
             self._clear(client, spec)
             try:
-                container = client.containers.create(**_arguments(spec, secrets))
+                container = client.containers.create(**container_arguments(spec, secrets))
                 try:
                     container.start()
                 except APIError:
@@ -104,7 +71,7 @@ class DockerRuntime:
             except ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{spec.image} is not on {spec.host}") from error
             except APIError as error:
-                raise _start_failure(error, spec) from error
+                raise start_failure(error, spec) from error
             return planned_workload(spec).model_copy(update={"identity": container.id})
 
     def observe(self, workload: Workload) -> Observation:
@@ -152,7 +119,7 @@ class DockerRuntime:
             except ImageNotFound:
                 return None
             except APIError as error:
-                raise _pull_failure(str(error.explanation or error), reference) from error
+                raise pull_failure(str(error.explanation or error), reference) from error
         known = dict(entry.split("@", 1) for entry in image.attrs.get("RepoDigests") or ())
         return str(image.id), known.get(repository(reference).removeprefix("docker.io/"), "")
 
@@ -180,14 +147,14 @@ class DockerRuntime:
                     reference, stream=True, decode=True, auth_config=login
                 ):
                     if "error" in event:
-                        raise _pull_failure(str(event["error"]), reference)
+                        raise pull_failure(str(event["error"]), reference)
                     detail = event.get("progressDetail") or {}
                     if event.get("status") == "Downloading" and detail.get("total"):
                         layers[event["id"]] = (int(detail["current"]), int(detail["total"]))
                         done, total = map(sum, zip(*layers.values(), strict=True))
                         on_progress(done, total)
             except APIError as error:
-                raise _pull_failure(str(error.explanation or error), reference) from error
+                raise pull_failure(str(error.explanation or error), reference) from error
 
     def tag(self, pinned: str, reference: str) -> None:
         """Give an image that was pulled by digest the tag that it was asked for by."""
@@ -230,38 +197,6 @@ def _connect(address: str, timeout: int) -> docker.DockerClient:
     return docker.DockerClient(base_url=address, timeout=timeout)
 
 
-def _arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
-    argv = spec.argv
-    return {
-        "image": spec.image,
-        "name": spec.name,
-        "entrypoint": list(argv[:1]),
-        "command": list(argv[1:]),
-        "environment": {
-            variable.name: secrets[variable.secret] if variable.secret else variable.value
-            for variable in spec.environment
-        },
-        "mounts": [
-            DockerMount(mount.target, mount.source, type="bind", read_only=mount.read_only)
-            for mount in spec.mounts
-        ],
-        "ports": {f"{spec.port}/tcp": (spec.bind, spec.port)},
-        "device_requests": _device_requests(spec),
-        "shm_size": spec.shm_bytes,
-        "mem_limit": spec.memory_bytes or None,
-        "nano_cpus": spec.cores * NANO or None,
-        # Without this the limit is doubled by swap, and a container that outgrows its claim crawls.
-        "memswap_limit": spec.memory_bytes or None,
-        "working_dir": spec.working_directory or None,
-        "labels": spec.labels,
-        "security_opt": ["no-new-privileges"],
-        # Readiness is ours to judge; an image's own check would only take processor time.
-        "healthcheck": {"test": ["NONE"]},
-        "init": True,
-        "detach": True,
-    }
-
-
 def _find(client: docker.DockerClient, workload: Workload) -> Container | None:
     """The container of a workload; one of the same name that is not ours counts as none."""
     try:
@@ -277,24 +212,3 @@ def _belongs(container: Container, workload: Workload) -> bool:
         workload.release,
         workload.ledger,
     )
-
-
-def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:
-    if not spec.devices or spec.accelerator_type != "cuda":
-        return []
-    return [DeviceRequest(device_ids=list(spec.devices), capabilities=[["gpu"]])]
-
-
-def _start_failure(error: APIError, spec: ContainerSpec) -> Failure:
-    text = str(error.explanation or error)
-    for fragment, cause in START_ERRORS:
-        if fragment.lower() in text.lower():
-            return Failure(cause, f"{spec.name} on {spec.host}: {text}")
-    return Failure(Cause.LAUNCH_REFUSED, f"{spec.name} on {spec.host}: {text}")
-
-
-def _pull_failure(text: str, reference: str) -> Failure:
-    for fragment, cause in PULL_ERRORS:
-        if fragment in text.lower():
-            return Failure(cause, f"{reference}: {text}")
-    return Failure(Cause.IMAGE_PULL_FAILED, f"{reference}: {text}")

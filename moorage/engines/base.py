@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from moorage.arguments import user_tokens
-from moorage.engines.command import filled, kept_flags
-from moorage.images.image import Image
+from moorage.engines.command import kept_flags
+from moorage.engines.request import LaunchRequest
+from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
 from moorage.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -23,58 +24,12 @@ from moorage.launch import (
     container_name,
 )
 from moorage.models.profile import ModelProfile
-from moorage.models.source import ModelFile
-from moorage.placement.placement import CPU, Seat
-from moorage.placement.snapshot import HostSnapshot
+from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
-from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
-from moorage.values import Origin, Value
-
-MODELS_FOLDER = "/models"
-"""Where containers find their model, in a folder of its name."""
-
-
-class LaunchRequest(Value):
-    """What an engine needs to know to be started for one seat.
-
-    Attributes:
-        spec: What the user wrote.
-        profile: The model.
-        seat: Where it runs.
-        host: That host.
-        release: The release's id.
-        ledger: Identity of the ledger that it is in.
-        model_path: Directory of the model on the host.
-        files: Its files.
-        image: The image, or None for a process.
-    """
-
-    spec: ModelSpec
-    profile: ModelProfile
-    seat: Seat
-    host: HostSnapshot
-    release: str
-    ledger: str
-    model_path: str
-    files: tuple[ModelFile, ...] = ()
-    image: Image | None = None
-
-    @property
-    def in_container(self) -> bool:
-        """Whether the engine runs in a container."""
-        return self.seat.runtime == RuntimeName.DOCKER
-
-    @property
-    def listen_address(self) -> str:
-        """Address on which the engine itself listens."""
-        return "0.0.0.0" if self.in_container else self.host.bind
-
-    @property
-    def engine_model_path(self) -> str:
-        """The model's directory as the engine sees it."""
-        return f"{MODELS_FOLDER}/{self.spec.name}" if self.in_container else self.model_path
+from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.values import Origin
 
 
 class Engine(ABC):
@@ -182,9 +137,9 @@ class Engine(ABC):
             image=request.image.pinned if request.image else "",
             command=self._command(request),
             environment=self._environment(request),
-            mounts=(*_mounts(request), *extra),
+            mounts=(*mounts(request), *extra),
             accelerator_type=seat.accelerator_type,
-            devices=_devices(request),
+            devices=devices(request),
             bind=host.bind,
             port=seat.port,
             shm_bytes=int(spec.engine.shm) if request.in_container else 0,
@@ -203,7 +158,7 @@ class Engine(ABC):
 
     def _command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         if request.spec.engine.command is not None:
-            return (_own_command(request),)
+            return (own_command(request),)
         tokens = user_tokens(request.spec.engine.args)
         derived = (*self.base_command(request), *self.serving_flags(request))
         kept = kept_flags(derived, tokens, self.aliases)
@@ -211,7 +166,7 @@ class Engine(ABC):
         return (*kept, *own)
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        derived = (*self.environment(request), *_visibility(request), *_compatibility(request))
+        derived = (*self.environment(request), *visibility(request), *compatibility(request))
         variables = {variable.name: variable for variable in derived}
         for name, value in request.spec.engine.env.items():
             variables[name] = Variable(
@@ -222,69 +177,3 @@ class Engine(ABC):
                 name=name, secret=secret, origin=Origin.USER, reason="secrets"
             )
         return tuple(variables.values())
-
-
-VISIBILITY = {
-    "cuda": ("CUDA_VISIBLE_DEVICES", ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")),
-    "rocm": ("HIP_VISIBLE_DEVICES", None),
-}
-"""By accelerator type: the variable that names a process's devices, and how they are counted."""
-
-
-def _visibility(request: LaunchRequest) -> tuple[Variable, ...]:
-    """A container is given its devices; a process sees all, so it is told which are its own."""
-    seat = request.seat
-    if request.in_container or seat.accelerator_type not in VISIBILITY:
-        return ()
-    name, order = VISIBILITY[seat.accelerator_type]
-    pairs = [(name, ",".join(map(str, seat.accelerators)), "the accelerators that were claimed")]
-    if order:
-        pairs.append((*order, "counts them as the driver does"))
-    return tuple(
-        Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
-        for name, value, reason in pairs
-    )
-
-
-def _compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
-    """NVIDIA's hook refuses an image whose CUDA is newer than the driver's in the minor version."""
-    image = request.image
-    if not image or not image.newer_runtime or request.seat.accelerator_type != "cuda":
-        return ()
-    reason = "the image's CUDA is newer than the driver's; they are of the same major version"
-    return (
-        Variable(name="NVIDIA_DISABLE_REQUIRE", value="1", origin=Origin.DERIVED, reason=reason),
-    )
-
-
-def _own_command(request: LaunchRequest) -> Flag:
-    seat = request.seat
-    values = {
-        "model_path": request.engine_model_path,
-        "model_name": request.spec.name,
-        "host": request.listen_address,
-        "host_ip": request.host.bind,
-        "port": str(seat.port),
-        "accelerator_count": str(len(seat.accelerators)),
-        "accelerator_ids": ",".join(map(str, seat.accelerators)),
-    }
-    tokens = filled(request.spec.engine.command or (), values, request.spec.engine.env)
-    return Flag(tokens=tokens, origin=Origin.USER, reason="engine.command")
-
-
-def _mounts(request: LaunchRequest) -> tuple[Mount, ...]:
-    """The model's directory; file by file where links lead out of it, as in the hub's cache."""
-    if not request.in_container:
-        return ()
-    source, target = request.model_path, request.engine_model_path
-    if not any(file.target for file in request.files):
-        return (Mount(source=source, target=target),)
-    return tuple(
-        Mount(source=file.target or f"{source}/{file.name}", target=f"{target}/{file.name}")
-        for file in request.files
-    )
-
-
-def _devices(request: LaunchRequest) -> tuple[str, ...]:
-    by_index = {item.index: item for item in request.host.accelerators}
-    return tuple(by_index[index].uuid or str(index) for index in request.seat.accelerators)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from moorage.engines.base import Engine, LaunchRequest
+from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
+from moorage.engines.request import LaunchRequest
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan

@@ -6,7 +6,8 @@ started in a directory that holds the model (as a process: a link to it) under i
 
 from __future__ import annotations
 
-from moorage.engines.base import MODELS_FOLDER, Engine, LaunchRequest
+from moorage.engines.base import Engine
+from moorage.engines.request import MODELS_FOLDER, LaunchRequest
 from moorage.launch import Flag, Link, Variable
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU

@@ -8,7 +8,8 @@ import pytest
 import requests
 from docker.errors import APIError
 
-from moorage.adapters.docker import DockerRuntime, _pull_failure, _start_failure
+from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.docker_errors import pull_failure, start_failure
 from moorage.failures import Cause, Failure
 from moorage.spec import RuntimeName
 from tests.builders import a_container
@@ -37,7 +38,7 @@ def test_a_start_that_the_daemon_refuses_has_one_clear_cause(text: str, cause: C
     response = requests.Response()
     response.status_code = 500
     error = APIError("500", response=response, explanation=text)
-    failure = _start_failure(error, a_container())
+    failure = start_failure(error, a_container())
     assert failure.cause is (cause or Cause.ACCELERATOR_RUNTIME_MISSING)
     assert text in failure.detail
 
@@ -54,7 +55,7 @@ def test_a_start_that_the_daemon_refuses_has_one_clear_cause(text: str, cause: C
     ],
 )
 def test_a_pull_that_fails_has_one_clear_cause(text: str, cause: Cause) -> None:
-    assert _pull_failure(text, "a:1").cause is cause
+    assert pull_failure(text, "a:1").cause is cause
 
 
 @pytest.fixture

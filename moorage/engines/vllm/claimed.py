@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.engines.base import LaunchRequest
+from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.rule import derived, wanted
 from moorage.launch import Flag
 from moorage.spec import Mode

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.engines.base import Engine, LaunchRequest
+from moorage.engines.base import Engine
+from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
+from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, variables
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
 from moorage.engines.vllm.requested import context_of, extended_cache, extra_mounts
 from moorage.engines.vllm.rule import variable
-from moorage.failures import Cause
 from moorage.launch import Flag, Mount, Variable
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
-from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import EngineName, Mode, ModelSpec
 from moorage.units import GIB
@@ -47,47 +47,7 @@ class Vllm(Engine):
     api_key_variable = "VLLM_API_KEY"
     aliases = SHORT_NAMES
     wishes = frozenset({"speculative", "lora", "extended_kv_cache"})
-    log_causes = (
-        LogCause(
-            pattern=r"estimated maximum model length is (?P<length>\d+)",
-            cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
-            suggestion="Set `context: {length}` or lower, or give the model more memory.",
-        ),
-        LogCause(
-            pattern=r"No available memory for the cache blocks|Cannot auto-fit max_model_len",
-            cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
-            suggestion="The weights leave no room for the cache: use more or larger accelerators.",
-        ),
-        LogCause(
-            pattern=r"Free memory on device .* is less than desired GPU memory utilization",
-            cause=Cause.ENGINE_ACCELERATOR_BUSY,
-        ),
-        LogCause(pattern=r"Error in memory profiling", cause=Cause.ENGINE_ACCELERATOR_BUSY),
-        LogCause(
-            pattern=r"Model architectures \[(?P<names>[^\]]*)\] (are not supported|failed)",
-            cause=Cause.ENGINE_UNSUPPORTED_MODEL,
-            suggestion="vLLM does not know {names}: use a newer `engine.version`, or transformers.",
-        ),
-        LogCause(
-            pattern=r"Insufficient space in /dev/shm.*?(?P<size>\d+ MiB) required",
-            cause=Cause.ENGINE_SHM_TOO_SMALL,
-            suggestion="Raise `engine.shm` above {size}.",
-        ),
-        LogCause(
-            pattern=r"No working C\+\+ compiler found",
-            cause=Cause.PROGRAM_MISSING,
-            suggestion="The image cannot compile: add `--enforce-eager` to `engine.args`.",
-        ),
-        LogCause(
-            pattern=r"is less than desired CPU memory utilization",
-            cause=Cause.ENGINE_OUT_OF_MEMORY,
-        ),
-        LogCause(pattern=r"Failed to infer device type", cause=Cause.ENGINE_NO_DEVICE),
-        LogCause(
-            pattern=r"World size \(\d+\) is larger than the number of available GPUs",
-            cause=Cause.ENGINE_NO_DEVICE,
-        ),
-    )
+    log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Weights, the engine's processes and the key/value cache."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.arguments import user_tokens
-from moorage.engines.base import LaunchRequest
+from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.adapters import Adapter
 from moorage.engines.vllm.context import LaunchContext, Length
 from moorage.engines.vllm.length import capped_length

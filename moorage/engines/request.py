@@ -1,0 +1,55 @@
+"""What an engine needs to know to be started for one seat."""
+
+from __future__ import annotations
+
+from moorage.images.image import Image
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ModelFile
+from moorage.placement.placement import Seat
+from moorage.placement.snapshot import HostSnapshot
+from moorage.spec import ModelSpec, RuntimeName
+from moorage.values import Value
+
+MODELS_FOLDER = "/models"
+"""Where containers find their model, in a folder of its name."""
+
+
+class LaunchRequest(Value):
+    """What an engine needs to know to be started for one seat.
+
+    Attributes:
+        spec: What the user wrote.
+        profile: The model.
+        seat: Where it runs.
+        host: That host.
+        release: The release's id.
+        ledger: Identity of the ledger that it is in.
+        model_path: Directory of the model on the host.
+        files: Its files.
+        image: The image, or None for a process.
+    """
+
+    spec: ModelSpec
+    profile: ModelProfile
+    seat: Seat
+    host: HostSnapshot
+    release: str
+    ledger: str
+    model_path: str
+    files: tuple[ModelFile, ...] = ()
+    image: Image | None = None
+
+    @property
+    def in_container(self) -> bool:
+        """Whether the engine runs in a container."""
+        return self.seat.runtime == RuntimeName.DOCKER
+
+    @property
+    def listen_address(self) -> str:
+        """Address on which the engine itself listens."""
+        return "0.0.0.0" if self.in_container else self.host.bind
+
+    @property
+    def engine_model_path(self) -> str:
+        """The model's directory as the engine sees it."""
+        return f"{MODELS_FOLDER}/{self.spec.name}" if self.in_container else self.model_path

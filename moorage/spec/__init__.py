@@ -1,0 +1,71 @@
+"""What a user writes: one `ModelSpec` per model. Its fleet is in `moorage.fleet`.
+
+Every field has a description: it is the form in the Prefect UI and the reference in docs/spec.md.
+"""
+
+from moorage.spec.adapters import AdapterSpec
+from moorage.spec.engine import EngineName, EngineSpec, RuntimeName
+from moorage.spec.extended_cache import ExtendedCacheSpec
+from moorage.spec.memory import MemorySpec
+from moorage.spec.model import Mode, ModelSpec, slug
+from moorage.spec.patterns import (
+    ACCELERATOR_PATTERN,
+    DIRECTORY_PATTERN,
+    IMAGE_PATTERN,
+    KIND_PATTERN,
+    NAME_PATTERN,
+    PATH_PATTERN,
+    PATTERNS_IN_WORDS,
+    REVISION_PATTERN,
+    SECRET_PATTERN,
+    SOURCE_PATTERN,
+    VARIABLE_PATTERN,
+    VERSION_PATTERN,
+    AcceleratorId,
+    Kind,
+    Name,
+    Port,
+    SecretName,
+    VariableName,
+)
+from moorage.spec.placement import PlacementSpec, Policy, Strategy
+from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
+from moorage.spec.speculative import DraftMethod, SpeculativeSpec
+
+__all__ = [
+    "ACCELERATOR_PATTERN",
+    "DIRECTORY_PATTERN",
+    "IMAGE_PATTERN",
+    "KIND_PATTERN",
+    "NAME_PATTERN",
+    "PATH_PATTERN",
+    "PATTERNS_IN_WORDS",
+    "REVISION_PATTERN",
+    "SECRET_PATTERN",
+    "SOURCE_PATTERN",
+    "VARIABLE_PATTERN",
+    "VERSION_PATTERN",
+    "AcceleratorId",
+    "AdapterSpec",
+    "Deadlines",
+    "DraftMethod",
+    "EngineName",
+    "EngineSpec",
+    "ExtendedCacheSpec",
+    "Kind",
+    "MemorySpec",
+    "Mode",
+    "ModelSpec",
+    "Name",
+    "PlacementSpec",
+    "Policy",
+    "Port",
+    "ProbeSpec",
+    "ReadinessSpec",
+    "RuntimeName",
+    "SecretName",
+    "SpeculativeSpec",
+    "Strategy",
+    "VariableName",
+    "slug",
+]

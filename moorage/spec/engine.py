@@ -1,0 +1,87 @@
+"""Which engine serves a model, and how it is started."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import ByteSize, Field, field_validator
+
+from moorage.arguments import user_tokens
+from moorage.failures import Failure
+from moorage.spec.patterns import IMAGE_PATTERN, VERSION_PATTERN, VariableName
+from moorage.units import GIB, Bytes
+from moorage.values import Value
+
+
+class EngineName(StrEnum):
+    """Inference engines. `auto` is decided from the host."""
+
+    AUTO = "auto"
+    VLLM = "vllm"
+    TRANSFORMERS = "transformers"
+
+
+class RuntimeName(StrEnum):
+    """What starts an engine on a host."""
+
+    AUTO = "auto"
+    DOCKER = "docker"
+    PROCESS = "process"
+
+
+class EngineSpec(Value):
+    """Which engine serves the model, and how it is started."""
+
+    name: EngineName = Field(
+        EngineName.AUTO,
+        description="Inference engine. `auto` takes vLLM where there are accelerators that it"
+        " supports, and transformers elsewhere.",
+    )
+    runtime: RuntimeName = Field(
+        RuntimeName.AUTO,
+        description="What starts the engine: a container (`docker`) or a program installed on the"
+        " host (`process`). `auto` prefers a container where an image is known.",
+    )
+    version: str | None = Field(
+        None,
+        pattern=VERSION_PATTERN,
+        description="Engine version, such as `0.32.0`; it selects the image. Empty takes the"
+        " version that this release of moorage was tested with.",
+    )
+    image: str | None = Field(
+        None,
+        min_length=1,
+        pattern=IMAGE_PATTERN,
+        description="Container image to use instead of the engine's official one.",
+    )
+    args: tuple[str, ...] = Field(
+        (),
+        description="Arguments added to the engine's command line; they win over derived ones."
+        " Each entry is one argument or a whole `--name value` line.",
+    )
+    env: dict[VariableName, str] = Field(
+        {},
+        description="Environment variables for the engine; they win over derived ones. Never put"
+        " a secret here: use `secrets`.",
+    )
+    command: tuple[str, ...] | None = Field(
+        None,
+        min_length=1,
+        description="Replaces the whole command line. `{{model_path}}`, `{{model_name}}`,"
+        " `{{host}}` (where the engine listens), `{{host_ip}}` (the host's `bind`), `{{port}}`,"
+        " `{{accelerator_count}}` and `{{accelerator_ids}}` are filled in, then names of `env`;"
+        " any other is left as it is.",
+    )
+    shm: Bytes = Field(
+        ByteSize(10 * GIB),
+        description="Shared memory of the container, in bytes or as `10GiB`.",
+    )
+
+    @field_validator("args")
+    @classmethod
+    def _can_be_split(cls, args: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            user_tokens(args)
+        except Failure as failure:
+            raise ValueError(failure.detail) from failure
+        return args

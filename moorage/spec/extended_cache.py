@@ -1,0 +1,20 @@
+"""A second KV cache in RAM, as it is asked for."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from moorage.units import Bytes
+from moorage.values import Value
+
+
+class ExtendedCacheSpec(Value):
+    """Blocks of the KV cache that leave the accelerator are kept in RAM (LMCache)."""
+
+    ram: Bytes | None = Field(
+        None, gt=0, description="RAM on each host, in bytes or as `64GiB`; it wins over `ratio`."
+    )
+    ratio: float = Field(
+        1.2, gt=0, description="RAM as a multiple of the accelerator memory claimed on the host."
+    )
+    chunk: int | None = Field(None, ge=1, description="Tokens of a chunk; empty = LMCache's own.")

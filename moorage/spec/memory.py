@@ -1,0 +1,35 @@
+"""Accelerator memory that is stated, not computed."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from moorage.units import Bytes
+from moorage.values import Value
+
+
+class MemorySpec(Value):
+    """Accelerator memory that you know better; the bytes of one accelerator each."""
+
+    claim: Bytes | None = Field(
+        None,
+        gt=0,
+        description="Bytes that the model takes of each accelerator in all. It wins over what is"
+        " computed; needed where nothing can be computed.",
+    )
+    activation: Bytes | None = Field(
+        None, description="Bytes for the intermediate results of the largest batch."
+    )
+    cuda_graphs: Bytes | None = Field(None, description="Bytes for captured CUDA graphs.")
+    draft: Bytes | None = Field(
+        None, description="Bytes for the draft model of speculative decoding, its cache included."
+    )
+    context: Bytes | None = Field(
+        None,
+        description="Bytes that the driver takes for each process, outside the engine's budget.",
+    )
+    nccl: Bytes | None = Field(
+        None,
+        description="Bytes for the communication between accelerators, outside the engine's"
+        " budget.",
+    )

@@ -1,0 +1,141 @@
+"""One model, as it is meant to be served."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from moorage.spec.adapters import AdapterSpec
+from moorage.spec.engine import EngineSpec
+from moorage.spec.extended_cache import ExtendedCacheSpec
+from moorage.spec.memory import MemorySpec
+from moorage.spec.patterns import (
+    REVISION_PATTERN,
+    SOURCE_PATTERN,
+    Name,
+    Port,
+    SecretName,
+    VariableName,
+)
+from moorage.spec.placement import PlacementSpec
+from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.speculative import SpeculativeSpec
+from moorage.values import Value
+
+
+class Mode(StrEnum):
+    """What a model is served for."""
+
+    AUTO = "auto"
+    COMPLETION = "completion"
+    EMBEDDING = "embedding"
+    RERANKING = "reranking"
+    IMAGE_GENERATION = "image-generation"
+
+
+class ModelSpec(Value):
+    """One model, as it is meant to be served."""
+
+    name: Name = Field(
+        description="Name under which the model is served and under which its releases are kept."
+    )
+    source: str = Field(
+        pattern=SOURCE_PATTERN,
+        description="Where the model comes from: `hf://org/repo` or `file://directory`. In a file,"
+        " a relative directory starts at that file; elsewhere it must be absolute.",
+    )
+    revision: str | None = Field(
+        None,
+        min_length=1,
+        pattern=REVISION_PATTERN,
+        description="Branch, tag or commit on the hub; pinned to a commit when deployed. Empty ="
+        " the default branch.",
+    )
+    engine: EngineSpec = Field(EngineSpec(), description="Which engine, and how it is started.")
+    context: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto",
+        description="Longest context in tokens, prompt and answer together. `auto` takes what the"
+        " model was made for.",
+    )
+    concurrency: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto",
+        description="Requests of the full context that the KV cache holds at once. `auto` is 1, or"
+        " as many as make 32768 tokens.",
+    )
+    placement: PlacementSpec = Field(PlacementSpec(), description="Where the model may run.")
+    memory: MemorySpec = Field(
+        MemorySpec(), description="Accelerator memory that is stated, not estimated."
+    )
+    speculative: SpeculativeSpec | None = Field(None, description="Speculative decoding (vLLM).")
+    lora: tuple[AdapterSpec, ...] = Field(
+        (), max_length=64, description="LoRA adapters that are loaded at the start (vLLM)."
+    )
+    extended_kv_cache: ExtendedCacheSpec | None = Field(
+        None, description="A second KV cache in RAM (vLLM on `cuda` and `rocm`)."
+    )
+    replicas: int = Field(1, ge=1, le=256, description="How many copies of the model are served.")
+    mode: Mode = Field(
+        Mode.AUTO, description="What the model is served for. `auto` reads it from the model."
+    )
+    port: Literal["auto"] | Port = Field(
+        "auto",
+        description="Port on the host. `auto` takes a free one from the host's range; a fixed one"
+        " allows one replica per host.",
+    )
+    readiness: ReadinessSpec = Field(
+        ReadinessSpec(), description="When the model counts as deployed."
+    )
+    secrets: dict[VariableName, SecretName] = Field(
+        {},
+        description="Secrets by name: environment variable of the engine -> name of the secret"
+        " (an environment variable of the deploying process, or a Prefect Secret block)."
+        " `HF_TOKEN` is used for the download too.",
+    )
+    trust_remote_code: bool = Field(
+        False, description="Run Python code that comes with the model. Off unless you trust it."
+    )
+
+    @field_validator("source")
+    @classmethod
+    def _is_absolute(cls, source: str) -> str:
+        if source.startswith("file://") and not source.startswith("file:///"):
+            raise ValueError("a directory must be absolute here: file:///path")
+        return source
+
+    @field_validator("revision")
+    @classmethod
+    def _stays_in_the_repository(cls, revision: str | None) -> str | None:
+        if revision and ".." in revision.split("/"):
+            raise ValueError("must not contain '..'")
+        return revision
+
+    @model_validator(mode="after")
+    def _adapters_have_names_of_their_own(self) -> ModelSpec:
+        names = [self.name, *(adapter.name for adapter in self.lora)]
+        if len(set(names)) < len(names):
+            raise ValueError("lora: each adapter needs a name of its own, other than the model's")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """Short fingerprint of everything that was asked for; equal specs have equal digests.
+
+        Defaults are left out, so that a field added later does not change every digest.
+        """
+        written = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+        return hashlib.sha256(written.encode()).hexdigest()[:12]
+
+    @property
+    def slug(self) -> str:
+        """The name as part of an artifact's key."""
+        return slug(self.name)
+
+
+def slug(name: str) -> str:
+    """A name in lower case, digits and dashes, as Prefect wants it in artifact keys."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

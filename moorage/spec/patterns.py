@@ -1,0 +1,42 @@
+"""The words that a spec is written in: what each may look like."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
+SOURCE_PATTERN = r"^(hf://[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|file://[^\x00]+)$"
+ACCELERATOR_PATTERN = r"^[^:\s]+:[a-z]+:\d+$"
+KIND_PATTERN = r"^[\w* .()/-]+$"
+SECRET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+VERSION_PATTERN = r"^\d[\w.+-]*$"
+IMAGE_PATTERN = r"^[^\s-][^\s]*$"
+PATH_PATTERN = r"^/[^\s]*$"
+DIRECTORY_PATTERN = r"^file:///[^\x00:]+$"
+REVISION_PATTERN = r"^[\w][\w./-]*$"
+
+PATTERNS_IN_WORDS = {
+    NAME_PATTERN: "letters, digits, '.', '_' and '-', at most 63, a letter or digit at both ends",
+    SOURCE_PATTERN: "hf://org/repo or file://directory",
+    ACCELERATOR_PATTERN: "host:type:index, such as gpu-1:cuda:0",
+    KIND_PATTERN: "a type, a vendor or a product name, such as cuda, nvidia or *H100*",
+    SECRET_PATTERN: "a name of letters, digits, '.', '_' and '-'",
+    VARIABLE_PATTERN: "the name of an environment variable",
+    VERSION_PATTERN: "a version such as 0.32.0",
+    IMAGE_PATTERN: "an image reference such as vllm/vllm-openai:v0.32.0",
+    PATH_PATTERN: "a path that starts with /",
+    DIRECTORY_PATTERN: "file:// and an absolute directory",
+    REVISION_PATTERN: "a branch, tag or commit",
+}
+"""What each pattern asks for, in the words of an error message."""
+
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+AcceleratorId = Annotated[str, StringConstraints(pattern=ACCELERATOR_PATTERN)]
+Kind = Annotated[str, StringConstraints(pattern=KIND_PATTERN)]
+SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN)]
+VariableName = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)]
+Port = Annotated[int, Field(ge=1, le=65535)]

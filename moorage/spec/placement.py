@@ -1,0 +1,83 @@
+"""Where a model may run."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from moorage.spec.patterns import AcceleratorId, Kind
+from moorage.units import Bytes
+from moorage.values import Value
+
+
+class Strategy(StrEnum):
+    """How hosts are chosen when several fit."""
+
+    SPREAD = "spread"
+    BINPACK = "binpack"
+
+
+class Policy(StrEnum):
+    """How much of an accelerator a model claims, and by which rules it is placed."""
+
+    FITTED = "fitted"
+    WHOLE = "whole"
+    BASELINE = "baseline"
+
+
+class PlacementSpec(Value):
+    """Where the model may run."""
+
+    accelerators: (
+        Literal["auto"]
+        | Annotated[int, Field(ge=0, le=1024)]
+        | Annotated[tuple[AcceleratorId, ...], Field(min_length=1)]
+    ) = Field(
+        "auto",
+        description="Accelerators of each replica: `auto`, how many (0 = run on CPU), or a list"
+        " of `host:type:index`, such as `gpu-1:cuda:0`.",
+    )
+    accelerator_kinds: tuple[Kind, ...] = Field(
+        (),
+        description="Only accelerators of one of these kinds are used: a type (`cuda`), a vendor"
+        " (`nvidia`), or a product name with `*` for any text (`*H100*`). Empty = any.",
+    )
+    policy: Policy = Field(
+        Policy.FITTED,
+        description="`fitted` claims what context and concurrency need, so that small models share"
+        " an accelerator; `whole` claims all that is free on the accelerators it takes, for the"
+        " largest cache; `baseline` follows the rules of GPUStack's vLLM scheduler.",
+    )
+    strategy: Strategy = Field(
+        Strategy.SPREAD,
+        description="`spread` prefers the emptiest host, `binpack` the fullest that still fits.",
+    )
+    seed: int | None = Field(
+        None,
+        description="Breaks ties between equal hosts. Empty = the order of the fleet.",
+    )
+    host_labels: dict[str, str] = Field(
+        {}, description="Only hosts that carry all these labels are considered."
+    )
+    across_hosts: bool = Field(
+        False,
+        description="Allow one replica to span several hosts when no single host fits, where the"
+        " engine can.",
+    )
+    overcommit: bool = Field(
+        False,
+        description="Take accelerators that are listed by hand even when they are too full. The"
+        " engine may then fail to start.",
+    )
+    cores: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = Field(
+        "auto",
+        description="Processor cores reserved for each replica on CPU; `auto` reserves none and"
+        " shares what is not reserved.",
+    )
+    ram: Literal["auto"] | Bytes = Field(
+        "auto",
+        description="RAM reserved for each replica, in bytes or as `16GiB`. `auto` estimates it."
+        " On CPU it is also the container's memory limit.",
+    )

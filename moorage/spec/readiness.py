@@ -1,0 +1,48 @@
+"""When a model counts as deployed."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from moorage.spec.patterns import PATH_PATTERN
+from moorage.values import Value
+
+
+class Deadlines(Value):
+    """How long each phase may take, in seconds."""
+
+    download_seconds: int = Field(
+        3600, ge=1, description="From the first byte of the weights to the last, verified one."
+    )
+    image_seconds: int = Field(1800, ge=1, description="Pulling the image.")
+    load_seconds: int = Field(
+        900, ge=1, description="From the start of the engine until it calls itself healthy."
+    )
+    warm_up_seconds: int = Field(
+        120, ge=1, description="From healthy until the first answer is there."
+    )
+
+
+class ProbeSpec(Value):
+    """How readiness is proven."""
+
+    path: str = Field(
+        "/health",
+        pattern=PATH_PATTERN,
+        description="Path that answers 200 once the engine calls itself healthy.",
+    )
+    request: bool = Field(
+        True,
+        description="Also send one real request (a token, an embedding, a score) and check the"
+        " answer. Health alone does not prove that an engine serves.",
+    )
+    prompt: str = Field("Say hello.", min_length=1, description="Text of that request.")
+
+
+class ReadinessSpec(Value):
+    """When the model counts as deployed."""
+
+    deadlines: Deadlines = Field(
+        Deadlines(), description="Deadline of each phase; a phase that misses it ends the deploy."
+    )
+    probe: ProbeSpec = Field(ProbeSpec(), description="What is asked to prove it.")

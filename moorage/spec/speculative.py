@@ -1,0 +1,50 @@
+"""Speculative decoding, as it is asked for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, model_validator
+
+from moorage.spec.patterns import DIRECTORY_PATTERN
+from moorage.values import Value
+
+
+class DraftMethod(StrEnum):
+    """How speculative decoding makes its drafts."""
+
+    EAGLE3 = "eagle3"
+    MTP = "mtp"
+    NGRAM = "ngram"
+    DRAFT_MODEL = "draft_model"
+
+
+class SpeculativeSpec(Value):
+    """Speculative decoding: drafts of several tokens are made cheaply and checked in one step."""
+
+    method: DraftMethod = Field(
+        description="How drafts are made: `ngram` looks them up in the prompt, `mtp` uses layers of"
+        " the model itself, `eagle3` and `draft_model` a model of their own."
+    )
+    tokens: int | None = Field(
+        None, ge=1, le=64, description="Tokens of a draft. Only `mtp` can do without."
+    )
+    ngram_min: int | None = Field(
+        None, ge=1, description="Fewest tokens that must match in the prompt (`ngram`)."
+    )
+    ngram_max: int | None = Field(
+        None, ge=1, description="Most tokens that are matched in the prompt (`ngram`)."
+    )
+    model: str | None = Field(
+        None,
+        pattern=DIRECTORY_PATTERN,
+        description="The draft model: `file://` and a directory that each host has.",
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> SpeculativeSpec:
+        if self.method != DraftMethod.MTP and not self.tokens:
+            raise ValueError(f"{self.method} needs `tokens`")
+        if self.method in (DraftMethod.EAGLE3, DraftMethod.DRAFT_MODEL) and not self.model:
+            raise ValueError(f"{self.method} needs `model`")
+        return self
