@@ -6,20 +6,28 @@ from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, StringConstraints, model_validator
 
+from moorage.access import Access
 from moorage.images.registries import HOST_PATTERN, REGISTRY_PATTERN, Registries
+from moorage.reach import (
+    ADDRESS_IN_WORDS,
+    ADDRESS_PATTERN,
+    SshWay,
+    TlsWay,
+    access_of,
+    others_can_reach,
+)
 from moorage.spec import IMAGE_PATTERN, EngineName, Name
 from moorage.spec import VERSION_PATTERN as ENGINE_VERSION_PATTERN
 from moorage.units import Bytes
 from moorage.values import Value
 
-ADDRESS_PATTERN = r"^(local|unix://\S+)$"
 PORTS_PATTERN = r"^\d{1,5}-\d{1,5}$"
 TYPE_PATTERN = r"^[a-z]+$"
 BIND_PATTERN = r"^[0-9a-fA-F.:]+$"
 VERSION_PATTERN = r"^\d+(\.[\w]+)*$"
 
 PATTERNS_IN_WORDS = {
-    ADDRESS_PATTERN: "local or unix:///path/to/docker.sock",
+    ADDRESS_PATTERN: ADDRESS_IN_WORDS,
     PORTS_PATTERN: "a range of ports such as 40000-40063",
     TYPE_PATTERN: "a type in lower case, such as cuda",
     BIND_PATTERN: "an IP address",
@@ -70,8 +78,11 @@ class Host(Value):
     address: str = Field(
         "local",
         pattern=ADDRESS_PATTERN,
-        description="`local`, or the socket of its Docker daemon: `unix:///var/run/docker.sock`.",
+        description="How its Docker daemon is reached: `local`, `unix:///var/run/docker.sock`,"
+        " `ssh://user@host` or `tcp://host:2376`. A remote host needs `bind` too.",
     )
+    ssh: SshWay | None = Field(None, description="How `ssh://` logs in.")
+    tls: TlsWay | None = Field(None, description="Certificates for `tcp://`.")
     labels: dict[str, str] = Field({}, description="Labels that `placement.host_labels` matches.")
     runtimes: Literal["auto"] | tuple[Literal["docker", "process"], ...] = Field(
         "auto", description="Runtimes that may be used; `auto` takes all that are there."
@@ -95,7 +106,8 @@ class Host(Value):
     bind: str = Field(
         "127.0.0.1",
         pattern=BIND_PATTERN,
-        description="Address on which engines listen. The default is this machine only.",
+        description="Address of the host on which engines listen. The default is for this machine"
+        " only; a remote host names one that can be reached from here.",
     )
 
     @model_validator(mode="after")
@@ -104,6 +116,19 @@ class Host(Value):
         if not 1 <= low <= high <= 65535:
             raise ValueError(f"ports {self.ports} must ascend within 1-65535")
         return self
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> Host:
+        if not others_can_reach(self.bind, self.access):
+            raise ValueError(
+                f"bind {self.bind} cannot be reached from here: name an address of {self.name}"
+            )
+        return self
+
+    @property
+    def access(self) -> Access:
+        """The way to its Docker daemon."""
+        return access_of(self.address, self.ssh, self.tls)
 
     @property
     def port_range(self) -> tuple[int, int]:
@@ -134,4 +159,13 @@ class Fleet(Value):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"the host name {', '.join(twice)} is used more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _addresses_differ(self) -> Fleet:
+        """Two names for one remote machine would give it away twice."""
+        remote = [host.access.machine for host in self.hosts if host.access.is_remote]
+        twice = sorted({machine for machine in remote if remote.count(machine) > 1})
+        if twice:
+            raise ValueError(f"the machine {', '.join(twice)} has more than one name")
         return self

@@ -5,6 +5,7 @@ What `moorage plan` prints is the very object that `moorage deploy` executes.
 
 from __future__ import annotations
 
+from moorage.access import parse_access
 from moorage.placement.placement import Role
 from moorage.spec import EngineName, RuntimeName
 from moorage.values import Origin, Value
@@ -101,8 +102,16 @@ class ContainerSpec(Value):
     @property
     def endpoint(self) -> str:
         """Base URL under which the engine answers."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.bind, self.bind)
+        host = self._everywhere.get(self.bind, self.bind)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def _everywhere(self) -> dict[str, str]:
+        """Where an engine is found that listens on all addresses of its host."""
+        access = parse_access(self.address)
+        if access.is_remote:
+            return {"0.0.0.0": access.machine, "::": access.machine}
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class LaunchPlan(Value):

@@ -27,7 +27,12 @@ def test_both_ends_of_the_ports_are_included(ports: str) -> None:
         ({"ports": "0-5"}, "must ascend"),
         ({"ports": "60000-70000"}, "must ascend"),
         ({"ports": "8000"}, "pattern"),
-        ({"address": "tcp://gpu-1:2375"}, "pattern"),
+        ({"address": "http://gpu-1:2375"}, "pattern"),
+        ({"address": "ssh://-oProxyCommand=id"}, "pattern"),
+        ({"address": "tcp://gpu-1:2375", "bind": "10.0.0.1"}, "tcp:// needs tls"),
+        ({"address": "ssh://gpu-1"}, "bind 127.0.0.1 cannot be reached from here"),
+        ({"address": "ssh://gpu-1", "bind": "10.0.0.1", "tls": {"certificates": "/x"}}, "tls is"),
+        ({"ssh": {"key": "KEY"}}, "ssh says how ssh:// logs in"),
         ({"bind": "gpu-1.example"}, "pattern"),
         ({"runtimes": ["podman"]}, "docker"),
         ({"accelerators": [{"index": 0}]}, "memory"),
@@ -50,3 +55,17 @@ def test_two_hosts_cannot_have_one_name() -> None:
 def test_a_fleet_has_hosts() -> None:
     with pytest.raises(ValidationError, match="at least 1"):
         Fleet(hosts=())
+
+
+def test_one_remote_machine_has_one_name() -> None:
+    hosts = [
+        {"name": "a", "address": "ssh://gpu-1", "bind": "10.0.0.1"},
+        {"name": "b", "address": "ssh://root@GPU-1:22", "bind": "10.0.0.1"},
+    ]
+    with pytest.raises(ValidationError, match="the machine gpu-1 has more than one name"):
+        Fleet.model_validate({"hosts": hosts})
+
+
+def test_the_way_to_a_host_is_one_line_without_secrets() -> None:
+    host = Host(name="a", address="ssh://ops@gpu-1", bind="10.0.0.1", ssh={"key": "GPU_KEY"})
+    assert host.access.url == "ssh://ops@gpu-1?key=GPU_KEY"

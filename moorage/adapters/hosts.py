@@ -37,7 +37,7 @@ def survey_host(host: Host) -> HostSnapshot:
     total = memory.total if host.ram == "auto" else int(host.ram)
     return HostSnapshot(
         name=host.name,
-        address=host.address,
+        address=host.access.url,
         bind=host.bind,
         unreachable="" if runtimes else trouble,
         labels=host.labels,
@@ -69,7 +69,7 @@ def docker_version(address: str) -> tuple[str, str]:
 def _images(host: Host) -> frozenset[str]:
     """What need not be pulled; a daemon that does not answer now just gets no bonus for it."""
     try:
-        return DockerRuntime(host.address).images()
+        return DockerRuntime(host.access.url).images()
     except Failure:
         return frozenset()
 
@@ -79,7 +79,7 @@ def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str]:
     found: list[RuntimeName] = []
     trouble = "no runtime is allowed on this host"
     if "docker" in allowed:
-        version, trouble = docker_version(host.address)
+        version, trouble = docker_version(host.access.url)
         found += [RuntimeName.DOCKER] if version else []
     if "process" in allowed and host.address == "local":
         found.append(RuntimeName.PROCESS)
