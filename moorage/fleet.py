@@ -153,6 +153,12 @@ class Fleet(Value):
         Registries(), description="Where container images are taken from."
     )
 
+    helper_image: ImageName = Field(
+        "python:3.12-slim",
+        description="Image of the small containers that look at remote hosts and bring models"
+        " there; it needs a shell and Python's standard library.",
+    )
+
     @model_validator(mode="after")
     def _names_differ(self) -> Fleet:
         names = [host.name for host in self.hosts]

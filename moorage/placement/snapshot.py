@@ -53,6 +53,7 @@ class HostSnapshot(Value):
         address: As in the fleet.
         bind: Address on which engines listen.
         unreachable: Why the host could not be surveyed; empty = it could.
+        troubles: What could not be found out about it, and why.
         labels: As in the fleet.
         runtimes: What can start engines there.
         programs: Engines installed there for the process runtime.
@@ -79,6 +80,7 @@ class HostSnapshot(Value):
     address: str = "local"
     bind: str = "127.0.0.1"
     unreachable: str = ""
+    troubles: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     runtimes: tuple[RuntimeName, ...] = ()
     programs: tuple[Program, ...] = ()
