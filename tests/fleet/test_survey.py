@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,22 +17,12 @@ from moorage.fleet import Fleet
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import RuntimeName
 from tasks import survey
-from tests.e2e.workplace import REPOSITORY
+from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
-HELPER = "moorage/helper:1"
 Way = Callable[[FleetHost], dict[str, object]]
-
-
-@pytest.fixture(scope="module")
-def equipped(fleet: TestFleet) -> TestFleet:
-    """The hosts have the helper's image."""
-    subprocess.run([REPOSITORY / "scripts" / "build_helper_image.sh"], check=True)
-    for host in fleet.hosts:
-        host.daemon.load(HELPER)
-    return fleet
 
 
 @pytest.fixture(autouse=True)
