@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, StringConstraints, model_validator
 
+from moorage.fleet_engines import EngineVersions
 from moorage.images.registries import HOST_PATTERN, REGISTRY_PATTERN, Registries
-from moorage.spec import IMAGE_PATTERN, EngineName, Name
-from moorage.spec import VERSION_PATTERN as ENGINE_VERSION_PATTERN
+from moorage.spec import EngineName, Name
 from moorage.units import Bytes
 from moorage.values import Value
 
@@ -28,10 +28,6 @@ PATTERNS_IN_WORDS = {
     HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
 }
 """What each pattern asks for, in the words of an error message."""
-
-
-EngineVersionName = Annotated[str, StringConstraints(pattern=ENGINE_VERSION_PATTERN)]
-ImageName = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN)]
 
 
 class StaticAccelerator(Value):
@@ -118,11 +114,11 @@ class Fleet(Value):
     hosts: tuple[Host, ...] = Field(
         (Host(name="local"),), min_length=1, description="The hosts, in order of preference."
     )
-    engine_images: dict[EngineName, dict[EngineVersionName, ImageName]] = Field(
+    engines: dict[Name, EngineVersions] = Field(
         {},
-        description="Images of your own by engine and version, such as"
-        " `vllm: {0.30.1: registry.example.com/acme/vllm:7}`; taken before the official ones when"
-        " `engine.version` asks for that version.",
+        description="Versions of engines with an image or a command of their own, by engine"
+        " (`vllm`, `transformers`), or by a name of your choice for a custom engine"
+        " (`engine.custom` of a spec).",
     )
     registries: Registries = Field(
         Registries(), description="Where container images are taken from."
@@ -134,4 +130,11 @@ class Fleet(Value):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"the host name {', '.join(twice)} is used more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _engines_are_named(self) -> Fleet:
+        for name in (EngineName.AUTO, EngineName.CUSTOM):
+            if name in self.engines:
+                raise ValueError(f"engines.{name}: give a custom engine a name of its own")
         return self

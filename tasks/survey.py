@@ -35,12 +35,12 @@ async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
     """Survey all hosts at once."""
     hosts = await asyncio.gather(*(in_thread(survey_host, host) for host in fleet.hosts))
     claims = await in_thread(ledger().claims.all)
-    images = {"engine_images": fleet.engine_images, "registries": fleet.registries}
+    configured = {"engines": fleet.engines, "registries": fleet.registries}
     # Every host of the fleet is this machine or a daemon on it: they share its store.
     models = await in_thread(staged_models, settings().models)
     return FleetSnapshot(
         hosts=tuple(
-            host.with_claims(claims).model_copy(update={"models": models, **images})
+            host.with_claims(claims).model_copy(update={"models": models, **configured})
             for host in hosts
         )
     )
