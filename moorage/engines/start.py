@@ -47,7 +47,7 @@ def start_flags(request: LaunchRequest, engine: EngineName, own: Flag) -> tuple[
         spec.entrypoint or (),
     )
     where = f"of {spec.custom or engine} {found[0]} in the fleet file" if found else ""
-    entry, start = own, own
+    entry, start = own.model_copy(update={"reason": "the engine's own program"}), own
     if spec.entrypoint:
         entry = _by_user("engine.entrypoint", written=True)
     elif version and version.entrypoint:

@@ -47,6 +47,8 @@ def _obstacle(
             return "engine.packages are installed in a container, never on a host"
         installed = host.program(engine.name)
         wanted = spec.engine.version or host.engine_versions(engine.name).default_version
+        if spec.engine.custom and spec.engine.runtime == RuntimeName.AUTO:
+            return f"{spec.engine.custom} comes in an image"
         if spec.engine.command or spec.engine.entrypoint or spec.engine.custom:
             return ""
         if installed and wanted and installed.version not in ("", wanted):
