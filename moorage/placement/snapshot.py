@@ -23,6 +23,8 @@ VENDORS = {
 }
 """Vendor by accelerator type."""
 
+NOT_CONFIGURED = EngineVersions()
+
 
 class Accelerator(Value):
     """One accelerator of a host. Memory in bytes; `memory_free` is what the device reports."""
@@ -107,7 +109,7 @@ class HostSnapshot(Value):
 
     def engine_versions(self, engine: str) -> EngineVersions:
         """What the fleet says about an engine, by its name or a custom engine's own."""
-        return self.engines.get(engine, EngineVersions())
+        return self.engines.get(engine, NOT_CONFIGURED)
 
     def first(self, kind: str) -> Accelerator | None:
         """The first accelerator of a type; those of one type share their driver."""
