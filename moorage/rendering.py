@@ -107,7 +107,7 @@ def _facts(release: Release) -> Section:
 
 def _profile(profile: ModelProfile) -> list[tuple[str, str]]:
     return [
-        ("Architecture", ", ".join(profile.architectures) or profile.model_type),
+        ("Architecture", ", ".join(profile.architectures) or profile.model_type or "unknown"),
         ("Mode", f"{profile.mode} ({profile.mode_origin})"),
         ("Context", f"{profile.context} tokens ({profile.context_reason})"),
         ("Weights", human_bytes(profile.weight_bytes)),

@@ -51,8 +51,13 @@ def test_a_custom_engine_that_the_fleet_names_is_the_newest_of_its_versions(
     own = f"{{image: {lifecycle_image}, entrypoint: vllm serve, run_command: '{WORDS}'}}"
     versions = f"{{'1.9': {{image: 'moorage/gone:1', entrypoint: x}}, '1.10': {own}}}"
     fleet.write_text(f"{fleet.read_text()}engines: {{acme: {{versions: {versions}}}}}\n")
+    files = workplace.folder / "files"
+    files.mkdir()
+    (files / "model.onnx").write_bytes(b"nothing that moorage could read")
     spec = workplace.spec(
-        engine={"name": "custom", "custom": "acme", "shm": "64MiB"}, placement=ON_CPU
+        source=f"file://{files}",
+        engine={"name": "custom", "custom": "acme", "shm": "64MiB"},
+        placement=ON_CPU,
     )
     release = workplace.json("deploy", spec)["release"]
     assert release["plan"]["engine_version"] == "1.10"
