@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ByteSize, Field, StringConstraints, model_validator
 
 from moorage.access import Access
+from moorage.fleet_engines import EngineVersions, ImageName
 from moorage.images.registries import HOST_PATTERN, REGISTRY_PATTERN, Registries
 from moorage.reach import (
     ADDRESS_IN_WORDS,
@@ -16,8 +17,7 @@ from moorage.reach import (
     access_of,
     others_can_reach,
 )
-from moorage.spec import IMAGE_PATTERN, EngineName, Name
-from moorage.spec import VERSION_PATTERN as ENGINE_VERSION_PATTERN
+from moorage.spec import EngineName, Name
 from moorage.units import Bytes
 from moorage.values import Value
 
@@ -36,10 +36,6 @@ PATTERNS_IN_WORDS = {
     HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
 }
 """What each pattern asks for, in the words of an error message."""
-
-
-EngineVersionName = Annotated[str, StringConstraints(pattern=ENGINE_VERSION_PATTERN)]
-ImageName = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN)]
 
 
 class StaticAccelerator(Value):
@@ -143,11 +139,11 @@ class Fleet(Value):
     hosts: tuple[Host, ...] = Field(
         (Host(name="local"),), min_length=1, description="The hosts, in order of preference."
     )
-    engine_images: dict[EngineName, dict[EngineVersionName, ImageName]] = Field(
+    engines: dict[Name, EngineVersions] = Field(
         {},
-        description="Images of your own by engine and version, such as"
-        " `vllm: {0.30.1: registry.example.com/acme/vllm:7}`; taken before the official ones when"
-        " `engine.version` asks for that version.",
+        description="Versions of engines with an image or a command of their own, by engine"
+        " (`vllm`, `transformers`), or by a name of your choice for a custom engine"
+        " (`engine.custom` of a spec).",
     )
     registries: Registries = Field(
         Registries(), description="Where container images are taken from."
@@ -174,4 +170,11 @@ class Fleet(Value):
         twice = sorted({machine for machine in remote if remote.count(machine) > 1})
         if twice:
             raise ValueError(f"the machine {', '.join(twice)} has more than one name")
+        return self
+
+    @model_validator(mode="after")
+    def _engines_are_named(self) -> Fleet:
+        for name in (EngineName.AUTO, EngineName.CUSTOM):
+            if name in self.engines:
+                raise ValueError(f"engines.{name}: give a custom engine a name of its own")
         return self

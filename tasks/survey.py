@@ -39,7 +39,7 @@ async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
     """Survey all hosts at once."""
     hosts = await asyncio.gather(*(_looked_at(host, fleet) for host in fleet.hosts))
     claims = await in_thread(ledger().claims.all)
-    given = {"engine_images": fleet.engine_images, "registries": fleet.registries}
+    given = {"engines": fleet.engines, "registries": fleet.registries}
     # Hosts that are daemons on this machine share its store.
     here = {**given, "models": await in_thread(staged_models, settings().models)}
     return FleetSnapshot(

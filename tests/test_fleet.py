@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from moorage.fleet import Fleet, Host
+from moorage.fleet_engines import EngineVersion
 
 
 def test_without_a_file_the_fleet_is_this_machine() -> None:
@@ -45,6 +46,35 @@ def test_both_ends_of_the_ports_are_included(ports: str) -> None:
 def test_a_host_that_makes_no_sense_is_refused(host: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         Fleet.model_validate({"hosts": [{"name": "gpu-1", **host}]})
+
+
+ENGINES = {"vllm": {"default_version": "0.31.0"}, "acme": {"versions": {"1": {"image": "a:1"}}}}
+
+
+def test_engines_are_known_or_named_by_the_user() -> None:
+    fleet = Fleet.model_validate({"engines": ENGINES})
+    assert fleet.engines["vllm"].default_version == "0.31.0"
+    assert fleet.engines["acme"].find_or_newest("") == ("1", EngineVersion(image="a:1"))
+    assert fleet.engines["acme"].find("") is None
+
+
+@pytest.mark.parametrize(
+    ("engines", "why"),
+    [
+        ({"custom": {}}, "a name of its own"),
+        ({"auto": {}}, "a name of its own"),
+        ({"a b": {}}, "pattern"),
+        ({"vllm": {"versions": {"latest": {}}}}, "pattern"),
+        ({"vllm": {"versions": {"1": {"image": "--rm"}}}}, "pattern"),
+        ({"vllm": {"versions": {"1": {"run_command": "a 'b"}}}}, "cannot be split into words"),
+        ({"vllm": {"versions": {"1": {"entrypoint": 'a "b'}}}}, "cannot be split into words"),
+        ({"vllm": {"default_version": "newest"}}, "pattern"),
+    ],
+    ids=str,
+)
+def test_an_engine_that_makes_no_sense_is_refused(engines: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Fleet.model_validate({"engines": engines})
 
 
 def test_two_hosts_cannot_have_one_name() -> None:

@@ -147,7 +147,9 @@ def _written(item: StaticAccelerator) -> Accelerator:
 
 
 def _programs() -> tuple[Program, ...]:
-    return tuple(program for engine in ENGINES.values() if (program := _program(engine)))
+    return tuple(
+        program for engine in ENGINES.values() if engine.program and (program := _program(engine))
+    )
 
 
 def _program(engine: Engine) -> Program | None:

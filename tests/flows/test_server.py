@@ -28,14 +28,8 @@ MODELS = {
     *("SpeculativeSpec", "AdapterSpec", "ExtendedCacheSpec"),
 }
 FLEET = {
-    "Fleet",
-    "Host",
-    "Reserve",
-    "StaticAccelerator",
-    "Registries",
-    "RegistryLogin",
-    "SshWay",
-    "TlsWay",
+    *("Fleet", "Host", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
+    *("Registries", "RegistryLogin", "EngineVersions", "EngineVersion"),
 }
 ENUMS = {"EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"}
 ENGINE = {"name": "transformers", "runtime": "process"}
