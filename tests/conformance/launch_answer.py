@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from moorage.arguments import in_one_writing, is_option, switch, user_tokens
+from moorage.arguments import in_one_writing, is_option, switch
 from moorage.engines.command import kept_flags
 from moorage.engines.preparation import WITHOUT_CHECK, by_minor_version, needs_script
 from moorage.engines.versions import (
@@ -36,8 +36,9 @@ from moorage.engines.vllm.ray import (
 from moorage.engines.vllm.speculative import Method, Speculative
 from moorage.failures import Failure
 from moorage.launch import Flag
-from moorage.models.config import CONTEXT_WHEN_UNKNOWN, context_length
+from moorage.models.config import CONTEXT_WHEN_UNKNOWN, TEXT_CONFIG_KEYS, context_length
 from moorage.units import GIB
+from tests.conformance.launch_words import seen_words, written_words
 
 Json = Mapping[str, Any]
 Image = Callable[[Json], tuple[str, str]]
@@ -48,9 +49,14 @@ Raises:
 """
 
 ENTRYPOINT = ("vllm", "serve")
+UNREAD_PARTS = frozenset(TEXT_CONFIG_KEYS) - {"text_config"}
+"""Parts of a configuration that GPUStack does not take for the language model."""
+
 CLASSES = {
     "data parallel size .* is asked for, the hosts take": "dp_mismatch",
+    "goes with data parallel size|local ranks are asked for": "dp_mismatch",
     "which then have to be equal": "uneven_hosts",
+    "does not fill hosts of|cannot be split into ranks of": "uneven_hosts",
     "No closing quotation|No escaped character": "unbalanced_quotes",
     "no image": "no_image",
 }
@@ -67,17 +73,17 @@ def answer(given: Json, image: Image) -> dict[str, Any]:
 
 def _answer(given: Json, image: Image) -> dict[str, Any]:
     reference, version = image(given)
-    context = a_context(given, version)
+    context, words = a_context(given, version), written_words(given)
     versions = _versions(given.get("engine") or {})
     line = _line(given, context, versions, version)
-    flags = _flags(context, line)
+    flags = _flags(context, (*line.start, *words))
     derived = [token for flag in flags for token in flag.tokens]
-    argv = [*line.start, *derived, *context.words]
+    argv = [*line.start, *derived, *words]
     compatible = _compatible(given, reference)
     options = given.get("options") or {}
     found: dict[str, Any] = {
         "argv": argv,
-        "user_argv": list(context.words),
+        "user_argv": list(words),
         "injected": [*_options_of(line.start), *derived],
         "injected_stored": list(in_one_writing([*_options_of(line.start), *derived], True)),
         "command": [*line.entrypoint, *argv],
@@ -105,7 +111,7 @@ def _answer(given: Json, image: Image) -> dict[str, Any]:
 def a_context(given: Json, version: str) -> LaunchContext:
     """The case as the rules see it, with the defaults of the baseline."""
     model, host, placement = given["model"], given["host"], given["placement"]
-    words, kinds = _words(given), set(model.get("categories") or ())
+    words, kinds = seen_words(written_words(given)), set(model.get("categories") or ())
     seats = [placement["leader"], *(placement.get("followers") or ())]
     own = _own(given)
     chosen = _chosen(given)
@@ -150,15 +156,6 @@ def a_context(given: Json, version: str) -> LaunchContext:
     )
 
 
-def _words(given: Json) -> tuple[str, ...]:
-    written = given["model"].get("backend_parameters") or ()
-    words = user_tokens([entry for entry in written if entry is not None])
-    if given.get("data_dir"):
-        words = tuple(word.replace("{data_dir}", given["data_dir"]) for word in words)
-    form = (given.get("engine") or {}).get("parameter_format")
-    return words if form is None else in_one_writing(words, form == "equal")
-
-
 def _line(
     given: Json, context: LaunchContext, versions: EngineVersions, detected: str
 ) -> CommandLine:
@@ -177,20 +174,20 @@ def _line(
     return command_line(versions, chosen, ENTRYPOINT, values, model.get("env") or {})
 
 
-def _flags(context: LaunchContext, line: CommandLine) -> tuple[Flag, ...]:
+def _flags(context: LaunchContext, written: Sequence[str]) -> tuple[Flag, ...]:
     derived = (*derived_flags(context), *serving_flags(context))
-    return kept_flags(derived, (*line.start, *context.words), SHORT_NAMES)
+    return kept_flags(derived, written, SHORT_NAMES)
 
 
 def _environment(given: Json, context: LaunchContext, compatible: bool) -> dict[str, str]:
     made = {item.name: item.value for item in variables(context)}
-    return {**(WITHOUT_CHECK if compatible else {}), **made, **(given["model"].get("env") or {})}
+    return {**(WITHOUT_CHECK if compatible else {}), **(given["model"].get("env") or {}), **made}
 
 
 def _compatible(given: Json, reference: str) -> bool:
     if not _truthy((given.get("options") or {}).get("cuda_minor_compat")):
         return False
-    device = next(iter(_chosen(given) or given["host"].get("accelerators") or ()), {})
+    device: Json = next(iter(_chosen(given) or given["host"].get("accelerators") or ()), {})
     runtime = device.get("runtime_version") or ""
     return by_minor_version(reference, device.get("type") or "", runtime)
 
@@ -269,7 +266,8 @@ def _cache(entry: Json | None) -> ExtendedCache | None:
 def _longest(model: Json) -> int | None:
     if "config" not in model or model["config"] is None:
         return model.get("derived_max_model_len")
-    return context_length(model["config"], CONTEXT_WHEN_UNKNOWN)
+    config = {key: part for key, part in model["config"].items() if key not in UNREAD_PARTS}
+    return context_length(config, CONTEXT_WHEN_UNKNOWN)
 
 
 def _own(given: Json) -> Json:
@@ -307,7 +305,7 @@ def _options_of(words: Sequence[str]) -> list[str]:
 
 
 def _truthy(text: str | None) -> bool:
-    return str(text or "").strip().lower() in ("1", "true", "yes", "on", "t", "y")
+    return str(text or "").lower() in ("1", "true", "yes", "on", "t", "y")
 
 
 def _number(text: str | None, kind: type[Any]) -> Any:

@@ -88,15 +88,6 @@ def test_a_defect_excuses_its_own_aspect_only(name: str, change: Change, field: 
     assert changed(name, change) == {field}
 
 
-@pytest.mark.parametrize("marked", [True, False])
-def test_the_value_of_the_user_is_a_better_answer_where_that_is_marked(marked: bool) -> None:
-    case = copy.deepcopy(CASES["launch-env-01"])
-    case["expected"]["env"]["OMP_NUM_THREADS"] = "1"
-    if marked:
-        case["peer_defect"] = "overwrites what was set"
-    assert bool(differences(case, IMAGE)) is not marked
-
-
 def test_without_its_mark_a_defect_is_a_difference() -> None:
     marked = [case for case in CASES.values() if "peer_defect" in case]
     bare = [{k: v for k, v in case.items() if k != "peer_defect"} for case in marked]

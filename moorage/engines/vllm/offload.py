@@ -52,7 +52,8 @@ def offload_variables(
         values["LMCACHE_CHUNK_SIZE"] = (str(cache.chunk), "tokens of a chunk")
     if size := cache.ram_on_host(claimed):
         why = "as stated" if cache.ram else f"{cache.ratio:g} x {claimed} claimed bytes"
-        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (_gib(size), f"GiB of RAM, {why}")
+        written = _gib(size) if cache.ram else str(round(size / GIB, 2))
+        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (written, f"GiB of RAM, {why}")
     return tuple(
         variable(name, value, reason, Origin.USER) for name, (value, reason) in values.items()
     )
