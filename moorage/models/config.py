@@ -145,7 +145,8 @@ def context_length(config: Config, unknown: int | None = None) -> int | None:
         if kind in SCALING_INCLUDED or factor is None:
             continue
         if kind == "yarn":
-            length = _first_int(rope, "original_max_position_embeddings") or length
+            stated = _first_int(text, "max_position_embeddings")  # transformers takes it for it
+            length = _first_int(rope, "original_max_position_embeddings") or stated or length
         return int(length * factor)
     return length
 

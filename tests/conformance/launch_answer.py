@@ -284,14 +284,16 @@ def _position(placement: Json) -> int:
 
 
 def _chosen(given: Json) -> list[Json]:
-    """Its accelerators on this host, by index; of the placement's type where that is said."""
+    """Its accelerators on this host, ascending; of the placement's type where that is said."""
     kind = given["placement"].get("accelerator_type")
-    wanted = set(_own(given).get("accelerators") or ())
-    return [
-        item
-        for item in given["host"].get("accelerators") or ()
-        if item["index"] in wanted and kind in (None, item["type"])
+    there = [
+        item for item in given["host"].get("accelerators") or () if kind in (None, item["type"])
     ]
+    chosen = (
+        next((item for item in there if item["index"] == index), None)
+        for index in sorted(_own(given).get("accelerators") or ())
+    )
+    return [item for item in chosen if item is not None]
 
 
 def _type(given: Json) -> str:

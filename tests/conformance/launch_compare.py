@@ -139,7 +139,7 @@ def _env(case: Json, wanted: Json, got: Json) -> Iterator[Difference]:
     """Without the variables that come from the host: ours inherits none."""
     host, own = case["input"]["host"].get("env") or {}, case["input"]["model"].get("env") or {}
     out = {name for name in host if name not in own}
-    out |= {other for name in out for other in OF_HOST.get(name, ())} - own.keys()
+    out |= {other for name in out for other in OF_HOST.get(name, ())}
     for name in sorted((wanted.keys() | got.keys()) - out):
         if wanted.get(name) != got.get(name):
             yield f"env.{name}", wanted.get(name), got.get(name)
