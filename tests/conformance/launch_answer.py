@@ -53,14 +53,14 @@ UNREAD_PARTS = frozenset(TEXT_CONFIG_KEYS) - {"text_config"}
 """Parts of a configuration that GPUStack does not take for the language model."""
 
 CLASSES = {
-    "data parallel size .* is asked for, the hosts take": "dp_mismatch",
-    "goes with data parallel size|local ranks are asked for": "dp_mismatch",
-    "which then have to be equal": "uneven_hosts",
-    "does not fill hosts of|cannot be split into ranks of": "uneven_hosts",
-    "No closing quotation|No escaped character": "unbalanced_quotes",
-    "no image": "no_image",
+    "data parallel size .* is asked for, the hosts take": ("dp_mismatch",),
+    "which then have to be equal": ("uneven_hosts",),
+    "goes with data parallel size|local ranks are asked for": ("dp_mismatch", "uneven_hosts"),
+    "does not fill hosts of|cannot be split into ranks of": ("dp_mismatch", "uneven_hosts"),
+    "No closing quotation|No escaped character": ("unbalanced_quotes",),
+    "no image": ("no_image",),
 }
-"""Our words for a refusal, and the class that the cases give it."""
+"""Our words for a refusal, and the classes that it meets: several where the cases leave it open."""
 
 
 def answer(given: Json, image: Image) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def answer(given: Json, image: Image) -> dict[str, Any]:
     try:
         return {"error": None, **_answer(given, image)}
     except Failure as failure:
-        return {"error": error_class(failure)}
+        return {"error": error_classes(failure)}
 
 
 def _answer(given: Json, image: Image) -> dict[str, Any]:
@@ -318,8 +318,8 @@ def _number(text: str | None, kind: type[Any]) -> Any:
         return None
 
 
-def error_class(failure: Failure) -> str:
-    for words, name in CLASSES.items():
+def error_classes(failure: Failure) -> tuple[str, ...]:
+    for words, names in CLASSES.items():
         if re.search(words, failure.detail):
-            return name
-    return f"refused: {failure.detail}"
+            return names
+    return (f"refused: {failure.detail}",)
