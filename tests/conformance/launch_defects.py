@@ -23,6 +23,9 @@ ASPECTS = {
 JOINED = ("are not joined", "put into the command before it is split", "quotes", "JSON")
 """Defects of splitting: the same text, cut into other words."""
 
+CUT = ("user_argv", "argv", "command", "injected", "injected_stored")
+"""Where such words stand."""
+
 
 def excused(case: Case, difference: Difference) -> bool:
     """Whether a difference lies in the marked aspect.
@@ -39,6 +42,6 @@ def excused(case: Case, difference: Difference) -> bool:
     last = field.partition(".")[2]
     if any(last in places for words, places in ASPECTS.items() if words in defect):
         return True
-    if any(words in defect for words in JOINED):
+    if field.partition(".")[0] in CUT and any(words in defect for words in JOINED):
         return True
     return last.lstrip("-") in NAMED.findall(defect)

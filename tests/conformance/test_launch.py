@@ -88,6 +88,23 @@ def test_a_defect_excuses_its_own_aspect_only(name: str, change: Change, field: 
     assert changed(name, change) == {field}
 
 
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_fails_for_its_splitting_alone_may_be_answered(marked: bool) -> None:
+    case = copy.deepcopy(CASES["launch-run_command-02"])
+    case["expected"] = {"error": {"class": "unbalanced_quotes"}}
+    if not marked:
+        del case["peer_defect"]
+    assert bool(differences(case, IMAGE)) is not marked
+
+
+@pytest.mark.parametrize("name", ["dp_mismatch", "uneven_hosts", "never_heard_of"])
+def test_a_refusal_meets_each_class_that_the_cases_leave_open(name: str) -> None:
+    case = copy.deepcopy(CASES["launch-argv_distributed-08"])
+    case["input"]["model"]["backend_parameters"][-1] = "--data-parallel-size=5"
+    case["expected"] = {"error": {"class": name}}
+    assert not differences(case, IMAGE)
+
+
 def test_without_its_mark_a_defect_is_a_difference() -> None:
     marked = [case for case in CASES.values() if "peer_defect" in case]
     bare = [{k: v for k, v in case.items() if k != "peer_defect"} for case in marked]
