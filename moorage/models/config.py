@@ -31,7 +31,7 @@ CONTEXT_KEYS = (
     "seq_len",
 )
 CONTEXT_WHEN_UNKNOWN = 2048
-SCALING_INCLUDED = ("su", "longrope", "llama3", "default", "mrope", "proportional")
+SCALING_INCLUDED = ("su", "longrope", "llama3", "proportional")
 """Rope types whose configured length already contains the scaling."""
 
 TEXT_CONFIG_KEYS = ("llm_config", "text_config", "thinker_config", "language_config")
