@@ -93,7 +93,7 @@ def _chosen(case: Case, image: Image) -> Json:
 
 
 def _judged(case: Case, got: Json) -> list[Difference]:
-    return [found for found in compared(case, got) if not excused(case, found)]
+    return [found for found in compared(case, got) if not excused(case, found, got)]
 
 
 if __name__ == "__main__":

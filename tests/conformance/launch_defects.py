@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,28 +21,41 @@ ASPECTS = {
 }
 """By words of the defect: the options, variables or places that may differ."""
 
-JOINED = ("are not joined", "put into the command before it is split", "quotes", "JSON")
-"""Defects of splitting: the same text, cut into other words."""
+SPLIT = "before it is split"
+"""Of a defect that cuts what a run command is filled with, which may end in a refusal."""
 
 CUT = ("user_argv", "argv", "command", "injected", "injected_stored")
-"""Where such words stand."""
+"""Where words of the user stand."""
+
+BETWEEN = re.compile(r"[\s\"'\\=]")
+"""What words are cut and joined at."""
 
 
-def excused(case: Case, difference: Difference) -> bool:
+def excused(case: Case, difference: Difference, answer: Case) -> bool:
     """Whether a difference lies in the marked aspect.
 
-    A refusal is always a better answer. Splitting words in another way may also make an answer of
-    what the peer refuses.
+    A refusal is always a better answer, and so is the same text, cut into other words.
+
+    Args:
+        case: With what is expected, and the mark.
+        difference: Between that and the answer.
+        answer: All of it.
     """
     defect, (field, expected, got) = case.get("peer_defect") or "", difference
     if not defect:
         return False
     if field == "error":
-        split = any(words in defect for words in JOINED)
-        return got is not None if expected is None else split and got is None
-    last = field.partition(".")[2]
+        return got is not None if expected is None else SPLIT in defect and got is None
+    place, _, last = field.partition(".")
     if any(last in places for words, places in ASPECTS.items() if words in defect):
         return True
-    if field.partition(".")[0] in CUT and any(words in defect for words in JOINED):
+    if last.lstrip("-") in NAMED.findall(defect):
         return True
-    return last.lstrip("-") in NAMED.findall(defect)
+    return place in CUT and (SPLIT in defect or _is_same_text(case["expected"], answer))
+
+
+def _is_same_text(expected: Case, answer: Case) -> bool:
+    """Letter by letter; options may stand in another order."""
+    field = next(name for name in CUT if name in expected)
+    wanted, got = ("".join(words) for words in (expected[field], answer[field]))
+    return Counter(BETWEEN.sub("", wanted)) == Counter(BETWEEN.sub("", got))
