@@ -31,7 +31,7 @@ CONTEXT_KEYS = (
     "seq_len",
 )
 CONTEXT_WHEN_UNKNOWN = 2048
-SCALING_INCLUDED = ("su", "longrope", "llama3", "default", "mrope", "proportional")
+SCALING_INCLUDED = ("su", "longrope", "llama3", "proportional")
 """Rope types whose configured length already contains the scaling."""
 
 TEXT_CONFIG_KEYS = ("llm_config", "text_config", "thinker_config", "language_config")
@@ -145,7 +145,8 @@ def context_length(config: Config, unknown: int | None = None) -> int | None:
         if kind in SCALING_INCLUDED or factor is None:
             continue
         if kind == "yarn":
-            length = _first_int(rope, "original_max_position_embeddings") or length
+            stated = _first_int(text, "max_position_embeddings")  # transformers takes it for it
+            length = _first_int(rope, "original_max_position_embeddings") or stated or length
         return int(length * factor)
     return length
 

@@ -83,6 +83,7 @@ def test_the_context_is_the_one_that_vllm_derives(case: Config) -> None:
 
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+BARE_YARN = {"rope_type": "yarn", "factor": 4.0}
 NESTED = {
     "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
     "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
@@ -110,6 +111,9 @@ NESTED = {
             131072,
         ),
         ({"max_position_embeddings": 4096, "rope_parameters": {"rope_type": "default"}}, 4096),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "mrope", "factor": 2}}, 8192),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"factor": 2.0}}, 8192),
+        ({"max_position_embeddings": 8192, "seq_len": 2048, "rope_scaling": BARE_YARN}, 32768),
         ({"max_position_embeddings": 32768, "rope_parameters": YARN}, 131072),
         ({"max_position_embeddings": 4096, "rope_parameters": NESTED}, 32768),
         (

@@ -27,7 +27,7 @@ LOADING = (
 
 
 def variables(context: LaunchContext) -> tuple[Variable, ...]:
-    """All of them, without those that the user sets."""
+    """All of them, without those that the user sets, unless the policy overwrites these."""
     every = (
         *(SILENT if context.policy.silent else ()),
         *LOADING,
@@ -36,7 +36,12 @@ def variables(context: LaunchContext) -> tuple[Variable, ...]:
         *_joined(context),
         *ascend_variables(context),
     )
-    return tuple(item for item in every if item.name not in context.given)
+    return tuple(item for item in every if _stays(context, item))
+
+
+def _stays(context: LaunchContext, item: Variable) -> bool:
+    overwrites = context.policy.overwrites and item.origin != Origin.DEFAULT
+    return overwrites or item.name not in context.given
 
 
 def _cache(context: LaunchContext) -> Iterator[Variable]:
