@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from moorage.engines.base import Engine
+from moorage.engines.devices import device_kind, in_a_process
 from moorage.failures import Failure
 from moorage.placement.image import image_on
+from moorage.placement.placement import CPU
 from moorage.placement.snapshot import HostSnapshot
-from moorage.spec import ModelSpec, RuntimeName
+from moorage.spec import ContainerSettings, ModelSpec, RuntimeName
 from moorage.values import Origin, Value
 
 
@@ -43,6 +45,10 @@ def _obstacle(
     if name == RuntimeName.PROCESS:
         if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
             return "the spec names an image"
+        if spec.engine.container != ContainerSettings():
+            return "`engine.container` asks for a container"
+        if accelerator_type != CPU and (refusal := in_a_process(accelerator_type)):
+            return refusal
         installed = host.program(engine.name)
         wanted = spec.engine.version
         if spec.engine.command:
@@ -50,6 +56,8 @@ def _obstacle(
         if installed and wanted and installed.version not in ("", wanted):
             return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
         return "" if installed else f"{engine.program} is not installed"
+    if accelerator_type != CPU and (refusal := device_kind(accelerator_type).refusal):
+        return refusal
     try:
         image_on(spec, engine, host, accelerator_type)
     except Failure as failure:

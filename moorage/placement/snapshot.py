@@ -18,7 +18,10 @@ VENDORS = {
     "dcu": "hygon",
     "corex": "iluvatar",
     "maca": "metax",
+    "hggc": "thead",
+    "mlu": "cambricon",
     "xpu": "intel",
+    "hpu": "intel",
 }
 """Vendor by accelerator type."""
 
@@ -35,6 +38,7 @@ class Accelerator(Value):
     driver: str = ""
     runtime_version: str = ""
     family: str = ""
+    node: str = ""
 
 
 class Program(Value):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import ByteSize, Field, field_validator
+from pydantic import ByteSize, Field, field_validator, model_validator
 
 from moorage.arguments import user_tokens
 from moorage.failures import Failure
+from moorage.spec.container import ContainerSettings, IpcMode
 from moorage.spec.patterns import IMAGE_PATTERN, VERSION_PATTERN, VariableName
 from moorage.units import GIB, Bytes
 from moorage.values import Value
+
+DEFAULT_SHM = ByteSize(10 * GIB)
 
 
 class EngineName(StrEnum):
@@ -73,8 +76,16 @@ class EngineSpec(Value):
         " any other is left as it is.",
     )
     shm: Bytes = Field(
-        ByteSize(10 * GIB),
+        DEFAULT_SHM,
         description="Shared memory of the container, in bytes or as `10GiB`.",
+    )
+    container: ContainerSettings = Field(
+        ContainerSettings(), description="How far the container is shut off from its host."
+    )
+    keep_cache: bool = Field(
+        True,
+        description="Keep what the engine compiles in a folder of the host, so that the model's"
+        " next start with the same image is faster (vLLM). `false` compiles anew each time.",
     )
 
     @field_validator("args")
@@ -85,3 +96,13 @@ class EngineSpec(Value):
         except Failure as failure:
             raise ValueError(failure.detail) from failure
         return args
+
+    @model_validator(mode="after")
+    def _container_goes_with_the_rest(self) -> EngineSpec:
+        if self.runtime == RuntimeName.PROCESS and self.container != ContainerSettings():
+            raise ValueError(
+                "container: a process has none; leave it out, or the runtime `process`"
+            )
+        if self.container.ipc == IpcMode.HOST and self.shm != DEFAULT_SHM:
+            raise ValueError("shm: with `container.ipc: host` it is the host's; leave one out")
+        return self

@@ -18,6 +18,12 @@ IMAGE_PATTERN = r"^[^\s-][^\s]*$"
 PATH_PATTERN = r"^/[^\s]*$"
 DIRECTORY_PATTERN = r"^file:///[^\x00:]+$"
 REVISION_PATTERN = r"^[\w][\w./-]*$"
+CAPABILITY_PATTERN = r"^[A-Z]+_[A-Z_]+$"
+GROUP_PATTERN = r"^([a-z_][a-z0-9_-]*|\d+)$"
+ULIMIT_PATTERN = (
+    r"^(core|cpu|data|fsize|locks|memlock|msgqueue|nice|nofile|nproc|rss|rtprio|rttime"
+    r"|sigpending|stack)$"
+)
 
 PATTERNS_IN_WORDS = {
     NAME_PATTERN: "letters, digits, '.', '_' and '-', at most 63, a letter or digit at both ends",
@@ -31,6 +37,9 @@ PATTERNS_IN_WORDS = {
     PATH_PATTERN: "a path that starts with /",
     DIRECTORY_PATTERN: "file:// and an absolute directory",
     REVISION_PATTERN: "a branch, tag or commit",
+    CAPABILITY_PATTERN: "one capability such as SYS_NICE",
+    GROUP_PATTERN: "the name or the number of a group",
+    ULIMIT_PATTERN: "a limit such as memlock, nofile or stack",
 }
 """What each pattern asks for, in the words of an error message."""
 
