@@ -43,19 +43,7 @@ def _obstacle(
     if name not in host.runtimes:
         return "not available on this host"
     if name == RuntimeName.PROCESS:
-        if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
-            return "the spec names an image"
-        if spec.engine.container != ContainerSettings():
-            return "`engine.container` asks for a container"
-        if accelerator_type != CPU and (refusal := in_a_process(accelerator_type)):
-            return refusal
-        installed = host.program(engine.name)
-        wanted = spec.engine.version
-        if spec.engine.command:
-            return ""
-        if installed and wanted and installed.version not in ("", wanted):
-            return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
-        return "" if installed else f"{engine.program} is not installed"
+        return _no_process(spec, engine, host, accelerator_type)
     if accelerator_type != CPU and (refusal := device_kind(accelerator_type).refusal):
         return refusal
     try:
@@ -63,3 +51,18 @@ def _obstacle(
     except Failure as failure:
         return failure.detail
     return ""
+
+
+def _no_process(spec: ModelSpec, engine: Engine, host: HostSnapshot, accelerator_type: str) -> str:
+    if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
+        return "the spec names an image"
+    if spec.engine.container != ContainerSettings():
+        return "`engine.container` asks for a container"
+    if accelerator_type != CPU and (refusal := in_a_process(accelerator_type)):
+        return refusal
+    if spec.engine.command:
+        return ""
+    installed, wanted = host.program(engine.name), spec.engine.version
+    if installed and wanted and installed.version not in ("", wanted):
+        return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
+    return "" if installed else f"{engine.program} is not installed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from moorage.spec.patterns import CAPABILITY_PATTERN, GROUP_PATTERN, ULIMIT_PATTERN
 from moorage.units import Bytes
@@ -77,13 +77,13 @@ class ContainerSettings(Value):
         " enough for vLLM, which ends with status 0 when its engine has died: take `always` or"
         " `unless-stopped`. An engine that ends before it is ready has failed, whatever is set.",
     )
-    capabilities: tuple[Capability, ...] = Field(
-        (), description="Capabilities to add, such as `SYS_NICE`. No container gets any by default."
-    )
     privileged: bool = Field(
         False,
         description="Every right and every device of the host. Whoever breaks out of the engine"
         " then owns the host; leave it off.",
+    )
+    capabilities: tuple[Capability, ...] = Field(
+        (), description="Capabilities to add, such as `SYS_NICE`. No container gets any by default."
     )
     memory: Bytes | None = Field(
         None,
@@ -93,10 +93,16 @@ class ContainerSettings(Value):
         None, ge=1, description="Limit of processor cores. Empty = what was claimed, or none."
     )
 
-    @model_validator(mode="after")
-    def _says_one_thing(self) -> ContainerSettings:
-        if self.group is not None and self.user is None:
-            raise ValueError("group: needs `user` beside it")
-        if self.privileged and self.capabilities:
-            raise ValueError("capabilities: `privileged` has them all; leave one of the two out")
-        return self
+    @field_validator("group")
+    @classmethod
+    def _goes_with_a_user(cls, group: int | None, info: ValidationInfo) -> int | None:
+        if group is not None and info.data.get("user") is None:
+            raise ValueError("needs `user` beside it")
+        return group
+
+    @field_validator("capabilities")
+    @classmethod
+    def _adds_to_something(cls, added: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if added and info.data.get("privileged"):
+            raise ValueError("`privileged` has them all; leave one of the two out")
+        return added

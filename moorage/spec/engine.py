@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import ByteSize, Field, field_validator, model_validator
+from pydantic import ByteSize, Field, ValidationInfo, field_validator
 
 from moorage.arguments import user_tokens
 from moorage.failures import Failure
@@ -97,12 +97,13 @@ class EngineSpec(Value):
             raise ValueError(failure.detail) from failure
         return args
 
-    @model_validator(mode="after")
-    def _container_goes_with_the_rest(self) -> EngineSpec:
-        if self.runtime == RuntimeName.PROCESS and self.container != ContainerSettings():
-            raise ValueError(
-                "container: a process has none; leave it out, or the runtime `process`"
-            )
-        if self.container.ipc == IpcMode.HOST and self.shm != DEFAULT_SHM:
-            raise ValueError("shm: with `container.ipc: host` it is the host's; leave one out")
-        return self
+    @field_validator("container")
+    @classmethod
+    def _goes_with_the_rest(
+        cls, container: ContainerSettings, info: ValidationInfo
+    ) -> ContainerSettings:
+        if info.data.get("runtime") == RuntimeName.PROCESS and container != ContainerSettings():
+            raise ValueError("a process has none; leave it out, or `runtime: process`")
+        if container.ipc == IpcMode.HOST and info.data.get("shm", DEFAULT_SHM) != DEFAULT_SHM:
+            raise ValueError("`shm` is the host's with `ipc: host`; leave one of the two out")
+        return container
