@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec
@@ -20,20 +20,31 @@ def make_kept(spec: ContainerSpec) -> None:
     Raises:
         Failure: `STORE_UNWRITABLE`.
     """
-    for mount in spec.mounts:
-        if mount.kept:
-            try:
-                _make(Path(mount.source))
-            except OSError as error:
-                raise Failure(
-                    Cause.STORE_UNWRITABLE, f"{mount.source}: {error.strerror or error}"
-                ) from error
+    kept = [mount for mount in spec.mounts if mount.kept]
+    for mount in kept:
+        inner = [item.target for item in kept if item.target.startswith(f"{mount.target}/")]
+        try:
+            _make(Path(mount.source))
+            for target in inner:
+                _make_place(Path(mount.source), PurePosixPath(target).relative_to(mount.target))
+        except OSError as error:
+            raise Failure(
+                Cause.STORE_UNWRITABLE, f"{mount.source}: {error.strerror or error}"
+            ) from error
 
 
 def _make(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _open_to(folder.parent, PRIVATE)
     _open_to(folder, ANYONE)
+
+
+def _make_place(folder: Path, inside: PurePosixPath) -> None:
+    """Make where another folder is put over this one, else the daemon does, for root alone."""
+    for part in inside.parts:
+        folder /= part
+        folder.mkdir(exist_ok=True)
+        _open_to(folder, ANYONE)
 
 
 def _open_to(folder: Path, mode: int) -> None:

@@ -85,7 +85,7 @@ def kept_variables(request: LaunchRequest, version: str) -> Iterator[Variable]:
         yield variable("TRITON_CACHE_DIR", f"{root}/triton", reason)
     if request.in_container and request.spec.engine.container.user is not None:
         reason = "a home that the user of the container may write"
-        yield variable("HOME", f"{root}/home", reason, Origin.DERIVED)
+        yield variable("HOME", root, reason, Origin.DERIVED)
     if _plans(request, version):
         reason = "the same start again need not measure the memory"
         yield variable("VLLM_ENABLE_STARTUP_PLAN", "1", reason)
