@@ -43,7 +43,9 @@ def cache_folder(request: LaunchRequest, version: str) -> str:
     if not request.caches or not engine.keep_cache or ROOT in {*engine.env, *request.spec.secrets}:
         return ""
     program = request.image.pinned if request.image else _program(request)
-    key = _digits([program, *sorted(_products(request))])
+    # What one user wrote, another may not even read.
+    users = [] if engine.container.user is None else [engine.container.user]
+    key = _digits([program, *users, *sorted(_products(request))])
     words = ("vllm", version, seat.accelerator_type, key)
     return f"{request.caches}/{request.spec.name}/{'-'.join(word for word in words if word)}"
 

@@ -138,6 +138,11 @@ def test_a_plan_made_with_another_share_of_the_memory_is_never_found() -> None:
     assert plan_folder(a_request(), *half) != plan_folder(a_request(model_path="/other"), *half)
 
 
+def test_what_one_user_wrote_is_not_given_to_another() -> None:
+    folders = {folder(a_request({"container": {"user": user}})) for user in (0, 1000, 2000)}
+    assert len({*folders, folder(a_request())}) == 4
+
+
 def test_a_user_of_the_container_that_the_image_does_not_know_gets_a_home() -> None:
     assert variables(a_request({"container": {"user": 1000}}))["HOME"] == "/cache"
     assert "HOME" not in variables(a_request())
