@@ -388,6 +388,14 @@ def test_only_the_claimed_devices_and_the_model_are_given() -> None:
     assert [(m.source, m.read_only) for m in container.mounts] == [("/store/org/tiny", True)]
 
 
+@pytest.mark.parametrize(("family", "eager"), [("Ascend310P3", True), ("Ascend910B3", False)])
+def test_the_chip_family_of_the_claimed_accelerators_counts(family: str, eager: bool) -> None:
+    npus = (an_accelerator(type="cann", family=family),)
+    wish = {"engine": {"image": "own/ascend:1"}}
+    plan = planned(wish, a_host(accelerators=npus), an_image(reference="own/ascend:1"))
+    assert ("--enforce-eager" in only(plan).argv) is eager
+
+
 def test_links_that_lead_out_of_the_model_are_mounted_as_what_they_stand_for() -> None:
     linked = ModelFile(name="model.safetensors", size=1, target="/blobs/abc")
     plain = ModelFile(name="config.json", size=1)
