@@ -30,7 +30,7 @@ from tasks.cleanup import (
     start_again,
     stop_for,
 )
-from tasks.context import in_thread, ledger, to_its_end
+from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.derive import derive
 from tasks.image import pull
 from tasks.launch import launch
@@ -107,7 +107,15 @@ async def _deploy(
             draft = draft.model_copy(update={"placement": placement})
             image, model = await asyncio.gather(pull(spec, placement, snapshot), stage(spec, model))
             plan = plan_launch(
-                spec, model, profile, placement, snapshot, image, draft.id, ledger().identity
+                spec,
+                model,
+                profile,
+                placement,
+                snapshot,
+                image,
+                draft.id,
+                ledger().identity,
+                str(settings().caches),
             )
             draft = draft.model_copy(update={"image": image, "plan": plan})
             turn = Turn(draft.id, spec.name, placement, old)

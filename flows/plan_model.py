@@ -14,7 +14,7 @@ from moorage.fleet import Fleet
 from moorage.release import Release
 from moorage.spec import ModelSpec
 from tasks.cleanup import abandoned, replaceable
-from tasks.context import in_thread, ledger
+from tasks.context import in_thread, ledger, settings
 from tasks.derive import derive
 from tasks.image import choose
 from tasks.place import propose_placement
@@ -55,7 +55,15 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
             placement=placement,
             image=image,
             plan=plan_launch(
-                spec, model, profile, placement, snapshot, image, identity, ledger().identity
+                spec,
+                model,
+                profile,
+                placement,
+                snapshot,
+                image,
+                identity,
+                ledger().identity,
+                str(settings().caches),
             ),
             steps=tuple(story.journal.steps),
             replaced=old.id if old else "",

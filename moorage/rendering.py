@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moorage.document import Document, Section
 from moorage.failures import Failure
+from moorage.isolation import Isolation
 from moorage.launch import ContainerSpec
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
@@ -16,6 +17,20 @@ from moorage.units import human_bytes, human_seconds
 
 LOG_LINES_SHOWN = 60
 FACTS = ("", "")
+ISOLATION_WORDS = {
+    "privileged": "PRIVILEGED",
+    "user": "user",
+    "groups": "groups",
+    "ulimits": "limits",
+    "ipc": "shared memory of",
+    "network": "network",
+    "restart": "restarted by Docker",
+    "capabilities": "capabilities",
+    "nodes": "device nodes",
+    "runtime": "container runtime",
+}
+"""What each part of a container's isolation is called."""
+
 READINESS_COLUMNS = ("workload", "phase", "after", "attempts", "answer")
 
 
@@ -173,10 +188,12 @@ def _environment(spec: ContainerSpec) -> Section:
 
 
 def _surroundings(spec: ContainerSpec) -> Section:
-    rows = [("publishes", f"{spec.bind}:{spec.port}"), *_preparation(spec)]
+    verb = "publishes" if spec.publishes else "listens on"
+    rows = [(verb, f"{spec.bind}:{spec.port}"), *_preparation(spec)]
     rows += [
         ("mounts", f"{m.source} at {m.target}{', read-only' * m.read_only}") for m in spec.mounts
     ]
+    rows += _isolation(spec)
     rows += [("links", f"{link.name} to {link.target}") for link in spec.links]
     if spec.devices:
         rows.append(("accelerators", f"{spec.accelerator_type}: {', '.join(spec.devices)}"))
@@ -197,6 +214,25 @@ def _preparation(spec: ContainerSpec) -> list[tuple[str, str]]:
     if spec.preparation.without_cuda_compat:
         rows.append(("removes first", "/usr/local/cuda*/compat: libraries for newer drivers"))
     return rows
+
+
+def _isolation(spec: ContainerSpec) -> list[tuple[str, str]]:
+    """How the container is shut off, as far as it is not as always."""
+    given, usual = spec.isolation, Isolation()
+    rows = []
+    for name, words in ISOLATION_WORDS.items():
+        value = getattr(given, name)
+        if value != getattr(usual, name):
+            rows.append((words, _in_words(value)))
+    return rows
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {'unlimited' if n < 0 else n}" for name, n in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return "yes" if value is True else str(value)
 
 
 def _endpoints(release: Release) -> Section:

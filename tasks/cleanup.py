@@ -143,7 +143,7 @@ def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
     give_up = time.monotonic() + COME_UP_SECONDS
     while time.monotonic() < give_up:
         seen = runtime.observe(workload)
-        if not seen.running:
+        if not seen.running or seen.restarts:
             raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
         if asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))[0] == 200:
             return

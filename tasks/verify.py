@@ -135,9 +135,9 @@ class Watch:
         )
 
     async def must_live(self) -> None:
-        """Fail with the cause when the workload has ended."""
+        """Fail with the cause when the workload has ended, also if it was started again."""
         seen = await in_thread(self._runtime.observe, self._workload)
-        if not seen.running:
+        if not seen.running or seen.restarts:
             raise await self._death(seen)
 
     async def _death(self, seen: Observation) -> Failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import docker
 import requests
@@ -14,6 +15,7 @@ from moorage.access import parse_access
 from moorage.adapters.docker_arguments import container_arguments
 from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.docker_errors import pull_failure, reach_failure, start_failure
+from moorage.adapters.kept import make_kept
 from moorage.adapters.observation import Observation
 from moorage.adapters.registry_auth import Credentials
 from moorage.failures import Cause, Failure
@@ -72,6 +74,7 @@ class DockerRuntime:
         """
         with self._client() as client:
             self._clear(client, spec)
+            make_kept(spec)
             try:
                 container = client.containers.create(**container_arguments(spec, secrets))
                 try:
@@ -91,16 +94,7 @@ class DockerRuntime:
             container = _find(client, workload)
             if container is None:
                 return Observation(running=False, detail="the container is gone")
-            state = container.attrs["State"]
-        running = state["Status"] in ("running", "paused", "restarting")
-        killed = bool(state.get("OOMKilled"))
-        said = "it ran out of memory" if killed else state.get("Error") or ""
-        return Observation(
-            running=running,
-            exit_code=None if running else state["ExitCode"],
-            out_of_memory=killed,
-            detail=f"the container is {state['Status']}{f': {said}' if said else ''}",
-        )
+            return _seen(container.attrs["State"], int(container.attrs["RestartCount"]))
 
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of both streams."""
@@ -199,6 +193,24 @@ class DockerRuntime:
     @property
     def _shown(self) -> str:
         return parse_access(self.address).address
+
+
+def _seen(state: Mapping[str, Any], restarts: int) -> Observation:
+    """A container that waits to be started again counts as running, and says how it ended."""
+    running = state["Status"] in ("running", "paused", "restarting")
+    killed = bool(state.get("OOMKilled"))
+    words = [f"the container is {state['Status']}"]
+    if restarts:
+        words.append(f"it has ended and was started again {restarts} times")
+    if said := "it ran out of memory" if killed else state.get("Error"):
+        words.append(said)
+    return Observation(
+        running=running,
+        exit_code=None if running and state["Status"] != "restarting" else state["ExitCode"],
+        out_of_memory=killed,
+        restarts=restarts,
+        detail=": ".join(words),
+    )
 
 
 def _find(client: docker.DockerClient, workload: Workload) -> Container | None:

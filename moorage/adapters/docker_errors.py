@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from docker.errors import APIError
 
+from moorage.engines.devices import device_kind
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec
 
@@ -16,11 +17,15 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("unresolvable CDI devices", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("error gathering device information", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("no space left on device", Cause.DISK_FULL),
     ("executable file not found", Cause.PROGRAM_MISSING),
     ("no such file or directory", Cause.PROGRAM_MISSING),
 )
 """Texts of the daemon when a start fails, and what they mean; the first that matches counts."""
+
+NO_MOUNT = "bind source path does not exist"
+"""Said when a directory that a container should see is not on the host; its path ends the text."""
 
 PULL_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
@@ -67,10 +72,13 @@ REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
 def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
     """The failure behind a daemon's answer to a start."""
     text = str(error.explanation or error)
-    for fragment, cause in START_ERRORS:
-        if fragment.lower() in text.lower():
-            return Failure(cause, f"{spec.name} on {spec.host}: {text}")
-    return Failure(Cause.LAUNCH_REFUSED, f"{spec.name} on {spec.host}: {text}")
+    kind = device_kind(spec.accelerator_type)
+    causes = [cause for fragment, cause in START_ERRORS if fragment.lower() in text.lower()]
+    if NO_MOUNT in text and any(text.endswith(path) for path in kind.mounts):
+        causes = [Cause.ACCELERATOR_RUNTIME_MISSING]
+    cause = next(iter(causes), Cause.LAUNCH_REFUSED)
+    remedy = kind.remedy if cause is Cause.ACCELERATOR_RUNTIME_MISSING else ""
+    return Failure(cause, f"{spec.name} on {spec.host}: {text}", suggestion=remedy or None)
 
 
 def pull_failure(text: str, reference: str) -> Failure:

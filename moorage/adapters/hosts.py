@@ -143,6 +143,7 @@ def _written(item: StaticAccelerator) -> Accelerator:
         memory_free=memory,
         runtime_version=item.runtime_version or "",
         family=item.family,
+        node=item.node or "",
     )
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from moorage.arguments import user_tokens
 from moorage.engines.command import kept_flags
+from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.preparation import preparation
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
@@ -26,7 +27,6 @@ from moorage.launch import (
     container_name,
 )
 from moorage.models.profile import ModelProfile
-from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
@@ -148,9 +148,9 @@ class Engine(ABC):
             devices=devices(request),
             bind=host.bind,
             port=seat.port,
-            shm_bytes=int(spec.engine.shm) if request.in_container else 0,
-            memory_bytes=seat.ram_bytes if seat.accelerator_type == CPU else 0,
-            cores=seat.cores,
+            shm_bytes=shm_bytes(request),
+            memory_bytes=memory_bytes(request),
+            cores=cores(request),
             labels={
                 LABEL_LEDGER: request.ledger,
                 LABEL_MODEL: spec.name,
@@ -160,6 +160,7 @@ class Engine(ABC):
             },
             working_directory=self.working_directory(request) if request.in_container else "",
             links=() if request.in_container else self.links(request),
+            isolation=isolation(request),
         )
 
     def _command(self, request: LaunchRequest) -> tuple[Flag, ...]:

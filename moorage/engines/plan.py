@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.engines.base import Engine
+from moorage.engines.isolation import isolation_warnings
 from moorage.engines.registry import ENGINES
 from moorage.engines.request import LaunchRequest
 from moorage.failures import Cause, Failure
@@ -24,6 +25,7 @@ def plan_launch(
     image: Image | None,
     release: str,
     ledger: str,
+    caches: str = "",
 ) -> LaunchPlan:
     """The plan of a release: one container for each seat.
 
@@ -36,6 +38,7 @@ def plan_launch(
         image: The image of its containers; None for processes.
         release: Id of the release.
         ledger: Identity of the ledger that the release is in.
+        caches: Directory of the hosts under which engines keep caches; empty = nowhere.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
@@ -53,6 +56,7 @@ def plan_launch(
             model_path=model.path,
             files=model.files,
             image=image if seat.runtime == RuntimeName.DOCKER else None,
+            caches=caches,
         )
         for seat in placement.seats
     ]
@@ -61,7 +65,7 @@ def plan_launch(
         engine=engine.name,
         engine_version=_version(requests[0], engine),
         containers=tuple(engine.container(request) for request in requests),
-        warnings=tuple(dict.fromkeys(w for item in requests for w in engine.warnings(item))),
+        warnings=tuple(dict.fromkeys(w for item in requests for w in _warnings(engine, item))),
     )
 
 
@@ -74,6 +78,10 @@ def _version(request: LaunchRequest, engine: Engine) -> str:
         return spec.version or ""
     installed = request.host.program(engine.name)
     return installed.version if installed else ""
+
+
+def _warnings(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
+    return (*isolation_warnings(request), *engine.warnings(request))
 
 
 def _require_wishes(spec: ModelSpec, engine: Engine) -> None:

@@ -7,7 +7,7 @@ from moorage.models.profile import ModelProfile
 from moorage.models.source import ModelFile
 from moorage.placement.placement import Seat
 from moorage.placement.snapshot import HostSnapshot
-from moorage.spec import ModelSpec, RuntimeName
+from moorage.spec import ModelSpec, NetworkMode, RuntimeName
 from moorage.values import Value
 
 MODELS_FOLDER = "/models"
@@ -27,6 +27,7 @@ class LaunchRequest(Value):
         model_path: Directory of the model on the host.
         files: Its files.
         image: The image, or None for a process.
+        caches: Directory of the host under which caches are kept; empty = none are.
     """
 
     spec: ModelSpec
@@ -38,6 +39,7 @@ class LaunchRequest(Value):
     model_path: str
     files: tuple[ModelFile, ...] = ()
     image: Image | None = None
+    caches: str = ""
 
     @property
     def in_container(self) -> bool:
@@ -47,7 +49,12 @@ class LaunchRequest(Value):
     @property
     def listen_address(self) -> str:
         """Address on which the engine itself listens."""
-        return "0.0.0.0" if self.in_container else self.host.bind
+        return "0.0.0.0" if self.publishes else self.host.bind
+
+    @property
+    def publishes(self) -> bool:
+        """Whether the engine has a network of its own, of which one port is published."""
+        return self.in_container and self.spec.engine.container.network == NetworkMode.PUBLISHED
 
     @property
     def engine_model_path(self) -> str:

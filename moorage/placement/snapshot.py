@@ -19,7 +19,10 @@ VENDORS = {
     "dcu": "hygon",
     "corex": "iluvatar",
     "maca": "metax",
+    "hggc": "thead",
+    "mlu": "cambricon",
     "xpu": "intel",
+    "hpu": "intel",
 }
 """Vendor by accelerator type."""
 
@@ -38,6 +41,7 @@ class Accelerator(Value):
     driver: str = ""
     runtime_version: str = ""
     family: str = ""
+    node: str = ""
 
 
 class Program(Value):

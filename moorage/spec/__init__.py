@@ -4,13 +4,16 @@ Every field has a description: it is the form in the Prefect UI and the referenc
 """
 
 from moorage.spec.adapters import AdapterSpec
+from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.model import Mode, ModelSpec, slug
 from moorage.spec.patterns import (
     ACCELERATOR_PATTERN,
+    CAPABILITY_PATTERN,
     DIRECTORY_PATTERN,
+    GROUP_PATTERN,
     IMAGE_PATTERN,
     KIND_PATTERN,
     NAME_PATTERN,
@@ -20,6 +23,7 @@ from moorage.spec.patterns import (
     REVISION_PATTERN,
     SECRET_PATTERN,
     SOURCE_PATTERN,
+    ULIMIT_PATTERN,
     VARIABLE_PATTERN,
     VERSION_PATTERN,
     AcceleratorId,
@@ -36,7 +40,9 @@ from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 
 __all__ = [
     "ACCELERATOR_PATTERN",
+    "CAPABILITY_PATTERN",
     "DIRECTORY_PATTERN",
+    "GROUP_PATTERN",
     "IMAGE_PATTERN",
     "KIND_PATTERN",
     "NAME_PATTERN",
@@ -46,26 +52,31 @@ __all__ = [
     "REVISION_PATTERN",
     "SECRET_PATTERN",
     "SOURCE_PATTERN",
+    "ULIMIT_PATTERN",
     "VARIABLE_PATTERN",
     "VERSION_PATTERN",
     "AcceleratorId",
     "AdapterSpec",
+    "ContainerSettings",
     "Deadlines",
     "DraftMethod",
     "EngineName",
     "EngineSpec",
     "ExtendedCacheSpec",
+    "IpcMode",
     "Kind",
     "MemorySpec",
     "Mode",
     "ModelSpec",
     "Name",
+    "NetworkMode",
     "PackageName",
     "PlacementSpec",
     "Policy",
     "Port",
     "ProbeSpec",
     "ReadinessSpec",
+    "RestartPolicy",
     "RuntimeName",
     "SecretName",
     "SpeculativeSpec",

@@ -26,6 +26,12 @@ PACKAGE_PATTERN = (
 )
 """Name, extras and versions of PEP 508; neither addresses nor markers, and nothing that could be
 an option of an installer."""
+CAPABILITY_PATTERN = r"^[A-Z]+_[A-Z_]+$"
+GROUP_PATTERN = r"^([a-z_][a-z0-9_-]*|\d+)$"
+ULIMIT_PATTERN = (
+    r"^(core|cpu|data|fsize|locks|memlock|msgqueue|nice|nofile|nproc|rss|rtprio|rttime"
+    r"|sigpending|stack)$"
+)
 
 PATTERNS_IN_WORDS = {
     NAME_PATTERN: "letters, digits, '.', '_' and '-', at most 63, a letter or digit at both ends",
@@ -40,6 +46,9 @@ PATTERNS_IN_WORDS = {
     DIRECTORY_PATTERN: "file:// and an absolute directory",
     REVISION_PATTERN: "a branch, tag or commit",
     PACKAGE_PATTERN: "a package of an index such as name, name==1.2 or name[extra]>=1,<2",
+    CAPABILITY_PATTERN: "one capability such as SYS_NICE",
+    GROUP_PATTERN: "the name or the number of a group",
+    ULIMIT_PATTERN: "a limit such as memlock, nofile or stack",
 }
 """What each pattern asks for, in the words of an error message."""
 

@@ -23,7 +23,7 @@ from tests.prefect_server import PrefectApi, PrefectServer, free_port
 pytestmark = pytest.mark.server
 
 MODELS = {
-    *("ModelSpec", "EngineSpec", "PlacementSpec", "MemorySpec"),
+    *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
     *("SpeculativeSpec", "AdapterSpec", "ExtendedCacheSpec"),
 }
@@ -31,7 +31,10 @@ FLEET = {
     *("Fleet", "Host", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
     *("Registries", "RegistryLogin", "EngineVersions", "EngineVersion"),
 }
-ENUMS = {"EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"}
+ENUMS = {
+    *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
+    *("IpcMode", "NetworkMode", "RestartPolicy"),
+}
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
 APPEAR_SECONDS = 120

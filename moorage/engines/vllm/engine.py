@@ -8,14 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moorage.engines.base import Engine
+from moorage.engines.devices import DEVICES
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
-from moorage.engines.vllm.environment import SILENT, variables
+from moorage.engines.vllm.environment import SILENT, cache_variables, variables
+from moorage.engines.vllm.kept import kept_mounts, kept_variables
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
-from moorage.engines.vllm.requested import context_of, extended_cache, extra_mounts
+from moorage.engines.vllm.requested import (
+    context_of,
+    extended_cache,
+    extra_mounts,
+    version_of,
+)
 from moorage.engines.vllm.rule import variable
 from moorage.launch import Flag, Mount, Variable
 from moorage.models.profile import ModelProfile
@@ -39,7 +46,7 @@ class Vllm(Engine):
     name = EngineName.VLLM
     program = "vllm"
     default_version = "0.32.0"
-    accelerator_types = frozenset({"cuda", "rocm"})
+    accelerator_types = frozenset(DEVICES)
     runs_on_cpu = True
     reserves_cache = True
     modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
@@ -80,20 +87,24 @@ class Vllm(Engine):
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host, port and served name."""
         inside = "inside the container; the host publishes it on its own address"
-        listens = inside if request.in_container else "the host's `bind`"
+        listens = inside if request.publishes else "the host's `bind`"
         stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
         return serving_flags(context_of(request), listens, stated)
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """What vLLM should know about its surroundings."""
+        context = context_of(request)
+        kept = kept_variables(request, context.version)
         if request.seat.accelerator_type != CPU:
-            return variables(context_of(request))
+            return (*variables(context), *kept)
         space = max(1, request.seat.cache_bytes // GIB)
         reason = "GiB of the key/value cache, as was claimed"
         return (
             *SILENT,
             variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
             variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
+            *cache_variables(context),
+            *kept,
         )
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
@@ -102,8 +113,10 @@ class Vllm(Engine):
         return (warning,) if warning else ()
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """LoRA adapters and the draft model."""
-        return extra_mounts(request)
+        """LoRA adapters, the draft model, and what is kept for the next start."""
+        command = tuple(token for flag in self.base_command(request) for token in flag.tokens)
+        kept = kept_mounts(request, version_of(request), command)
+        return (*extra_mounts(request), *kept)
 
 
 def _cpu_cache(profile: ModelProfile) -> int:

@@ -31,7 +31,7 @@ def variables(context: LaunchContext) -> tuple[Variable, ...]:
     every = (
         *(SILENT if context.policy.silent else ()),
         *LOADING,
-        *_cache(context),
+        *cache_variables(context),
         *offload_variables(context.cache, context.accelerator_type, context.claimed),
         *_joined(context),
         *ascend_variables(context),
@@ -44,7 +44,8 @@ def _stays(context: LaunchContext, item: Variable) -> bool:
     return overwrites or item.name not in context.given
 
 
-def _cache(context: LaunchContext) -> Iterator[Variable]:
+def cache_variables(context: LaunchContext) -> Iterator[Variable]:
+    """Where compiled kernels are kept, if anywhere."""
     if context.cache_root:
         reason = "compiled kernels outlive the container"
         yield variable("VLLM_CACHE_ROOT", f"{context.cache_root}/vllm", reason)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from moorage.arguments import user_tokens
+from moorage.engines.isolation import claimed
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.adapters import Adapter
+from moorage.engines.vllm.ascend import is_310p
 from moorage.engines.vllm.context import LaunchContext, Length
+from moorage.engines.vllm.kept import cache_root
 from moorage.engines.vllm.length import capped_length
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.policy import BASELINE, OURS
@@ -22,12 +25,13 @@ def context_of(request: LaunchRequest) -> LaunchContext:
     """One seat, as the rules see it."""
     spec, seat = request.spec, request.seat
     return LaunchContext(
-        version=_version(request),
+        version=version_of(request),
         name=spec.name,
         model=request.engine_model_path,
         words=user_tokens(spec.engine.args),
         given=frozenset({*spec.engine.env, *spec.secrets}),
         accelerator_type=seat.accelerator_type,
+        is_310p=is_310p(tuple(item.family for item in claimed(request))),
         tensor=seat.tensor if seat.accelerators else 1,
         pipeline=seat.pipeline if seat.accelerators else 1,
         address=request.listen_address,
@@ -38,6 +42,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         speculative=_speculative(request),
         cache=extended_cache(spec),
         adapters=_adapters(request),
+        cache_root=cache_root(request, version_of(request)),
         policy=OURS,
     )
 
@@ -51,6 +56,14 @@ def extended_cache(spec: ModelSpec) -> ExtendedCache | None:
     return ExtendedCache(ram=ram, ratio=wish.ratio, chunk=wish.chunk)
 
 
+def version_of(request: LaunchRequest) -> str:
+    """Of what will run: the image's, else the installed program's; not one that is only wished."""
+    if request.image is not None:
+        return request.image.engine_version
+    installed = next((item for item in request.host.programs if item.engine == "vllm"), None)
+    return installed.version if installed and not request.in_container else ""
+
+
 def extra_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     """Directories beside the model's that a container has to see."""
     spec = request.spec
@@ -58,14 +71,6 @@ def extra_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     if spec.speculative and spec.speculative.model:
         pairs.append((spec.speculative.model, DRAFT_FOLDER))
     return tuple(Mount(source=_directory(source), target=target) for source, target in pairs)
-
-
-def _version(request: LaunchRequest) -> str:
-    """Of what will run: the image's, else the installed program's; not one that is only wished."""
-    if request.image is not None:
-        return request.image.engine_version
-    installed = next((item for item in request.host.programs if item.engine == "vllm"), None)
-    return installed.version if installed and not request.in_container else ""
 
 
 def _length(request: LaunchRequest) -> Length:
