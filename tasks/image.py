@@ -8,9 +8,11 @@ from functools import partial
 from prefect import task
 
 from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.manifest import Found
 from moorage.adapters.pulling import have_image
-from moorage.adapters.registry import Found, RegistryClient, find_first
+from moorage.adapters.registry import RegistryClient
 from moorage.adapters.registry_auth import Credentials
+from moorage.adapters.registry_places import find_first
 from moorage.adapters.secrets import read_secrets
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure

@@ -12,9 +12,10 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 
 from moorage.adapters.docker_arguments import container_arguments
-from moorage.adapters.docker_errors import pull_failure, start_failure
+from moorage.adapters.docker_errors import start_failure
 from moorage.adapters.observation import Observation
 from moorage.adapters.registry_auth import Credentials
+from moorage.adapters.registry_errors import pull_failure
 from moorage.failures import Cause, Failure
 from moorage.images.reference import DEFAULT_TAG, parse_reference, repository
 from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload, planned_workload

@@ -9,7 +9,7 @@ import requests
 from docker.errors import APIError
 
 from moorage.adapters.docker import DockerRuntime
-from moorage.adapters.docker_errors import pull_failure, start_failure
+from moorage.adapters.docker_errors import start_failure
 from moorage.failures import Cause, Failure
 from moorage.spec import RuntimeName
 from tests.builders import a_container
@@ -41,21 +41,6 @@ def test_a_start_that_the_daemon_refuses_has_one_clear_cause(text: str, cause: C
     failure = start_failure(error, a_container())
     assert failure.cause is (cause or Cause.ACCELERATOR_RUNTIME_MISSING)
     assert text in failure.detail
-
-
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("manifest for a:1 not found: manifest unknown", Cause.IMAGE_MISSING),
-        ("pull access denied for a, repository does not exist", Cause.IMAGE_MISSING),
-        ("Get https://own.io/v2/: no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
-        ("unauthorized: incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
-        ("write /var/lib/docker/x: no space left on device", Cause.DISK_FULL),
-        ("dial tcp 127.0.0.1:5000: connect: connection refused", Cause.IMAGE_PULL_FAILED),
-    ],
-)
-def test_a_pull_that_fails_has_one_clear_cause(text: str, cause: Cause) -> None:
-    assert pull_failure(text, "a:1").cause is cause
 
 
 @pytest.fixture
