@@ -15,6 +15,7 @@ import psutil
 
 from moorage.adapters.accelerators import nvidia_accelerators
 from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.runners import runner_images
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
@@ -69,7 +70,7 @@ def docker_version(address: str) -> tuple[str, str]:
 def _images(host: Host) -> frozenset[str]:
     """What need not be pulled; a daemon that does not answer now just gets no bonus for it."""
     try:
-        return DockerRuntime(host.address).images()
+        return DockerImages(host.address).names()
     except Failure:
         return frozenset()
 
