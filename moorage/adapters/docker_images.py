@@ -128,7 +128,10 @@ class _Layers:
         layer, status = event.get("id", ""), event.get("status", "")
         detail = event.get("progressDetail") or {}
         if status == "Downloading" and detail.get("total"):
-            self._known[layer] = (int(detail["current"]), int(detail["total"]))
+            left, whole = int(detail["total"]), self._known.get(layer, (0, 0))[1]
+            whole = max(left, whole)
+            # Where it goes on after a cut, it counts anew, what is left only.
+            self._known[layer] = (whole - left + int(detail["current"]), whole)
             return True
         if status == "Download complete" and layer in self._known:
             self._known[layer] = (self._known[layer][1],) * 2
