@@ -17,7 +17,7 @@ def require_openssl() -> None:
 
 
 class Authority:
-    """A certificate authority of a test's own, for servers on 127.0.0.1.
+    """A certificate authority of a test's own.
 
     Args:
         folder: Where its files are.
@@ -31,10 +31,12 @@ class Authority:
             "req", "-x509", *_key(self._key), "-days", "2", *subject, "-out", self.certificate
         )
 
-    def issue(self, name: str, *, expired: bool = False) -> tuple[Path, Path]:
-        """A certificate and its key."""
+    def issue(
+        self, name: str, address: str = "127.0.0.1", *, expired: bool = False
+    ) -> tuple[Path, Path]:
+        """A certificate for an address, and its key."""
         made = {suffix: self.folder / f"{name}.{suffix}" for suffix in ("crt", "key", "csr", "ext")}
-        made["ext"].write_text("subjectAltName=IP:127.0.0.1\n")
+        made["ext"].write_text(f"subjectAltName=IP:{address}\n")
         self._openssl("req", *_key(made["key"]), "-subj", f"/CN={name}", "-out", made["csr"])
         by = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial")
         days = ("-days", "-1" if expired else "2", "-extfile", made["ext"])
