@@ -18,7 +18,7 @@ from moorage.images.reference import parse_reference
 from moorage.placement.image import image_on
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
-from moorage.release import ReleaseRow
+from moorage.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import in_thread, settings
 from tasks.journal import Note, step
@@ -77,6 +77,25 @@ async def moved(row: ReleaseRow, fleet: Fleet) -> str:
         newer = image.model_copy(update={"digest": digest}).pinned
         note.say(f"drift: {image.reference} stands for {digest} now, {row.id} runs {image.digest}")
         return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
+
+
+def have_again(release: Release) -> None:
+    """Have the image of a release that starts again, by its digest: it may have been removed.
+
+    Its registry is asked with what Docker itself was logged in with.
+    """
+    containers = release.plan.containers if release.plan else ()
+    addresses = {spec.address for spec in containers if spec.runtime == RuntimeName.DOCKER}
+    for address in sorted(addresses):
+        if release.image:
+            have_image(
+                DockerImages(address),
+                release.image,
+                settings().locks,
+                lambda _done, _total: None,
+                credentials=lambda: None,
+                wait_seconds=release.spec.readiness.deadlines.image_seconds,
+            )
 
 
 async def _have_everywhere(

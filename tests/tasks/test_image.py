@@ -18,11 +18,12 @@ from moorage.adapters.secrets import read_secrets
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.images.registries import Registries
+from moorage.launch import LaunchPlan
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot
-from moorage.spec import ModelSpec
-from tasks.image import choose, pull
-from tests.builders import a_fleet, a_host, a_placement, a_spec
+from moorage.spec import EngineName, ModelSpec
+from tasks.image import choose, have_again, pull
+from tests.builders import a_container, a_fleet, a_host, a_placement, a_release, a_spec
 from tests.local_registry import PASSWORD, USER, LocalRegistry, empty_image, require_registry
 from tests.uploads import layer, upload_image, upload_index
 
@@ -130,6 +131,27 @@ async def test_the_registry_decides_what_a_tag_stands_for(registry: LocalRegistr
     image = await pulled(reference)
     assert (image.digest, image.identity) != (first, "")
     assert DockerImages("local").find(reference) == DockerImages("local").find(image.pinned)
+
+
+async def test_a_release_that_starts_again_has_the_same_image_again(
+    registry: LocalRegistry,
+) -> None:
+    first, _ = upload_image(registry, "again/engine", TAG, layer(10), architecture=ARCHITECTURE)
+    image = await pulled(f"{registry.host}/again/engine:{TAG}")
+    upload_image(registry, "again/engine", TAG, layer(10), architecture=ARCHITECTURE)
+    docker.from_env().images.remove(image.identity, force=True)
+
+    container = a_container(runtime="docker", image=image.pinned)
+    plan = LaunchPlan(
+        release="tiny.v1",
+        engine=EngineName.VLLM,
+        engine_version="0.32.0",
+        containers=(container,),
+    )
+    have_again(a_release(image=image, plan=plan))
+    there = DockerImages("local").find(image.pinned)
+    assert there
+    assert (there.identity, there.digests) == (image.identity, (first,))
 
 
 async def test_what_was_built_on_the_host_needs_no_registry() -> None:
