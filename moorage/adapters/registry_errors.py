@@ -36,6 +36,7 @@ class Words(NamedTuple):
 CONNECTION: tuple[Words, ...] = (
     Words("toomanyrequests", Cause.REGISTRY_RATE_LIMITED),
     Words("429 too many requests", Cause.REGISTRY_RATE_LIMITED),
+    Words("http 429 response", Cause.REGISTRY_RATE_LIMITED),
     Words("certificate has expired", Cause.REGISTRY_UNTRUSTED, CLOCK),
     Words("not yet valid", Cause.REGISTRY_UNTRUSTED, CLOCK),
     Words("http response to https client", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
@@ -51,6 +52,8 @@ CONNECTION: tuple[Words, ...] = (
 PULL: tuple[Words, ...] = (
     *CONNECTION,
     Words("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
+    Words("http 401 response", Cause.REGISTRY_UNAUTHORIZED),
+    Words("http 403 response", Cause.REGISTRY_UNAUTHORIZED),
     Words("incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
     Words("no space left on device", Cause.DISK_FULL, DOCKER_DISK),
     Words("no matching manifest", Cause.NO_IMAGE),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import docker
@@ -11,7 +14,7 @@ import pytest
 from moorage.adapters.docker_images import DockerImages
 from moorage.failures import Cause, Failure
 from tests.cut_registry import CutRegistry
-from tests.local_registry import LocalRegistry, require_registry
+from tests.local_registry import LocalRegistry, require_docker, require_registry
 from tests.uploads import layer, upload_image
 
 pytestmark = pytest.mark.docker
@@ -64,3 +67,40 @@ def test_what_is_not_there_is_told(registry: LocalRegistry) -> None:
     with pytest.raises(Failure) as caught:
         DockerImages("local").pull(f"{registry.host}/no/engine:v1", lambda _done, _total: None)
     assert caught.value.cause is Cause.IMAGE_MISSING
+
+
+HUB = {"errors": [{"code": "TOOMANYREQUESTS", "message": "You have reached your pull rate limit."}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "cause"),
+    [
+        (429, json.dumps(HUB), Cause.REGISTRY_RATE_LIMITED),
+        (429, "slow down", Cause.REGISTRY_RATE_LIMITED),
+        (403, "", Cause.REGISTRY_UNAUTHORIZED),
+        (503, "", Cause.IMAGE_PULL_FAILED),
+    ],
+)
+def test_what_a_registry_answers_instead_of_an_image_is_told(
+    status: int, body: str, cause: Cause
+) -> None:
+    require_docker()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            allowed = self.path == "/v2/"
+            self.send_response(200 if allowed else status)
+            self.end_headers()
+            self.wfile.write(b"{}" if allowed else body.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: tests are quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    reference = f"127.0.0.1:{server.server_port}/a/b:1"
+    with pytest.raises(Failure) as caught:
+        DockerImages("local").pull(reference, lambda _done, _total: None)
+    assert caught.value.cause is cause
+    server.shutdown()
+    server.server_close()
