@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from moorage.adapters.docker_images import DockerImages, LocalImage
 from moorage.adapters.manifest import Found
-from moorage.adapters.registry import ATTEMPTS, RegistryClient
+from moorage.adapters.registry import RegistryClient
 from moorage.adapters.registry_auth import Credentials
 from moorage.adapters.registry_places import find_first
 from moorage.adapters.secrets import read_secrets
@@ -65,7 +67,7 @@ def identified(image: Image, host: HostSnapshot) -> Image:
 def digest_now(image: Image, registries: Registries) -> str:
     """The digest that an image's tag stands for in its registry; empty = it cannot be asked."""
     try:
-        client = _client(image.reference, registries, attempts=1)
+        client = _client(image.reference, registries, known=(image.digest,), attempts=1)
         return client.find(image.reference).digest
     except Failure:
         return ""
@@ -90,7 +92,7 @@ def _unless_moved(
     if named or not digest:
         return image
     try:
-        found = _find(places, host, attempts=1)
+        found = _find(places, host, known=local.digests, attempts=1)
     except Failure as failure:
         reason = f"{image.reason}{UNASKED} {failure.detail}"
         return image.model_copy(update={"reason": reason})
@@ -106,18 +108,19 @@ def _unless_moved(
     )
 
 
-def _find(places: tuple[str, ...], host: HostSnapshot, attempts: int = ATTEMPTS) -> Found:
-    registries = host.registries
-    return find_first(places, lambda place: _client(place, registries, attempts), host.architecture)
+def _find(places: tuple[str, ...], host: HostSnapshot, **options: Any) -> Found:
+    return find_first(
+        places, lambda place: _client(place, host.registries, **options), host.architecture
+    )
 
 
-def _client(place: str, registries: Registries, attempts: int) -> RegistryClient:
+def _client(place: str, registries: Registries, **options: Any) -> RegistryClient:
     registry = parse_reference(place).registry
     return RegistryClient(
         registry,
         credentials=credentials(registries, place),
         insecure=registry in registries.insecure,
-        attempts=attempts,
+        **options,
     )
 
 

@@ -155,6 +155,14 @@ def test_an_index_tells_its_platforms(kind: str) -> None:
     assert found.platforms == ("linux/amd64", "linux/arm64")
 
 
+def test_an_index_that_is_known_is_not_read_again() -> None:
+    registry = FakeRegistry(INDEX, INDEXES[0])
+    assert client(registry, known=(digest_of(INDEX),)).find("own.io/vllm:v1").digest
+    assert [method for method, _ in registry.asked] == ["HEAD"]
+    client(registry, known=("sha256:other",)).find("own.io/vllm:v1")
+    assert [method for method, _ in registry.asked[1:]] == ["HEAD", "GET"]
+
+
 def test_a_registry_that_names_no_digest_has_it_worked_out() -> None:
     assert client(FakeRegistry(header=False)).find("own.io/vllm:v1").digest == digest_of(MANIFEST)
 

@@ -49,7 +49,13 @@ NOW = "current time 2019-01-01T00:00:00Z is before 2024-05-01T00:00:00Z"
             "insecure-registries",
         ),
         (
-            "write /var/lib/docker/x: no space left on device",
+            "failed to register layer: Error processing tar file(exit status 1): write /x:"
+            " no space left on device",
+            Cause.DISK_FULL,
+            "docker system df",
+        ),
+        (
+            "write /var/lib/docker/tmp/GetImageBlob1353045285: no space left on device",
             Cause.DISK_FULL,
             "docker system df",
         ),
