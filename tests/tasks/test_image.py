@@ -16,14 +16,16 @@ from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.hosts import ARCHITECTURES
 from moorage.adapters.secrets import read_secrets
 from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
 from moorage.images.image import Image
 from moorage.images.registries import Registries
 from moorage.launch import LaunchPlan
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot
+from moorage.release import ReleaseRow, ReleaseState
 from moorage.spec import EngineName, ModelSpec
-from tasks.image import choose, have_again, pull
-from tests.builders import a_container, a_fleet, a_host, a_placement, a_release, a_spec
+from tasks.image import choose, have_again, moved, pull
+from tests.builders import NOON, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 from tests.local_registry import PASSWORD, USER, LocalRegistry, empty_image, require_registry
 from tests.uploads import layer, upload_image, upload_index
 
@@ -131,6 +133,40 @@ async def test_the_registry_decides_what_a_tag_stands_for(registry: LocalRegistr
     image = await pulled(reference)
     assert (image.digest, image.identity) != (first, "")
     assert DockerImages("local").find(reference) == DockerImages("local").find(image.pinned)
+
+
+def _row(image: Image) -> ReleaseRow:
+    release = a_release(image=image)
+    return ReleaseRow(
+        id=release.id,
+        model=release.model,
+        number=1,
+        state=ReleaseState.RUNNING,
+        spec_digest=release.spec_digest,
+        revision=release.revision,
+        flow_run_id="",
+        created_at=NOON,
+        updated_at=NOON,
+        release=release,
+    )
+
+
+async def test_a_tag_that_was_moved_is_told_of_a_release_that_serves(
+    registry: LocalRegistry, down: LocalRegistry
+) -> None:
+    reference = f"{registry.host}/drifting/engine:{TAG}"
+    upload_image(registry, "drifting/engine", TAG, layer(10), architecture=ARCHITECTURE)
+    image = await planned(reference)
+    assert await moved.fn(_row(image), Fleet()) == ""
+    newer, _ = upload_image(registry, "drifting/engine", TAG, layer(10), architecture=ARCHITECTURE)
+    words = f"set `engine.image: {registry.host}/drifting/engine@{newer}` to take it"
+    assert words in await moved.fn(_row(image), Fleet())
+
+    by_digest = image.model_copy(update={"reference": image.pinned})
+    away = image.model_copy(update={"reference": f"{down.host}/engine:{TAG}"})
+    built_here = image.model_copy(update={"digest": ""})
+    for other in (by_digest, away, built_here):
+        assert await moved.fn(_row(other), Fleet()) == ""
 
 
 async def test_a_release_that_starts_again_has_the_same_image_again(
