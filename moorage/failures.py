@@ -58,6 +58,8 @@ class Cause(StrEnum):
     REGISTRY_RATE_LIMITED = "registry-rate-limited"
     REGISTRY_UNAVAILABLE = "registry-unavailable"
     RUNTIME_UNAVAILABLE = "runtime-unavailable"
+    HOST_UNAUTHORIZED = "host-unauthorized"
+    HOST_UNTRUSTED = "host-untrusted"
     PROGRAM_MISSING = "program-missing"
     ACCELERATOR_RUNTIME_MISSING = "accelerator-runtime-missing"
     DRIVER_TOO_OLD = "driver-too-old"
@@ -305,6 +307,16 @@ CAUSES: dict[Cause, CauseFacts] = {
         "The container runtime does not answer",
         "Start Docker on the host, or check the host's address; `moorage doctor` tells more.",
         retry=True,
+    ),
+    Cause.HOST_UNAUTHORIZED: _facts(
+        ExitCode.MACHINE,
+        "The host refused the login",
+        "Check the key or certificate that the fleet file gives for the host.",
+    ),
+    Cause.HOST_UNTRUSTED: _facts(
+        ExitCode.MACHINE,
+        "The host is not the one that is known",
+        "Check its key among the known hosts, or the `ca.pem` of its certificate.",
     ),
     Cause.PROGRAM_MISSING: _facts(
         ExitCode.MACHINE,

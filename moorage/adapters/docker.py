@@ -9,7 +9,7 @@ from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
 from moorage.adapters.docker_arguments import container_arguments
-from moorage.adapters.docker_client import docker_client
+from moorage.adapters.docker_daemon import daemon
 from moorage.adapters.docker_errors import start_failure
 from moorage.adapters.observation import Observation
 from moorage.failures import Cause, Failure
@@ -20,7 +20,7 @@ class DockerRuntime:
     """The Docker daemon of one host.
 
     Args:
-        address: As in the fleet; `local` means what the Docker client itself would use.
+        address: A line of `Access`; `local` means what the Docker client itself would use.
     """
 
     def __init__(self, address: str) -> None:
@@ -32,7 +32,7 @@ class DockerRuntime:
         Raises:
             Failure: `RUNTIME_UNAVAILABLE`.
         """
-        with docker_client(self.address) as client:
+        with daemon(self.address) as client:
             return str(client.version()["Version"])
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
@@ -41,7 +41,7 @@ class DockerRuntime:
         Raises:
             Failure: With the cause that the daemon's answer stands for.
         """
-        with docker_client(self.address) as client:
+        with daemon(self.address) as client:
             self._clear(client, spec)
             try:
                 container = client.containers.create(**container_arguments(spec, secrets))
@@ -58,7 +58,7 @@ class DockerRuntime:
 
     def observe(self, workload: Workload) -> Observation:
         """The container's state."""
-        with docker_client(self.address) as client:
+        with daemon(self.address) as client:
             container = _find(client, workload)
             if container is None:
                 return Observation(running=False, detail="the container is gone")
@@ -75,14 +75,14 @@ class DockerRuntime:
 
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of both streams."""
-        with docker_client(self.address) as client:
+        with daemon(self.address) as client:
             container = _find(client, workload)
             raw = container.logs(tail=tail) if container else b""
         return bytes(raw).decode(errors="replace")
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period, and removal; a foreign container stays."""
-        with docker_client(self.address) as client:
+        with daemon(self.address) as client:
             try:
                 if container := _find(client, workload):
                     container.stop(timeout=int(grace_seconds))

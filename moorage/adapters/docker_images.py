@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from docker.errors import APIError, ImageNotFound
 
-from moorage.adapters.docker_client import docker_client
+from moorage.adapters.docker_daemon import daemon
 from moorage.adapters.registry_auth import Credentials
 from moorage.adapters.registry_errors import pull_failure
 from moorage.images.reference import DEFAULT_TAG, parse_reference, repository
@@ -46,14 +46,14 @@ class DockerImages:
         Raises:
             Failure: `RUNTIME_UNAVAILABLE`.
         """
-        with docker_client(self.address) as client:
+        with daemon(self.address) as client:
             images = client.api.images()
         names = (image.get(key) or () for image in images for key in ("RepoTags", "RepoDigests"))
         return frozenset(name for some in names for name in some)
 
     def find(self, reference: str) -> LocalImage | None:
         """An image by tag, digest or id; None when it is not there."""
-        with docker_client(self.address) as client:
+        with daemon(self.address) as client:
             try:
                 attributes = client.images.get(reference).attrs
             except ImageNotFound:
@@ -90,7 +90,7 @@ class DockerImages:
         """
         login = credentials.model_dump() if credentials else None
         layers = _Layers()
-        with docker_client(self.address, PULL_TIMEOUT_SECONDS) as client:
+        with daemon(self.address, PULL_TIMEOUT_SECONDS) as client:
             try:
                 for event in client.api.pull(
                     reference, stream=True, decode=True, auth_config=login
@@ -104,7 +104,7 @@ class DockerImages:
 
     def tag(self, pinned: str, reference: str) -> None:
         """Give an image that was pulled by digest the tag that it was asked for by."""
-        with docker_client(self.address) as client:
+        with daemon(self.address) as client:
             wanted = parse_reference(reference)
             client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
 
