@@ -33,6 +33,7 @@ docs: $(VENV)/.installed-dev ## Write the reference of the spec anew.
 images: ## Build the container images that the tests use.
 	scripts/build_lifecycle_image.sh
 	scripts/build_vllm_cpu_image.sh
+	scripts/build_helper_image.sh
 
 bench: $(VENV)/.installed-dev ## What placement takes on large fleets, and a deploy beside the engine's own start.
 	$(BIN)/python benchmarks/placement.py

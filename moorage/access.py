@@ -45,6 +45,11 @@ class Access(Value):
         return LOCAL if self.scheme in (LOCAL, "unix") else (urlsplit(self.address).hostname or "")
 
     @property
+    def is_remote(self) -> bool:
+        """Whether it is another machine, as far as the address tells."""
+        return self.machine != LOCAL
+
+    @property
     def login(self) -> str:
         """`user@host` or `host`, for SSH."""
         parts = urlsplit(self.address)

@@ -64,6 +64,7 @@ class Cause(StrEnum):
     ACCELERATOR_RUNTIME_MISSING = "accelerator-runtime-missing"
     DRIVER_TOO_OLD = "driver-too-old"
     LAUNCH_REFUSED = "launch-refused"
+    PACKAGES_NOT_INSTALLED = "packages-not-installed"
     ENGINE_EXITED = "engine-exited"
     ENGINE_BAD_ARGUMENT = "engine-bad-argument"
     ENGINE_UNSUPPORTED_MODEL = "engine-unsupported-model"
@@ -337,6 +338,12 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.ENGINE,
         "The container could not be started",
         "See the runtime's own message above.",
+    ),
+    Cause.PACKAGES_NOT_INSTALLED: _facts(
+        ExitCode.ENGINE,
+        "The packages of `engine.packages` could not be installed in the container",
+        "Read what the installer says in the log. `PIP_INDEX_URL` in `engine.env` or `secrets` says"
+        " where packages come from; the image has to hold uv or pip.",
     ),
     Cause.ENGINE_EXITED: _facts(
         ExitCode.ENGINE,
