@@ -28,7 +28,10 @@ Start = Callable[..., LocalRegistry]
 
 @pytest.fixture
 def start(tmp_path: Path, lifecycle_image: str) -> Iterator[Start]:
-    """Starts registries that have the tiny server as `team/engine:v1`."""
+    """Starts registries that have the tiny server as `team/engine:v1`.
+
+    Name it before the workplace: its images can only go when the containers are gone.
+    """
     require_registry()
     made: list[LocalRegistry] = []
 
@@ -65,7 +68,7 @@ def refused(workplace: Workplace, spec: Path, cause: str, words: str, *, by_plan
 
 
 def test_a_release_keeps_the_image_that_it_was_made_with(
-    workplace: Workplace, start: Start
+    start: Start, workplace: Workplace
 ) -> None:
     registry = start()
     reference = f"{registry.host}/{IMAGE}"
@@ -94,7 +97,7 @@ def test_a_release_keeps_the_image_that_it_was_made_with(
 
 
 def test_another_registry_serves_when_the_first_is_down_and_the_host_when_all_are(
-    workplace: Workplace, start: Start, tmp_path: Path
+    start: Start, workplace: Workplace, tmp_path: Path
 ) -> None:
     registry, down = start(), LocalRegistry(tmp_path / "down")
     fleet(workplace, default=down.host, fallback=registry.host)
@@ -115,7 +118,7 @@ def test_another_registry_serves_when_the_first_is_down_and_the_host_when_all_ar
 
 
 def test_what_a_registry_refuses_is_told_by_the_plan_already(
-    workplace: Workplace, start: Start
+    start: Start, workplace: Workplace
 ) -> None:
     private = start(protected=True)
     login = {"registry": private.host, "username": USER, "password": SECRET}
@@ -153,7 +156,7 @@ def test_a_registry_that_is_down_is_told_by_the_deploy(
 
 
 def test_two_deploys_at_once_fetch_each_layer_once(
-    workplace: Workplace, start: Start, lifecycle_image: str
+    start: Start, workplace: Workplace, lifecycle_image: str
 ) -> None:
     registry = start()
     _push_larger(registry, lifecycle_image)
