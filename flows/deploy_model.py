@@ -32,7 +32,7 @@ from tasks.cleanup import (
 )
 from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.derive import derive
-from tasks.image import pull
+from tasks.image import moved, pull
 from tasks.launch import launch
 from tasks.measure import measure, remember
 from tasks.place import place
@@ -63,7 +63,7 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
             old, healthy = await serving(spec)
             if old and healthy and old.is_of(spec, model.revision):
-                return unchanged(old)
+                return unchanged(old, await moved(old, fleet))
             release = await _deploy_on_a_free_port(story, spec, fleet, model, profile, old)
     return Completed(message=_announcement(release), data=release)
 

@@ -16,7 +16,7 @@ from moorage.spec import ModelSpec
 from tasks.cleanup import abandoned, replaceable
 from tasks.context import in_thread, ledger, settings
 from tasks.derive import derive
-from tasks.image import choose
+from tasks.image import choose, moved
 from tasks.place import propose_placement
 from tasks.release import publish_plan, serving
 from tasks.resolve import resolve
@@ -37,7 +37,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
         profile = await derive(spec, model)
         old, healthy = await serving(spec)
         if old and healthy and old.is_of(spec, model.revision):
-            return unchanged(old)
+            return unchanged(old, await moved(old, fleet))
         snapshot = await survey(fleet)
         # A deploy would clean up first what flows that are gone have left.
         for row in await in_thread(abandoned):

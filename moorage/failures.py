@@ -54,6 +54,8 @@ class Cause(StrEnum):
     IMAGE_MISSING = "image-missing"
     IMAGE_PULL_FAILED = "image-pull-failed"
     REGISTRY_UNAUTHORIZED = "registry-unauthorized"
+    REGISTRY_UNTRUSTED = "registry-untrusted"
+    REGISTRY_RATE_LIMITED = "registry-rate-limited"
     REGISTRY_UNAVAILABLE = "registry-unavailable"
     RUNTIME_UNAVAILABLE = "runtime-unavailable"
     HOST_UNAUTHORIZED = "host-unauthorized"
@@ -281,6 +283,19 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.IMAGE,
         "The registry refused access to the image",
         "Give its account and the name of its secret under `registries.logins` in the fleet file.",
+    ),
+    Cause.REGISTRY_UNTRUSTED: _facts(
+        ExitCode.IMAGE,
+        "The connection to the registry is not safe",
+        "Put the certificate of its authority on the host, as"
+        " /etc/docker/certs.d/HOST:PORT/ca.crt.",
+    ),
+    Cause.REGISTRY_RATE_LIMITED: _facts(
+        ExitCode.IMAGE,
+        "The registry asks to slow down",
+        "Give an account under `registries.logins` in the fleet file: its limit is higher; or name"
+        " a mirror as `registries.default`. Docker Hub counts pulls over six hours.",
+        retry=True,
     ),
     Cause.REGISTRY_UNAVAILABLE: _facts(
         ExitCode.IMAGE,

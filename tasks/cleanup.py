@@ -15,6 +15,7 @@ from moorage.launch import ContainerSpec, Workload
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import ReleaseRow, ReleaseState
 from tasks.context import in_thread, ledger, settings
+from tasks.image import have_again
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, GRACE_SECONDS, start, stop
 
@@ -112,6 +113,8 @@ def start_again(row: ReleaseRow, successor: str) -> None:
     """Undo of a stop-first: the old release serves again, exactly as it was planned."""
     if ledger().releases.get(successor).state == ReleaseState.RUNNING:
         return
+    if row.release:
+        have_again(row.release)
     for spec in _containers(row):
         _must_come_up(start(row.id, spec), row)
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:

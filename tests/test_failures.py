@@ -24,6 +24,7 @@ def test_only_what_may_pass_by_itself_is_retryable() -> None:
         Cause.CLAIM_CONFLICT,
         Cause.ACCELERATOR_STARTING,
         Cause.IMAGE_PULL_FAILED,
+        Cause.REGISTRY_RATE_LIMITED,
         Cause.REGISTRY_UNAVAILABLE,
         Cause.RUNTIME_UNAVAILABLE,
     }

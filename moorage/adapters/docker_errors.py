@@ -1,4 +1,4 @@
-"""What Docker's words mean when it cannot start or pull something."""
+"""What Docker's words mean when it cannot start something, or cannot be talked to."""
 
 from __future__ import annotations
 
@@ -26,21 +26,6 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
 
 NO_MOUNT = "bind source path does not exist"
 """Said when a directory that a container should see is not on the host; its path ends the text."""
-
-PULL_ERRORS: tuple[tuple[str, Cause], ...] = (
-    ("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
-    ("incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
-    ("no space left on device", Cause.DISK_FULL),
-    ("not found", Cause.IMAGE_MISSING),
-    ("manifest unknown", Cause.IMAGE_MISSING),
-    ("does not exist", Cause.IMAGE_MISSING),
-    # Said of what is not there, too: a registry shows nothing to somebody without a login.
-    ("denied", Cause.IMAGE_MISSING),
-    ("unauthorized", Cause.IMAGE_MISSING),
-    ("invalid reference", Cause.IMAGE_MISSING),
-    ("must be lowercase", Cause.IMAGE_MISSING),
-)
-"""Texts of a daemon when a pull fails, and what they mean; the first that matches counts."""
 
 REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
     (
@@ -79,14 +64,6 @@ def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
     cause = next(iter(causes), Cause.LAUNCH_REFUSED)
     remedy = kind.remedy if cause is Cause.ACCELERATOR_RUNTIME_MISSING else ""
     return Failure(cause, f"{spec.name} on {spec.host}: {text}", suggestion=remedy or None)
-
-
-def pull_failure(text: str, reference: str) -> Failure:
-    """The failure behind a daemon's answer to a pull."""
-    for fragment, cause in PULL_ERRORS:
-        if fragment in text.lower():
-            return Failure(cause, f"{reference}: {text}")
-    return Failure(Cause.IMAGE_PULL_FAILED, f"{reference}: {text}")
 
 
 def reach_failure(

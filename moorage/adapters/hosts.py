@@ -16,6 +16,7 @@ import psutil
 
 from moorage.adapters.accelerators import nvidia_accelerators
 from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.remote_host import look_at
 from moorage.adapters.runners import runner_images
 from moorage.engines.base import Engine
@@ -75,7 +76,8 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
     gpus = host.accelerators == "auto"
     try:
         facts = look_at(host.access, fleet.helper_image, fleet.registries, gpus)
-        images, machine = DockerRuntime(host.access.url).inventory()
+        machine = DockerRuntime(host.access.url).machine()
+        images = DockerImages(host.access.url).names()
     except Failure as failure:
         return {"unreachable": failure.detail}
     return {
@@ -116,7 +118,7 @@ def docker_version(address: str) -> tuple[str, str]:
 def _images(host: Host) -> frozenset[str]:
     """What need not be pulled; a daemon that does not answer now just gets no bonus for it."""
     try:
-        return DockerRuntime(host.access.url).images()
+        return DockerImages(host.access.url).names()
     except Failure:
         return frozenset()
 

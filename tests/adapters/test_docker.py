@@ -10,7 +10,7 @@ from docker.errors import APIError
 
 from moorage.adapters.docker import DockerRuntime
 from moorage.adapters.docker_arguments import container_arguments
-from moorage.adapters.docker_errors import pull_failure, start_failure
+from moorage.adapters.docker_errors import start_failure
 from moorage.engines.devices import device_kind
 from moorage.failures import Cause, Failure
 from moorage.isolation import Isolation
@@ -85,21 +85,6 @@ def test_a_model_that_is_not_on_the_host_is_no_missing_driver() -> None:
     error = APIError("400", response=response, explanation=MISSING_MOUNT.format("/models/tiny"))
     failure = start_failure(error, a_container(accelerator_type="cann"))
     assert failure.cause is Cause.LAUNCH_REFUSED
-
-
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("manifest for a:1 not found: manifest unknown", Cause.IMAGE_MISSING),
-        ("pull access denied for a, repository does not exist", Cause.IMAGE_MISSING),
-        ("Get https://own.io/v2/: no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
-        ("unauthorized: incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
-        ("write /var/lib/docker/x: no space left on device", Cause.DISK_FULL),
-        ("dial tcp 127.0.0.1:5000: connect: connection refused", Cause.IMAGE_PULL_FAILED),
-    ],
-)
-def test_a_pull_that_fails_has_one_clear_cause(text: str, cause: Cause) -> None:
-    assert pull_failure(text, "a:1").cause is cause
 
 
 @pytest.fixture
