@@ -5,6 +5,7 @@ from __future__ import annotations
 from moorage.document import Document, Section
 from moorage.failures import Failure
 from moorage.launch import ContainerSpec
+from moorage.models.assets import AssetRole, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.page import placement_sections
@@ -90,6 +91,7 @@ def _facts(release: Release) -> Section:
         ("Source", release.spec.source),
         ("Revision", release.revision),
         ("Spec", release.spec_digest),
+        *map(_companion, release.companions),
     ]
     if release.profile:
         rows += _profile(release.profile)
@@ -101,6 +103,12 @@ def _facts(release: Release) -> Section:
     if release.flow_run_id:
         rows.append(("Flow run", release.flow_run_id))
     return Section(header=FACTS, rows=tuple(rows))
+
+
+def _companion(pin: Pin) -> tuple[str, str]:
+    name = "Draft model" if pin.role == AssetRole.DRAFT else f"Adapter {pin.name}"
+    rank = f", rank {pin.rank}" if pin.rank else ""
+    return name, f"{pin.source} at {pin.revision}{rank}"
 
 
 def _profile(profile: ModelProfile) -> list[tuple[str, str]]:

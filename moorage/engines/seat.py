@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from moorage.engines.command import filled
 from moorage.engines.request import LaunchRequest
 from moorage.launch import Flag, Mount, Variable
+from moorage.models.source import ModelFile
 from moorage.values import Origin
 
 VISIBILITY = {
@@ -60,12 +63,16 @@ def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     """The model's directory; file by file where links lead out of it, as in the hub's cache."""
     if not request.in_container:
         return ()
-    source, target = request.model_path, request.engine_model_path
-    if not any(file.target for file in request.files):
+    return mounts_of(request.model_path, request.files, request.engine_model_path)
+
+
+def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mount, ...]:
+    """A directory, read-only; file by file where links lead out of it."""
+    if not any(file.target for file in files):
         return (Mount(source=source, target=target),)
     return tuple(
         Mount(source=file.target or f"{source}/{file.name}", target=f"{target}/{file.name}")
-        for file in request.files
+        for file in files
     )
 
 

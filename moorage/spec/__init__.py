@@ -3,14 +3,13 @@
 Every field has a description: it is the form in the Prefect UI and the reference in docs/spec.md.
 """
 
-from moorage.spec.adapters import AdapterSpec
+from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.engine import EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.model import Mode, ModelSpec, slug
 from moorage.spec.patterns import (
     ACCELERATOR_PATTERN,
-    DIRECTORY_PATTERN,
     IMAGE_PATTERN,
     KIND_PATTERN,
     NAME_PATTERN,
@@ -25,7 +24,9 @@ from moorage.spec.patterns import (
     Kind,
     Name,
     Port,
+    Revision,
     SecretName,
+    Source,
     VariableName,
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
@@ -34,7 +35,6 @@ from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 
 __all__ = [
     "ACCELERATOR_PATTERN",
-    "DIRECTORY_PATTERN",
     "IMAGE_PATTERN",
     "KIND_PATTERN",
     "NAME_PATTERN",
@@ -47,6 +47,7 @@ __all__ = [
     "VERSION_PATTERN",
     "AcceleratorId",
     "AdapterSpec",
+    "AdapterUpdatesSpec",
     "Deadlines",
     "DraftMethod",
     "EngineName",
@@ -62,8 +63,10 @@ __all__ = [
     "Port",
     "ProbeSpec",
     "ReadinessSpec",
+    "Revision",
     "RuntimeName",
     "SecretName",
+    "Source",
     "SpeculativeSpec",
     "Strategy",
     "VariableName",

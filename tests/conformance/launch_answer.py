@@ -15,7 +15,7 @@ from moorage.engines.versions import (
     VersionSettings,
     command_line,
 )
-from moorage.engines.vllm.adapters import Adapter, largest_rank
+from moorage.engines.vllm.adapters import Adapter
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.ascend import is_310p
 from moorage.engines.vllm.containers import SHARED_TMP, Containers, baseline_container
@@ -36,6 +36,7 @@ from moorage.engines.vllm.ray import (
 from moorage.engines.vllm.speculative import Method, Speculative
 from moorage.failures import Failure
 from moorage.launch import Flag
+from moorage.models.adapter_config import largest_rank
 from moorage.models.config import CONTEXT_WHEN_UNKNOWN, context_length
 from moorage.units import GIB
 

@@ -9,13 +9,15 @@ from collections.abc import Callable
 
 from moorage.engines.base import Engine
 from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.adapters import update_variables
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
+from moorage.engines.vllm.beside import base_warnings, companion_mounts
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, variables
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
-from moorage.engines.vllm.requested import context_of, extended_cache, extra_mounts
+from moorage.engines.vllm.requested import context_of, extended_cache
 from moorage.engines.vllm.rule import variable
 from moorage.launch import Flag, Mount, Variable
 from moorage.models.profile import ModelProfile
@@ -46,7 +48,7 @@ class Vllm(Engine):
     lists_models = True
     api_key_variable = "VLLM_API_KEY"
     aliases = SHORT_NAMES
-    wishes = frozenset({"speculative", "lora", "extended_kv_cache"})
+    wishes = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
@@ -86,24 +88,26 @@ class Vllm(Engine):
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """What vLLM should know about its surroundings."""
+        later = update_variables(request.spec.lora_updates)
         if request.seat.accelerator_type != CPU:
-            return variables(context_of(request))
+            return (*variables(context_of(request)), *later)
         space = max(1, request.seat.cache_bytes // GIB)
         reason = "GiB of the key/value cache, as was claimed"
         return (
             *SILENT,
             variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
             variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
+            *later,
         )
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """An extended cache that the accelerators do not have."""
+        """An extended cache that the accelerators do not have, adapters of another model."""
         warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
-        return (warning,) if warning else ()
+        return (*((warning,) if warning else ()), *base_warnings(request))
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """LoRA adapters and the draft model."""
-        return extra_mounts(request)
+        """LoRA adapters, the draft model, and the folder for adapters that come later."""
+        return companion_mounts(request)
 
 
 def _cpu_cache(profile: ModelProfile) -> int:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from moorage.arguments import user_tokens
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.adapters import Adapter
+from moorage.engines.vllm.beside import adapters, draft_path
 from moorage.engines.vllm.context import LaunchContext, Length
 from moorage.engines.vllm.length import capped_length
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.policy import BASELINE, OURS
 from moorage.engines.vllm.speculative import Method, Speculative
-from moorage.launch import Mount
 from moorage.spec import Mode, ModelSpec, Policy
 from moorage.values import Origin
-
-ADAPTERS_FOLDER = "/adapters"
-DRAFT_FOLDER = "/draft"
 
 
 def context_of(request: LaunchRequest) -> LaunchContext:
@@ -37,7 +33,8 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         claimed=sum(seat.accelerator_bytes),
         speculative=_speculative(request),
         cache=extended_cache(spec),
-        adapters=_adapters(request),
+        adapters=adapters(request),
+        updates=spec.lora_updates,
         policy=OURS,
     )
 
@@ -49,15 +46,6 @@ def extended_cache(spec: ModelSpec) -> ExtendedCache | None:
         return None
     ram = int(wish.ram) if wish.ram else None
     return ExtendedCache(ram=ram, ratio=wish.ratio, chunk=wish.chunk)
-
-
-def extra_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
-    """Directories beside the model's that a container has to see."""
-    spec = request.spec
-    pairs = [(item.source, f"{ADAPTERS_FOLDER}/{item.name}") for item in spec.lora]
-    if spec.speculative and spec.speculative.model:
-        pairs.append((spec.speculative.model, DRAFT_FOLDER))
-    return tuple(Mount(source=_directory(source), target=target) for source, target in pairs)
 
 
 def _version(request: LaunchRequest) -> str:
@@ -89,24 +77,5 @@ def _speculative(request: LaunchRequest) -> Speculative | None:
         tokens=wish.tokens,
         shortest=wish.ngram_min,
         longest=wish.ngram_max,
-        model=_seen(request, wish.model, DRAFT_FOLDER) if wish.model else "",
+        model=draft_path(request),
     )
-
-
-def _adapters(request: LaunchRequest) -> tuple[Adapter, ...]:
-    return tuple(
-        Adapter(
-            name=item.name,
-            path=_seen(request, item.source, f"{ADAPTERS_FOLDER}/{item.name}"),
-            rank=item.rank,
-        )
-        for item in request.spec.lora
-    )
-
-
-def _seen(request: LaunchRequest, source: str, inside: str) -> str:
-    return inside if request.in_container else _directory(source)
-
-
-def _directory(source: str) -> str:
-    return source.removeprefix("file://")

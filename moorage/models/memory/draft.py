@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.models.assets import AssetRole
 from moorage.models.memory.batch import Batch
 from moorage.models.memory.cache import Pool
 from moorage.models.memory.estimates import Term
@@ -12,6 +13,7 @@ from moorage.models.memory.predict import predict_memory
 from moorage.models.memory.refusal import unknown
 from moorage.models.memory.specs import KVKind
 from moorage.models.memory.weighing import numbers
+from moorage.models.source import ResolvedModel
 from moorage.models.tensors import TensorHeader
 from moorage.units import human_bytes
 from moorage.values import Value
@@ -30,6 +32,12 @@ class Draft(Value):
 
     config: dict[str, Any]
     headers: dict[str, TensorHeader]
+
+
+def draft_of(model: ResolvedModel) -> Draft | None:
+    """The draft model that was read beside a model; None where there is none."""
+    draft = model.companion(AssetRole.DRAFT)
+    return Draft(config=draft.config, headers=dict(draft.headers)) if draft else None
 
 
 def draft_terms(

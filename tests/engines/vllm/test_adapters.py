@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from moorage.engines.vllm.adapters import Adapter, adapter_flags, largest_rank
+from moorage.engines.vllm.adapters import Adapter, adapter_flags
+from moorage.models.adapter_config import largest_rank
 from moorage.models.memory.options import allowed_rank
 
 TWO = (Adapter(name="a", path="/a", rank=8), Adapter(name="b", path="/b", rank=33))
