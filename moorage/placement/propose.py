@@ -54,6 +54,7 @@ class Subject:
         profile: What the model is.
         memory: How much memory it takes; None = only a rough estimate is possible.
         staged: The model as hosts list what they have, `source@revision`.
+        beside: Bytes of the files of its adapters and draft model, for an estimate.
         measured: What earlier starts of its architecture told about memory, the newest first.
     """
 
@@ -61,6 +62,7 @@ class Subject:
     profile: ModelProfile
     memory: MemoryModel | None = None
     staged: str = ""
+    beside: int = 0
     measured: tuple[Measurement, ...] = ()
 
 
@@ -130,8 +132,8 @@ def _memory(subject: Subject, engine: Engine) -> Memory:
     """As exact as can be: predicted, corrected by measurements, estimated where rules end."""
     spec, profile = subject.spec, subject.profile
     if subject.memory is None:
-        return EstimatedMemory(profile, "no tensor headers")
-    known = KnownOrEstimated(subject.memory, profile)
+        return EstimatedMemory(profile, "no tensor headers", subject.beside)
+    known = KnownOrEstimated(subject.memory, profile, subject.beside)
     version = spec.engine.version or engine.default_version
     arguments = user_tokens(spec.engine.args)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)

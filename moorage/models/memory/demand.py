@@ -149,7 +149,9 @@ class MemoryModel:
         def count() -> CpuNeed:
             self._require_covered()
             weighed = self._scale.weigh(1, 1)
-            return on_cpu(self.config, self.options, weighed, tokens, concurrency, processes)
+            return on_cpu(
+                self.config, self.options, weighed, tokens, concurrency, processes, self._draft
+            )
 
         return caught(count)
 
