@@ -5,6 +5,7 @@ What `moorage plan` prints is the very object that `moorage deploy` executes.
 
 from __future__ import annotations
 
+from moorage.models.assets import Pin
 from moorage.placement.placement import Role
 from moorage.spec import EngineName, RuntimeName
 from moorage.values import Origin, Value
@@ -135,6 +136,7 @@ class Workload(Value):
         runtime: What started it.
         identity: Container id, or `pid@start-time` of the process.
         endpoint: Base URL under which it answers.
+        adapters: LoRA adapters that were loaded into it since it serves; a start forgets them.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Workload(Value):
     runtime: RuntimeName
     identity: str = ""
     endpoint: str = ""
+    adapters: tuple[Pin, ...] = ()
 
 
 def planned_workload(spec: ContainerSpec) -> Workload:

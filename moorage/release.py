@@ -150,6 +150,13 @@ class ReleaseRow(Value):
     foreign_record: dict[str, Any] | None = None
     workloads: tuple[Workload, ...] = ()
 
+    @property
+    def as_it_runs(self) -> Release | None:
+        """The record, with the workloads as they are now while it serves."""
+        if self.release is None or not self.workloads:
+            return self.release
+        return self.release.model_copy(update={"workloads": self.workloads})
+
     def is_of(self, spec: ModelSpec, revision: str, companions: tuple[Pin, ...] = ()) -> bool:
         """Whether it serves this very spec at these revisions, as far as its record tells."""
         same = (self.spec_digest, self.revision) == (spec.digest, revision)

@@ -24,7 +24,13 @@ def release_document(release: Release) -> Document:
     """The audit record of a release."""
     outcome = "failed" if release.failure else f"serves {release.model}"
     sections = [_facts(release), *_failure(release), *_plan_sections(release)]
-    sections += [_endpoints(release), _readiness(release), _memory(release), _steps(release)]
+    sections += [
+        _endpoints(release),
+        _loaded(release),
+        _readiness(release),
+        _memory(release),
+        _steps(release),
+    ]
     return _document(f"{release.id} {outcome}", sections)
 
 
@@ -208,6 +214,16 @@ def _readiness_rows(results: tuple[Readiness, ...]) -> tuple[tuple[str, ...], ..
         for result in results
         for p in result.probes
     )
+
+
+def _loaded(release: Release) -> Section:
+    rows = tuple(
+        (pin.name, pin.source, pin.revision, str(pin.rank or "not known"), workload.name)
+        for workload in release.workloads
+        for pin in workload.adapters
+    )
+    header = ("adapter", "source", "revision", "rank", "workload")
+    return Section(title="Adapters loaded since it serves", header=header, rows=rows)
 
 
 def _memory(release: Release) -> Section:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from moorage.engines.base import Engine
 from moorage.engines.request import LaunchRequest
+from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.adapters import update_variables
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.beside import base_warnings, companion_mounts
@@ -49,6 +50,7 @@ class Vllm(Engine):
     api_key_variable = "VLLM_API_KEY"
     aliases = SHORT_NAMES
     wishes = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
+    updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
