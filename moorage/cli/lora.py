@@ -99,7 +99,7 @@ def show(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show a model's adapters, those of its spec and those that were loaded, and who serves them."""
+    """Show the adapters of a model: of its spec and loaded since, and which replicas serve them."""
 
     def action() -> list[dict[str, Any]]:
         row = Ledger(Settings().ledger).releases.running(model)
