@@ -59,15 +59,16 @@ def a_model(config: dict[str, Any] | None = None, **changes: Any) -> ResolvedMod
 def a_companion(asset: Asset, **changes: Any) -> Companion:
     """An adapter of rank 8, or a draft model, as it was resolved."""
     local = asset.source.removeprefix("file://")
-    is_adapter = asset.role == AssetRole.ADAPTER
     values: dict[str, Any] = {
         "source": asset.source,
         "path": local if local != asset.source else f"/store/{asset.name}/{REVISION}",
         "files": (ModelFile(name="adapter_model.safetensors", size=1024),),
         "weights": WeightSummary(family="safetensors", bytes=1024),
     }
-    config = {"peft_type": "LORA", "r": 8, "base_model_name_or_path": "org/tiny"}
-    model = a_model(config if is_adapter else {}, **{**values, **changes})
+    if asset.role == AssetRole.ADAPTER:
+        values["config"] = {"peft_type": "LORA", "r": 8, "base_model_name_or_path": "org/tiny"}
+    values |= changes
+    model = a_model(values.pop("config", None), **values)
     return Companion(role=asset.role, name=asset.name, model=model)
 
 

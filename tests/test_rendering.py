@@ -9,6 +9,7 @@ from moorage.document import Document, Section
 from moorage.engines.plan import plan_launch
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
+from moorage.models.assets import AssetRole, Pin
 from moorage.models.source import SkippedFile
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
@@ -188,3 +189,16 @@ def test_a_section_without_content_is_left_out() -> None:
 def test_a_secret_is_named_and_never_shown() -> None:
     text = plan_document(planned(ON_GPUS, an_image(), a_host())).markdown()
     assert "| HF_TOKEN | secret hub-token | user | secrets |" in text
+
+
+def test_a_record_names_what_its_adapters_were_pinned_to_and_what_was_loaded_since() -> None:
+    poet = Pin(role=AssetRole.ADAPTER, name="poet", source="hf://org/poet", revision="a1b2", rank=8)
+    draft = Pin(role=AssetRole.DRAFT, name="draft", source="hf://org/small", revision="c3d4")
+    later = poet.model_copy(update={"name": "later"})
+    release = a_release(companions=(poet, draft), workloads=(a_workload(adapters=(later,)),))
+    text = release_document(release).markdown()
+    assert "| Adapter poet | hf://org/poet at a1b2, rank 8 |" in text
+    assert "| Draft model | hf://org/small at c3d4 |" in text
+    assert "Adapters loaded since it serves" in text
+    assert "| later | hf://org/poet | a1b2 | 8 |" in text
+    assert "Adapter poet" in plan_document(release).markdown()

@@ -29,7 +29,7 @@ def make_lora(tmp_path: Path) -> Callable[..., Path]:
     def make(name: str, *arguments: object) -> Path:
         folder = tmp_path / name
         script = REPOSITORY / "scripts" / "make_tiny_lora.py"
-        command = [sys.executable, script, folder, *map(str, arguments)]
+        command = [sys.executable, str(script), str(folder), *map(str, arguments)]
         subprocess.run(command, check=True, capture_output=True)
         return folder
 
