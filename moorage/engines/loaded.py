@@ -98,7 +98,9 @@ def _require_free_name(row: ReleaseRow, pin: Pin, listed: Listed) -> None:
         if pin.name not in listed[workload.name] or held == pin:
             continue
         what = (
-            f"{held.source} at {held.revision}" if held else "an adapter that moorage did not load"
+            f"{held.source} at {held.revision}"
+            if held
+            else "an adapter that the ledger does not know"
         )
         detail = f"{pin.name} is {what} in {workload.name}"
         raise Failure(Cause.ADAPTER_NAME_TAKEN, detail)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from moorage.arguments import is_written
+from moorage.arguments import is_written, whole_number
 from moorage.engines.vllm.rule import derived, variable, wanted
+from moorage.failures import Cause, Failure
 from moorage.launch import Flag, Variable
 from moorage.models.memory.options import allowed_rank
 from moorage.spec import AdapterUpdatesSpec
@@ -40,7 +41,12 @@ def adapter_flags(
         base: Name under which the model itself is served.
         words: The user's arguments.
         updates: Room for adapters that are loaded while it serves.
+
+    Raises:
+        Failure: `BAD_SPEC` for later adapters on several API servers: vLLM tells only one of them.
     """
+    if updates:
+        _require_one_server(words)
     if not (adapters or updates) or is_written(words, "--lora-modules"):
         return ()
     later = updates.max if updates else 0
@@ -65,6 +71,15 @@ def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]
         return ()
     reason = "lora_updates: adapters are loaded and unloaded while it serves"
     return (variable("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "1", reason, Origin.USER),)
+
+
+def _require_one_server(words: Sequence[str]) -> None:
+    if (whole_number(words, "--api-server-count", "-asc") or 1) > 1:
+        raise Failure(
+            Cause.BAD_SPEC,
+            "lora_updates: vLLM does not load adapters later with --api-server-count above 1",
+            suggestion="Leave --api-server-count or `lora_updates` out; `replicas` serves more.",
+        )
 
 
 def _module(adapter: Adapter, base: str) -> str:

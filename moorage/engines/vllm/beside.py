@@ -58,6 +58,20 @@ def base_warnings(request: LaunchRequest) -> tuple[str, ...]:
     )
 
 
+def update_warnings(request: LaunchRequest, key: str) -> tuple[str, ...]:
+    """Adapters that anybody may exchange.
+
+    Args:
+        request: The seat.
+        key: Name of the variable that makes the server ask for a key.
+    """
+    spec = request.spec
+    if spec.lora_updates is None or key in spec.secrets or key in spec.engine.env:
+        return ()
+    advice = f"`secrets: {{{key}: NAME}}` makes it ask for a key"
+    return (f"lora_updates: whoever reaches the port may change what is served; {advice}",)
+
+
 def _seen(request: LaunchRequest, item: Companion) -> str:
     return _inside(item) if request.in_container else item.model.path
 

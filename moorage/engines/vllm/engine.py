@@ -12,7 +12,7 @@ from moorage.engines.request import LaunchRequest
 from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.adapters import update_variables
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
-from moorage.engines.vllm.beside import base_warnings, companion_mounts
+from moorage.engines.vllm.beside import base_warnings, companion_mounts, update_warnings
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, variables
@@ -103,9 +103,13 @@ class Vllm(Engine):
         )
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """An extended cache that the accelerators do not have, adapters of another model."""
+        """A cache that the accelerators do not have, adapters of another model, or of anybody."""
         warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
-        return (*((warning,) if warning else ()), *base_warnings(request))
+        return (
+            *((warning,) if warning else ()),
+            *base_warnings(request),
+            *update_warnings(request, self.api_key_variable),
+        )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
         """LoRA adapters, the draft model, and the folder for adapters that come later."""

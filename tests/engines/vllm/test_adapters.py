@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.engines.vllm.adapters import Adapter, adapter_flags, update_variables
+from moorage.failures import Cause, Failure
 from moorage.models.memory.options import allowed_rank
 from moorage.spec import AdapterUpdatesSpec
 
@@ -50,6 +51,14 @@ def test_room_for_later_adapters_is_made_at_the_start(
     assert flags["--max-loras"] == (number,)
     assert flags["--max-lora-rank"] == (rank,)
     assert ("--lora-modules" in flags) is bool(adapters)
+
+
+@pytest.mark.parametrize("words", [("--api-server-count", "2"), ("-asc=4",)])
+def test_with_several_api_servers_none_is_loaded_later(words: tuple[str, ...]) -> None:
+    with pytest.raises(Failure, match="--api-server-count") as caught:
+        adapter_flags((), "x", words, AdapterUpdatesSpec())
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert adapter_flags((), "x", ("--api-server-count", "1"), AdapterUpdatesSpec())
 
 
 def test_the_endpoints_are_opened_only_where_the_spec_asks_for_them() -> None:

@@ -2,8 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.beside import adapters, base_warnings, companion_mounts
+from moorage.engines.vllm.beside import (
+    adapters,
+    base_warnings,
+    companion_mounts,
+    update_warnings,
+)
 from moorage.models.assets import assets_of
 from moorage.models.source import Companion, ModelFile
 from moorage.spec import ModelSpec, RuntimeName
@@ -50,3 +57,15 @@ def test_an_adapter_of_another_model_is_told() -> None:
     assert base_warnings(with_poet()) == ()
     (told,) = base_warnings(with_poet("hf://org/other"))
     assert told == "lora: poet was made for org/tiny, and hf://org/other is served"
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ({}, False),
+        ({"lora_updates": {}}, True),
+        ({"lora_updates": {}, "secrets": {"VLLM_API_KEY": "key"}}, False),
+    ],
+)
+def test_a_server_that_anybody_may_change_is_told(wish: dict[str, Any], told: bool) -> None:
+    assert bool(update_warnings(request(a_spec(**wish), ()), "VLLM_API_KEY")) is told
