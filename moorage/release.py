@@ -157,7 +157,7 @@ class ReleaseRow(Value):
             return self.release
         return self.release.model_copy(update={"workloads": self.workloads})
 
-    def is_of(self, spec: ModelSpec, revision: str, companions: tuple[Pin, ...] = ()) -> bool:
+    def is_of(self, spec: ModelSpec, revision: str, companions: tuple[Pin, ...]) -> bool:
         """Whether it serves this very spec at these revisions, as far as its record tells."""
         same = (self.spec_digest, self.revision) == (spec.digest, revision)
         return same and self.release is not None and self.release.companions == companions

@@ -12,7 +12,7 @@ from moorage.adapters.probe import ask
 from moorage.adapters.served import served_names
 from moorage.engines.loaded import loaded, with_adapter, without_adapter
 from moorage.engines.registry import ENGINES
-from moorage.engines.updates import AdapterUpdates, proofs, refusal, seen_by
+from moorage.engines.updates import AdapterUpdates, is_gone, proofs, refusal, seen_by
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec, Workload
 from moorage.models.source import Companion
@@ -97,7 +97,7 @@ def take_back(release: Release, name: str, workload: Workload) -> None:
     """Unload an adapter from one replica and strike it out. Nothing happens when it is gone."""
     probe = _updates(release).unloading(name)
     status, answer = asyncio.run(ask(workload.endpoint, probe, _seconds(release), _key(release)))
-    if status not in (200, 404):
+    if status != 200 and not is_gone(name, status, answer):
         raise refusal(name, workload.name, status, answer)
     ledger().workloads.put(release.id, without_adapter(workload, name))
 

@@ -82,7 +82,7 @@ def test_a_release_is_of_a_spec_only_at_the_revisions_of_everything() -> None:
     serving = row(a_release(companions=(pin(),)))
     assert serving.is_of(a_spec(), REVISION, (pin(),))
     assert not serving.is_of(a_spec(), REVISION, (pin("b2"),))
-    assert not serving.is_of(a_spec(), REVISION)
+    assert not serving.is_of(a_spec(), REVISION, ())
     assert not serving.is_of(a_spec(), "b" * 40, (pin(),))
     assert not serving.is_of(a_spec(context=4096), REVISION, (pin(),))
 

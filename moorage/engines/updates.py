@@ -62,7 +62,7 @@ def seen_by(container: ContainerSpec, folder: str, path: str) -> str:
 def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
     """The failure that an engine's answer stands for, in the engine's own words."""
     said = _words(answer)
-    if status == 404 and name not in said:
+    if status == 404 and not is_gone(name, status, answer):
         detail = f"{workload}: the server has no such endpoint: {said}"
         return Failure(Cause.ADAPTERS_FIXED, detail)
     told = f"HTTP {status}" if status else "no answer"
@@ -70,6 +70,11 @@ def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
     if RANK_TOO_LARGE in said:
         advice = "Raise `lora_updates.rank` to the adapter's rank and deploy the model again."
     return Failure(Cause.ADAPTER_REFUSED, f"{workload}: {name}: {told}: {said}", suggestion=advice)
+
+
+def is_gone(name: str, status: int, answer: Any) -> bool:
+    """Whether an engine says that it has no adapter of that name, and not: no such endpoint."""
+    return status == 404 and name in _words(answer)
 
 
 def _post(path: str, name: str, body: dict[str, Any]) -> Probe:

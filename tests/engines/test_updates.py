@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.engines.registry import ENGINES
-from moorage.engines.updates import proofs, refusal, seen_by
+from moorage.engines.updates import is_gone, proofs, refusal, seen_by
 from moorage.failures import Cause, Failure
 from moorage.launch import Mount
 from moorage.readiness.protocol import Phase
@@ -83,6 +83,12 @@ def test_a_refusal_is_told_in_the_words_of_the_engine(
 ) -> None:
     found = refusal("poet", "tiny-r0", status, answer)
     assert (found.cause, told in found.detail) == (cause, True), found.detail
+
+
+def test_an_adapter_that_is_gone_is_told_from_an_endpoint_that_is_not_there() -> None:
+    assert is_gone("poet", 404, {"error": {"message": "The lora adapter 'poet' cannot be found."}})
+    assert not is_gone("poet", 404, {"detail": "Not Found"})
+    assert not is_gone("poet", 500, {"error": {"message": "poet"}})
 
 
 def test_a_rank_that_is_too_large_names_the_field_that_raises_it() -> None:
