@@ -186,6 +186,28 @@ def test_a_second_adapter_finds_no_room_and_the_first_stays(
     assert all(list(replica.names) == [MODEL, "poet"] for replica in replicas)
 
 
+def test_what_a_killed_load_left_keeps_its_name_until_it_is_unloaded(
+    replicas: tuple[Replica, Replica], poet: Callable[..., AdapterSpec]
+) -> None:
+    wanted = poet()
+    replicas[0].names["poet"] = "/loaded by a flow that was killed"
+    assert failure_of(lambda: load(wanted)).cause is Cause.ADAPTER_NAME_TAKEN
+    assert "poet" in replicas[0].names
+    unload("poet")
+    assert_nothing_loaded_by_name(replicas)
+    assert load(wanted).name == "Completed"
+
+
+def test_a_replica_that_was_started_again_is_given_its_adapter_again(
+    replicas: tuple[Replica, Replica], poet: Callable[..., AdapterSpec]
+) -> None:
+    wanted = poet()
+    load(wanted)
+    del replicas[1].names["poet"]
+    assert load(wanted).name == "Completed"
+    assert all("poet" in replica.names for replica in replicas)
+
+
 def test_a_model_that_does_not_run_takes_no_adapters(poet: Callable[..., AdapterSpec]) -> None:
     assert failure_of(lambda: load(poet())).cause is Cause.UNKNOWN_RELEASE
     assert failure_of(lambda: unload("poet")).cause is Cause.UNKNOWN_RELEASE
@@ -217,9 +239,13 @@ def held_by_replicas() -> list[tuple[Pin, ...]]:
     return [workload.adapters for workload in row.workloads]
 
 
-def assert_nothing_is_loaded(replicas: tuple[Replica, Replica]) -> None:
+def assert_nothing_loaded_by_name(replicas: tuple[Replica, Replica]) -> None:
     assert all(list(replica.names) == [MODEL] for replica in replicas)
     assert held_by_replicas() == [(), ()]
+
+
+def assert_nothing_is_loaded(replicas: tuple[Replica, Replica]) -> None:
+    assert_nothing_loaded_by_name(replicas)
     assert list(settings().loaded(MODEL).iterdir()) == []
 
 
