@@ -62,7 +62,7 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         profile = await derive(spec, model)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
             old, healthy = await serving(spec)
-            if old and healthy and old.is_of(spec, model.revision):
+            if old and healthy and old.is_of(spec, model.revision, model.pins):
                 return unchanged(old, await moved(old, fleet))
             release = await _deploy_on_a_free_port(story, spec, fleet, model, profile, old)
     return Completed(message=_announcement(release), data=release)
@@ -172,6 +172,7 @@ async def _begin(
         spec=spec,
         spec_digest=spec.digest,
         revision=model.revision,
+        companions=model.pins,
         profile=profile,
         replaced=old.id if old else "",
         flow_run_id=story.flow_run_id,

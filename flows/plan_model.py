@@ -36,7 +36,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
         model = await resolve(spec)
         profile = await derive(spec, model)
         old, healthy = await serving(spec)
-        if old and healthy and old.is_of(spec, model.revision):
+        if old and healthy and old.is_of(spec, model.revision, model.pins):
             return unchanged(old, await moved(old, fleet))
         snapshot = await survey(fleet)
         # A deploy would clean up first what flows that are gone have left.
@@ -51,6 +51,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
             spec=spec,
             spec_digest=spec.digest,
             revision=model.revision,
+            companions=model.pins,
             profile=profile,
             placement=placement,
             image=image,

@@ -10,6 +10,7 @@ from flows.story import told
 from moorage.failures import Cause, Failure
 from moorage.release import ReleaseState
 from moorage.spec import Name
+from tasks.adapters import tidy
 from tasks.cleanup import end_release, sole_flow
 from tasks.context import in_thread, ledger
 from tasks.journal import step
@@ -31,5 +32,6 @@ async def retire_model(name: Name) -> State[str]:
         with step("stop") as note:
             await in_thread(ledger().releases.move, running.id, ReleaseState.STOPPING)
             await in_thread(end_release, running, ReleaseState.STOPPED, "retired")
+            await in_thread(tidy, name)
             note.say(f"{running.id} is stopped, its claims are free")
     return Completed(message=f"{running.id} is retired", data=running.id)

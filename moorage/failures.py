@@ -76,6 +76,11 @@ class Cause(StrEnum):
     LOAD_TIMEOUT = "load-timeout"
     WARM_UP_TIMEOUT = "warm-up-timeout"
     BAD_ANSWER = "bad-answer"
+    ADAPTERS_FIXED = "adapters-fixed"
+    ADAPTERS_FULL = "adapters-full"
+    ADAPTER_NAME_TAKEN = "adapter-name-taken"
+    ADAPTER_REFUSED = "adapter-refused"
+    UNKNOWN_ADAPTER = "unknown-adapter"
     LEDGER_UNAVAILABLE = "ledger-unavailable"
     SERVER_UNAVAILABLE = "server-unavailable"
     STORE_UNWRITABLE = "store-unwritable"
@@ -399,6 +404,31 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.ENGINE,
         "The engine answered, but not with what was asked for",
         "Check that `mode` is what the model is for.",
+    ),
+    Cause.ADAPTERS_FIXED: _facts(
+        ExitCode.BAD_INPUT,
+        "The adapters of this release cannot be changed while it serves",
+        "Set `lora_updates` in the spec and deploy it again.",
+    ),
+    Cause.ADAPTERS_FULL: _facts(
+        ExitCode.BAD_INPUT,
+        "There is no room for another adapter",
+        "Unload one with `moorage lora unload`, or raise `lora_updates.max` and deploy again.",
+    ),
+    Cause.ADAPTER_NAME_TAKEN: _facts(
+        ExitCode.BAD_INPUT,
+        "Something else is served under the adapter's name",
+        "Choose another name, or `moorage lora unload` the adapter that has it.",
+    ),
+    Cause.ADAPTER_REFUSED: _facts(
+        ExitCode.ENGINE,
+        "The engine does not take the adapter",
+        "The engine's own words above say why; it serves on without the adapter.",
+    ),
+    Cause.UNKNOWN_ADAPTER: _facts(
+        ExitCode.BAD_INPUT,
+        "No such adapter is loaded",
+        "`moorage lora list MODEL` shows what is.",
     ),
     Cause.LEDGER_UNAVAILABLE: _facts(
         ExitCode.MACHINE,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from moorage.access import parse_access
 from moorage.isolation import Isolation
+from moorage.models.assets import Pin
 from moorage.placement.placement import Role
 from moorage.spec import EngineName, NetworkMode, RuntimeName
 from moorage.values import Origin, Value
@@ -195,6 +196,7 @@ class Workload(Value):
         runtime: What started it.
         identity: Container id, or `pid@start-time` of the process.
         endpoint: Base URL under which it answers.
+        adapters: LoRA adapters that were loaded into it since it serves; a start forgets them.
     """
 
     name: str
@@ -205,6 +207,7 @@ class Workload(Value):
     runtime: RuntimeName
     identity: str = ""
     endpoint: str = ""
+    adapters: tuple[Pin, ...] = ()
 
 
 def planned_workload(spec: ContainerSpec) -> Workload:

@@ -6,6 +6,7 @@ from moorage.document import Document, Section
 from moorage.failures import Failure
 from moorage.isolation import Isolation
 from moorage.launch import ContainerSpec
+from moorage.models.assets import AssetRole, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.page import placement_sections
@@ -38,7 +39,13 @@ def release_document(release: Release) -> Document:
     """The audit record of a release."""
     outcome = "failed" if release.failure else f"serves {release.model}"
     sections = [_facts(release), *_failure(release), *_plan_sections(release)]
-    sections += [_endpoints(release), _readiness(release), _memory(release), _steps(release)]
+    sections += [
+        _endpoints(release),
+        _loaded(release),
+        _readiness(release),
+        _memory(release),
+        _steps(release),
+    ]
     return _document(f"{release.id} {outcome}", sections)
 
 
@@ -105,6 +112,7 @@ def _facts(release: Release) -> Section:
         ("Source", release.spec.source),
         ("Revision", release.revision),
         ("Spec", release.spec_digest),
+        *map(_companion, release.companions),
     ]
     if release.profile:
         rows += _profile(release.profile)
@@ -118,6 +126,12 @@ def _facts(release: Release) -> Section:
     if release.flow_run_id:
         rows.append(("Flow run", release.flow_run_id))
     return Section(header=FACTS, rows=tuple(rows))
+
+
+def _companion(pin: Pin) -> tuple[str, str]:
+    name = "Draft model" if pin.role == AssetRole.DRAFT else f"Adapter {pin.name}"
+    rank = f", rank {pin.rank}" if pin.rank else ""
+    return name, f"{pin.source} at {pin.revision}{rank}"
 
 
 def _profile(profile: ModelProfile) -> list[tuple[str, str]]:
@@ -251,6 +265,16 @@ def _readiness_rows(results: tuple[Readiness, ...]) -> tuple[tuple[str, ...], ..
         for result in results
         for p in result.probes
     )
+
+
+def _loaded(release: Release) -> Section:
+    rows = tuple(
+        (pin.name, pin.source, pin.revision, str(pin.rank or "not known"), workload.name)
+        for workload in release.workloads
+        for pin in workload.adapters
+    )
+    header = ("adapter", "source", "revision", "rank", "workload")
+    return Section(title="Adapters loaded since it serves", header=header, rows=rows)
 
 
 def _memory(release: Release) -> Section:

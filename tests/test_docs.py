@@ -31,6 +31,8 @@ def test_the_readme_names_every_command() -> None:
     readme = (REPOSITORY / "README.md").read_text()
     from moorage.cli.app import app  # noqa: PLC0415  (the test is about its commands)
 
-    for command in app.registered_commands:
-        assert command.callback
-        assert f"moorage {command.callback.__name__}" in readme
+    groups = [(f"{group.name} ", group.typer_instance or app) for group in app.registered_groups]
+    for prefix, commands in (("", app), *groups):
+        for command in commands.registered_commands:
+            assert command.callback
+            assert f"moorage {prefix}{command.name or command.callback.__name__}" in readme

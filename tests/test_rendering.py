@@ -10,6 +10,7 @@ from moorage.engines.plan import plan_launch
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import Flag, LaunchPlan, Preparation
+from moorage.models.assets import AssetRole, Pin
 from moorage.models.source import SkippedFile
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
@@ -212,3 +213,16 @@ def test_a_plan_tells_what_is_added_what_is_written_and_what_happens_first() -> 
         "| Engine version | unknown |",
     ):
         assert row in page
+
+
+def test_a_record_names_what_its_adapters_were_pinned_to_and_what_was_loaded_since() -> None:
+    poet = Pin(role=AssetRole.ADAPTER, name="poet", source="hf://org/poet", revision="a1b2", rank=8)
+    draft = Pin(role=AssetRole.DRAFT, name="draft", source="hf://org/small", revision="c3d4")
+    later = poet.model_copy(update={"name": "later"})
+    release = a_release(companions=(poet, draft), workloads=(a_workload(adapters=(later,)),))
+    text = release_document(release).markdown()
+    assert "| Adapter poet | hf://org/poet at a1b2, rank 8 |" in text
+    assert "| Draft model | hf://org/small at c3d4 |" in text
+    assert "Adapters loaded since it serves" in text
+    assert "| later | hf://org/poet | a1b2 | 8 |" in text
+    assert "Adapter poet" in plan_document(release).markdown()

@@ -134,10 +134,16 @@ def test_a_spec_is_frozen() -> None:
         {"speculative": {}},
         {"speculative": {"method": "ngram"}},
         {"speculative": {"method": "eagle3", "tokens": 3}},
-        {"speculative": {"method": "eagle3", "tokens": 3, "model": "hf://org/draft"}},
+        {"speculative": {"method": "eagle3", "tokens": 3, "model": "drafts/eagle"}},
+        {"speculative": {"method": "eagle3", "tokens": 3, "model": "file://drafts/eagle"}},
+        {"speculative": {"method": "ngram", "tokens": 3, "revision": "main"}},
         {"speculative": {"method": "mtp", "tokens": 0}},
         {"lora": [{"name": "poet", "source": "poet"}]},
+        {"lora": [{"name": "poet", "source": "file://poet"}]},
+        {"lora": [{"name": "poet", "source": "hf://org/poet", "revision": "../x"}]},
         {"lora": [{"name": "tiny", "source": "file:///poet"}]},
+        {"lora_updates": {"max": 0}},
+        {"lora_updates": {"rank": 513}},
         {
             "lora": [
                 {"name": "poet", "source": "file:///a"},

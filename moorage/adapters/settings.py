@@ -57,6 +57,15 @@ class Settings(BaseSettings):
         return self.root / "cache"
 
     @property
+    def adapters(self) -> Path:
+        """The store of LoRA adapters."""
+        return self.root / "adapters"
+
+    def loaded(self, model: str) -> Path:
+        """Where the adapters lie that are loaded into a model while it serves."""
+        return self.root / "loaded" / model
+
+    @property
     def locks(self) -> Path:
         """Locks that the flows of this machine share."""
         return self.root / "locks"

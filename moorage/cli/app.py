@@ -16,7 +16,7 @@ from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
-from moorage.cli import inventory, render
+from moorage.cli import inventory, lora, render
 from moorage.cli import memory as memory_counts
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.cli.output import dump, out
@@ -32,6 +32,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Finds every model a berth: deploys LLM inference servers, and keeps a record of why.",
 )
+
+app.add_typer(lora.app, name="lora")
 
 SpecFile = Annotated[
     Path, typer.Argument(help="Spec of the model: a YAML file, or NAME for deployments/NAME.yaml.")
@@ -160,13 +162,14 @@ def show(
     if row.foreign_record is not None:
         dump(row.foreign_record)
         exit_code(ExitCode.OK)
-    if row.release is None and as_json:
+    record = row.as_it_runs
+    if record is None and as_json:
         dump(row.model_dump(mode="json", exclude={"release"}))
         exit_code(ExitCode.OK)
-    if row.release is None:
+    if record is None:
         out.print(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")
         exit_code(ExitCode.OK)
-    render.record(row.release, as_json=as_json)
+    render.record(record, as_json=as_json)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from moorage.engines.preparation import preparation
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
 from moorage.engines.start import start_flags
+from moorage.engines.updates import AdapterUpdates
 from moorage.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -67,6 +68,9 @@ class Engine(ABC):
 
     wishes: ClassVar[frozenset[str]] = frozenset()
     """Fields of the spec that not every engine can fulfil, and this one can."""
+
+    updates: ClassVar[AdapterUpdates | None] = None
+    """How it takes adapters while it serves; None = it does not."""
 
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 

@@ -55,6 +55,8 @@ def plan_launch(
             ledger=ledger,
             model_path=model.path,
             files=model.files,
+            companions=model.companions,
+            updates_folder=model.updates_folder,
             image=image if seat.runtime == RuntimeName.DOCKER else None,
             caches=caches,
         )

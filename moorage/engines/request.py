@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.images.image import Image
 from moorage.models.profile import ModelProfile
-from moorage.models.source import ModelFile
+from moorage.models.source import Companion, ModelFile
 from moorage.placement.placement import Seat
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import ModelSpec, NetworkMode, RuntimeName
@@ -26,6 +26,9 @@ class LaunchRequest(Value):
         ledger: Identity of the ledger that it is in.
         model_path: Directory of the model on the host.
         files: Its files.
+        companions: What is loaded beside it.
+        updates_folder: Directory on the host for adapters that are loaded while it serves; empty =
+            none are.
         image: The image, or None for a process.
         caches: Directory of the host under which caches are kept; empty = none are.
     """
@@ -38,6 +41,8 @@ class LaunchRequest(Value):
     ledger: str
     model_path: str
     files: tuple[ModelFile, ...] = ()
+    companions: tuple[Companion, ...] = ()
+    updates_folder: str = ""
     image: Image | None = None
     caches: str = ""
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from moorage.engines.command import filled
 from moorage.engines.isolation import claimed, kind_of_seat, sees_more_than_claimed
 from moorage.engines.preparation import WITHOUT_CHECK, runs_by_minor_version
 from moorage.engines.request import LaunchRequest
 from moorage.launch import Flag, Mount, Variable
+from moorage.models.source import ModelFile
 from moorage.values import Origin
 
 
@@ -66,15 +69,21 @@ def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
     """
     if not request.in_container:
         return ()
-    source, target = request.model_path, request.engine_model_path
     driver = tuple(Mount(source=path, target=path) for path in kind_of_seat(request).mounts)
-    if not any(file.target for file in request.files):
-        return (Mount(source=source, target=target), *driver)
-    files = tuple(
-        Mount(source=file.target or f"{source}/{file.name}", target=f"{target}/{file.name}")
-        for file in request.files
+    return (
+        *mounts_of(request.model_path, request.files, request.engine_model_path),
+        *driver,
     )
-    return (*files, *driver)
+
+
+def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mount, ...]:
+    """A directory, read-only; file by file where links lead out of it."""
+    if not any(file.target for file in files):
+        return (Mount(source=source, target=target),)
+    return tuple(
+        Mount(source=file.target or f"{source}/{file.name}", target=f"{target}/{file.name}")
+        for file in files
+    )
 
 
 def devices(request: LaunchRequest) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 Every field has a description: it is the form in the Prefect UI and the reference in docs/spec.md.
 """
 
-from moorage.spec.adapters import AdapterSpec
+from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
@@ -12,7 +12,6 @@ from moorage.spec.model import Mode, ModelSpec, slug
 from moorage.spec.patterns import (
     ACCELERATOR_PATTERN,
     CAPABILITY_PATTERN,
-    DIRECTORY_PATTERN,
     GROUP_PATTERN,
     IMAGE_PATTERN,
     KIND_PATTERN,
@@ -31,7 +30,9 @@ from moorage.spec.patterns import (
     Name,
     PackageName,
     Port,
+    Revision,
     SecretName,
+    Source,
     VariableName,
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
@@ -41,7 +42,6 @@ from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 __all__ = [
     "ACCELERATOR_PATTERN",
     "CAPABILITY_PATTERN",
-    "DIRECTORY_PATTERN",
     "GROUP_PATTERN",
     "IMAGE_PATTERN",
     "KIND_PATTERN",
@@ -57,6 +57,7 @@ __all__ = [
     "VERSION_PATTERN",
     "AcceleratorId",
     "AdapterSpec",
+    "AdapterUpdatesSpec",
     "ContainerSettings",
     "Deadlines",
     "DraftMethod",
@@ -77,8 +78,10 @@ __all__ = [
     "ProbeSpec",
     "ReadinessSpec",
     "RestartPolicy",
+    "Revision",
     "RuntimeName",
     "SecretName",
+    "Source",
     "SpeculativeSpec",
     "Strategy",
     "VariableName",

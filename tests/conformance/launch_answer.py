@@ -10,7 +10,7 @@ from moorage.arguments import in_one_writing, is_option, switch
 from moorage.engines.command import kept_flags
 from moorage.engines.preparation import WITHOUT_CHECK, by_minor_version
 from moorage.engines.versions import CommandLine, command_line
-from moorage.engines.vllm.adapters import Adapter, largest_rank
+from moorage.engines.vllm.adapters import Adapter
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.ascend import is_310p
 from moorage.engines.vllm.containers import SHARED_TMP, Containers, baseline_container
@@ -31,6 +31,7 @@ from moorage.engines.vllm.ray import (
 from moorage.engines.vllm.speculative import Method, Speculative
 from moorage.failures import Failure
 from moorage.launch import Flag, Preparation
+from moorage.models.adapter_config import largest_rank
 from moorage.models.config import CONTEXT_WHEN_UNKNOWN, TEXT_CONFIG_KEYS, context_length
 from moorage.units import GIB
 from tests.conformance.launch_images import configured_versions

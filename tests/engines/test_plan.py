@@ -29,6 +29,7 @@ from tests.builders import (
     a_spec,
     an_accelerator,
     an_image,
+    with_companions,
 )
 
 Wish = dict[str, Any]
@@ -85,7 +86,8 @@ def planned(
     caches: str = "",
     **profile: Any,
 ) -> LaunchPlan:
-    spec, model, snapshot = a_spec(**wish), model or a_model(), a_fleet(host)
+    spec, snapshot = a_spec(**wish), a_fleet(host)
+    model = model or with_companions(a_model(), spec)
     placement = propose(Subject(spec, a_profile(**profile)), snapshot)
     known, release = a_profile(**profile), f"{spec.name}.v1"
     return plan_launch(spec, model, known, placement, snapshot, image, release, LEDGER, caches)
@@ -152,8 +154,40 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         GPU,
         an_image(),
     ),
+    "vllm_draft_of_the_hub": lambda: planned(
+        {
+            "speculative": {
+                "method": "draft_model",
+                "tokens": 4,
+                "model": "hf://org/small",
+                "revision": "v2",
+            }
+        },
+        GPU,
+        an_image(),
+    ),
     "vllm_mtp": lambda: planned({"speculative": {"method": "mtp"}}, GPU, an_image()),
     "vllm_lora": lambda: planned({"lora": LORA}, GPU, an_image()),
+    "vllm_lora_of_the_hub": lambda: planned(
+        {"lora": [{"name": "poet", "source": "hf://org/poet", "revision": "v2"}]}, GPU, an_image()
+    ),
+    "vllm_lora_updates": lambda: planned({"lora_updates": {}}, GPU, an_image()),
+    "vllm_lora_and_updates": lambda: planned(
+        {"lora": LORA, "lora_updates": {"max": 2, "rank": 100}}, GPU, an_image()
+    ),
+    "vllm_lora_updates_on_cpu": lambda: planned(
+        {"lora_updates": {"rank": 8}, "engine": {"name": "vllm"}, "placement": ON_CPU},
+        GPU,
+        an_image(),
+    ),
+    "vllm_lora_updates_process": lambda: planned(
+        {
+            "lora_updates": {"max": 1},
+            "engine": {"runtime": "process", "name": "vllm"},
+            "placement": ON_CPU,
+        },
+        a_host(programs=(VLLM_INSTALLED,)),
+    ),
     "vllm_lora_process": lambda: planned(
         {"lora": LORA, "engine": {"runtime": "process", "name": "vllm"}, "placement": ON_CPU},
         a_host(programs=(VLLM_INSTALLED,)),

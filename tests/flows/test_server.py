@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
 MODELS = {
     *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
-    *("SpeculativeSpec", "AdapterSpec", "ExtendedCacheSpec"),
+    *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
 }
 FLEET = {
     *("Fleet", "Host", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
@@ -72,6 +72,18 @@ class TestDeployed:
         name = deployed["retire-model/retire"]["parameter_openapi_schema"]["properties"]["name"]
         assert name["pattern"]
         assert name["description"]
+
+    def test_an_adapter_to_load_has_the_form_of_the_spec(
+        self, deployed: dict[str, dict[str, Any]]
+    ) -> None:
+        schema = deployed["load-adapter/load-adapter"]["parameter_openapi_schema"]
+        assert schema["properties"]["model"]["pattern"]
+        assert set(schema["definitions"]) == {"AdapterSpec"}
+        adapter = schema["definitions"]["AdapterSpec"]["properties"]
+        assert all(field["description"] for field in adapter.values())
+        unload = deployed["unload-adapter/unload-adapter"]["parameter_openapi_schema"]
+        assert unload["required"] == ["model", "adapter"]
+        assert all(field["pattern"] for field in unload["properties"].values())
 
     def test_parameters_are_enforced_and_runs_go_to_the_work_pool(
         self, deployed: dict[str, dict[str, Any]]

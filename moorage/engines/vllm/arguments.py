@@ -34,7 +34,7 @@ def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:
         *distributed_flags(context),
         *offload_flags(context.cache, context.accelerator_type),
         *ascend_flags(context),
-        *adapter_flags(context.adapters, context.name, context.words),
+        *adapter_flags(context.adapters, context.name, context.words, context.updates),
     )
 
 

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from moorage.engines.base import Engine
 from moorage.engines.devices import DEVICES
 from moorage.engines.request import LaunchRequest
+from moorage.engines.updates import AdapterUpdates
+from moorage.engines.vllm.adapters import update_variables
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
+from moorage.engines.vllm.beside import base_warnings, companion_mounts, update_warnings
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, cache_variables, variables
@@ -20,7 +23,6 @@ from moorage.engines.vllm.offload import offload_warning, ram_of_cache
 from moorage.engines.vllm.requested import (
     context_of,
     extended_cache,
-    extra_mounts,
     version_of,
 )
 from moorage.engines.vllm.rule import variable
@@ -53,7 +55,8 @@ class Vllm(Engine):
     lists_models = True
     api_key_variable = "VLLM_API_KEY"
     aliases = SHORT_NAMES
-    wishes = frozenset({"speculative", "lora", "extended_kv_cache"})
+    wishes = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
+    updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
@@ -94,9 +97,12 @@ class Vllm(Engine):
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """What vLLM should know about its surroundings."""
         context = context_of(request)
-        kept = kept_variables(request, context.version)
+        later = (
+            *kept_variables(request, context.version),
+            *update_variables(request.spec.lora_updates),
+        )
         if request.seat.accelerator_type != CPU:
-            return (*variables(context), *kept)
+            return (*variables(context), *later)
         space = max(1, request.seat.cache_bytes // GIB)
         reason = "GiB of the key/value cache, as was claimed"
         return (
@@ -104,19 +110,23 @@ class Vllm(Engine):
             variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
             variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
             *cache_variables(context),
-            *kept,
+            *later,
         )
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """An extended cache that the accelerators do not have."""
+        """A cache that the accelerators do not have, adapters of another model, or of anybody."""
         warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
-        return (warning,) if warning else ()
+        return (
+            *((warning,) if warning else ()),
+            *base_warnings(request),
+            *update_warnings(request, self.api_key_variable),
+        )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """LoRA adapters, the draft model, and what is kept for the next start."""
+        """What is loaded beside the model, now or later, and what is kept for the next start."""
         command = tuple(token for flag in self.base_command(request) for token in flag.tokens)
         kept = kept_mounts(request, version_of(request), command)
-        return (*extra_mounts(request), *kept)
+        return (*companion_mounts(request), *kept)
 
 
 def _cpu_cache(profile: ModelProfile) -> int:
