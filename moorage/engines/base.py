@@ -8,8 +8,10 @@ from typing import ClassVar
 
 from moorage.arguments import user_tokens
 from moorage.engines.command import kept_flags
+from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
+from moorage.failures import Failure
 from moorage.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -23,6 +25,7 @@ from moorage.launch import (
     Variable,
     container_name,
 )
+from moorage.models.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
@@ -103,6 +106,15 @@ class Engine(ABC):
     @property
     def memory_reader(self) -> Callable[[str], Measured | None] | None:
         """Reads from the log of a healthy start what it says about memory; None = it says none."""
+        return None
+
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
+        """A number that the engine named itself, with which it would start; None = there is none.
+
+        Args:
+            failure: Why it did not start.
+            need: What the memory of one accelerator is for, where it was worked out.
+        """
         return None
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:  # noqa: ARG002

@@ -78,7 +78,7 @@ def diagnosed(log: str, engine: EngineName = EngineName.VLLM) -> Failure:
             "ValueError: World size (4) is larger than the number of available GPUs (2) in this"
             " node.",
             Cause.ENGINE_NO_DEVICE,
-            "hardware",
+            "sees 2 accelerators and is to use 4",
         ),
         (f"{CORE} {OOM}", Cause.ENGINE_OUT_OF_MEMORY, "Lower `context`"),
         (

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moorage.engines.base import Engine
+from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.causes import LOG_CAUSES
@@ -15,9 +16,12 @@ from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, variables
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
+from moorage.engines.vllm.recovery import remedy_for
 from moorage.engines.vllm.requested import context_of, extended_cache, extra_mounts
 from moorage.engines.vllm.rule import variable
+from moorage.failures import Failure
 from moorage.launch import Flag, Mount, Variable
+from moorage.models.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
@@ -62,6 +66,10 @@ class Vllm(Engine):
     def memory_reader(self) -> Callable[[str], Measured | None]:
         """Reads the lines of its memory profiling."""
         return read_measured
+
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
+        """A shorter context or a smaller share, as it says what would fit."""
+        return remedy_for(failure, need)
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`vllm serve MODEL`, the rules of `arguments.py`, then what the claim and mode ask for."""
