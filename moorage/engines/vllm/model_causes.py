@@ -54,6 +54,12 @@ MODEL_CAUSES = (
         cause=Cause.ENGINE_BAD_TOKENIZER,
     ),
     LogCause(
+        pattern=r"Invalid repository ID or local directory specified: '(?P<name>[^']*)'",
+        cause=Cause.SOURCE_MISSING,
+        suggestion="{name} is no directory that the engine sees: correct `engine.args` or"
+        " `speculative`.",
+    ),
+    LogCause(
         pattern=r"Cannot access gated repo|GatedRepoError",
         cause=Cause.SOURCE_GATED,
     ),
