@@ -86,15 +86,17 @@ def test_a_context_that_is_longer_than_the_models(workplace: Workplace, vllm_ima
 def test_a_spec_that_forbids_a_second_try(
     workplace: Workplace, vllm_image: str, long_llama: Path
 ) -> None:
-    once = {"second_try": False}
-    for spec, cause in (
-        (cache_too_small(workplace, vllm_image, long_llama, **once), "engine-kv-cache-too-small"),
-        (context_too_long(workplace, vllm_image, **once), "engine-context-too-long"),
-    ):
-        error = workplace.json("deploy", spec, code=6)["error"]
-        assert error["cause"] == cause
-        assert "Set `context: 20" in error["suggestion"]
-        assert workplace.is_clean()
+    spec = cache_too_small(workplace, vllm_image, long_llama, second_try=False)
+    assert_refused(workplace, spec, "engine-kv-cache-too-small")
+    spec = context_too_long(workplace, vllm_image, second_try=False)
+    assert_refused(workplace, spec, "engine-context-too-long")
+
+
+def assert_refused(workplace: Workplace, spec: Path, cause: str) -> None:
+    error = workplace.json("deploy", spec, code=6)["error"]
+    assert error["cause"] == cause
+    assert "Set `context: 20" in error["suggestion"]
+    assert workplace.is_clean()
 
 
 def assert_serves(workplace: Workplace, release: dict[str, Any], length: int) -> None:
