@@ -33,8 +33,11 @@ async def read_facts(
         measured: What the engines logged about memory.
 
     Returns:
-        One for each container that could be asked; what goes wrong is told in the journal.
+        One for each container that could be asked; what goes wrong is told in the journal. An
+        engine that does not list what it serves is not asked.
     """
+    if not ENGINES[plan.engine].lists_models:
+        return ()
     with step("facts") as note:
         found = []
         for container in plan.containers:
