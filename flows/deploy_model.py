@@ -9,15 +9,14 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.starting import starting
 from flows.story import Story, told, unchanged
 from moorage.engines.plan import plan_launch
-from moorage.engines.turns import in_turns
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.propose import NoFit
-from moorage.readiness.protocol import Readiness
 from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
@@ -32,8 +31,8 @@ from tasks.cleanup import (
 )
 from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.derive import derive
+from tasks.facts import read_facts
 from tasks.image import moved, pull
-from tasks.launch import launch
 from tasks.measure import measure, remember
 from tasks.place import place
 from tasks.release import publish, serving
@@ -41,7 +40,6 @@ from tasks.resolve import resolve
 from tasks.stage import stage
 from tasks.survey import survey
 from tasks.turns import Turn
-from tasks.verify import verify
 
 PORT_ATTEMPTS = 3
 
@@ -126,14 +124,13 @@ async def _deploy(
                 saga.arm(f"start {old.id} again", start_again, old, draft.id)
                 await in_thread(stop_for, old, draft.id)
             saga.arm("stop what was started", abandon, draft.id)
-            readiness: tuple[Readiness, ...] = ()
-            for part in in_turns(plan):
-                earlier, started = draft.workloads, await launch(part)
-                draft = draft.model_copy(update={"workloads": (*earlier, *started)})
-                readiness += await verify(spec, profile, part, started, earlier)
+            async for further in starting(draft, plan, profile):
+                draft = further
+            plan = draft.plan or plan
             measured = await measure(profile, plan, draft.workloads, snapshot, placement.predicted)
+            facts = await read_facts(spec, plan, measured)
             release = _finished(
-                draft, story, readiness=readiness, measured=measured, replacement=_how(draft, old)
+                draft, story, measured=measured, facts=facts, replacement=_how(draft, old)
             )
             await publish(release)
     except (Failure, TimeoutError) as error:
@@ -183,7 +180,8 @@ async def _begin(
 
 def _announcement(release: Release) -> str:
     endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.workloads)
-    return f"{release.id} serves {release.model} at {endpoints}"
+    corrected = "".join(f"; second try: {one.said}" for one in release.corrections)
+    return f"{release.id} serves {release.model} at {endpoints}{corrected}"
 
 
 def _how(draft: Release, old: ReleaseRow | None) -> str:

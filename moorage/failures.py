@@ -5,6 +5,7 @@ Retries, exit codes, messages and suggestions all read `CAUSES`; nothing else de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 
 from moorage.values import Value
@@ -73,6 +74,11 @@ class Cause(StrEnum):
     ENGINE_ACCELERATOR_BUSY = "engine-accelerator-busy"
     ENGINE_NO_DEVICE = "engine-no-device"
     ENGINE_SHM_TOO_SMALL = "engine-shm-too-small"
+    ENGINE_CONTEXT_TOO_LONG = "engine-context-too-long"
+    ENGINE_UNSUPPORTED_QUANTIZATION = "engine-unsupported-quantization"
+    ENGINE_UNSUPPORTED_SETTING = "engine-unsupported-setting"
+    ENGINE_BAD_ADAPTER = "engine-bad-adapter"
+    ENGINE_BAD_TOKENIZER = "engine-bad-tokenizer"
     LOAD_TIMEOUT = "load-timeout"
     WARM_UP_TIMEOUT = "warm-up-timeout"
     BAD_ANSWER = "bad-answer"
@@ -113,6 +119,7 @@ class Failure(Exception):
         suggestion: Overrides the general suggestion of the cause where more is known.
         log_tail: Last lines of the engine's log, if there is one.
         evidence: The line of the log that gave the cause away.
+        named: What that line names, such as `length`.
     """
 
     def __init__(
@@ -123,16 +130,19 @@ class Failure(Exception):
         suggestion: str | None = None,
         log_tail: str = "",
         evidence: str = "",
+        named: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(cause, detail, suggestion, log_tail, evidence)
         self.cause = cause
         self.detail = detail
         self.log_tail = log_tail
         self.evidence = evidence
+        self.named = dict(named or {})
         self.suggestion = suggestion or CAUSES[cause].suggestion
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.cause, self.detail, self.suggestion, self.log_tail, self.evidence)
+        told = (self.suggestion, self.log_tail, self.evidence, self.named)
+        return _rebuild, (self.cause, self.detail, *told)
 
     def __str__(self) -> str:
         return f"{CAUSES[self.cause].summary}: {self.detail}"
@@ -143,8 +153,17 @@ class Failure(Exception):
         return CAUSES[self.cause]
 
 
-def _rebuild(cause: Cause, detail: str, suggestion: str, log_tail: str, evidence: str) -> Failure:
-    return Failure(cause, detail, suggestion=suggestion, log_tail=log_tail, evidence=evidence)
+def _rebuild(
+    cause: Cause,
+    detail: str,
+    suggestion: str,
+    log_tail: str,
+    evidence: str,
+    named: Mapping[str, str],
+) -> Failure:
+    return Failure(
+        cause, detail, suggestion=suggestion, log_tail=log_tail, evidence=evidence, named=named
+    )
 
 
 def _facts(exit_code: ExitCode, summary: str, suggestion: str, retry: bool = False) -> CauseFacts:
@@ -389,6 +408,31 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.ENGINE,
         "The container's shared memory is too small",
         "Raise `engine.shm` in the spec.",
+    ),
+    Cause.ENGINE_CONTEXT_TOO_LONG: _facts(
+        ExitCode.ENGINE,
+        "The context is longer than the model's",
+        "Lower `context` to the length that the engine names, or extend the rope scaling.",
+    ),
+    Cause.ENGINE_UNSUPPORTED_QUANTIZATION: _facts(
+        ExitCode.ENGINE,
+        "The engine cannot run this quantization here",
+        "Serve another quantization of the model, or use other accelerators.",
+    ),
+    Cause.ENGINE_UNSUPPORTED_SETTING: _facts(
+        ExitCode.ENGINE,
+        "The engine cannot do what its settings ask for",
+        "Change `engine.args`, or the field of the spec that the setting comes from.",
+    ),
+    Cause.ENGINE_BAD_ADAPTER: _facts(
+        ExitCode.ENGINE,
+        "The engine cannot load a LoRA adapter",
+        "Check `lora`: each adapter's directory, its rank, and that it is made for this model.",
+    ),
+    Cause.ENGINE_BAD_TOKENIZER: _facts(
+        ExitCode.ENGINE,
+        "The engine cannot use the model's tokenizer or chat template",
+        "Check tokenizer.json and tokenizer_config.json, and what `engine.args` says of them.",
     ),
     Cause.LOAD_TIMEOUT: _facts(
         ExitCode.ENGINE,

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from moorage.engines.recovery import Correction
 from moorage.failures import Cause
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan, Workload
@@ -13,6 +14,7 @@ from moorage.models.assets import Pin
 from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placement
+from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.spec import ModelSpec
 from moorage.values import Value
@@ -94,6 +96,8 @@ class Release(Value):
         plan: What was executed, each flag with its origin.
         workloads: What was started.
         readiness: The proof for each replica.
+        facts: What each engine says about itself now that it serves.
+        corrections: What the second try changed, where the engine named a number; one at most.
         measured: What the engines logged about memory, beside what was predicted.
         steps: Each step with its time.
         replaced: Release that this one took over from; empty = none.
@@ -116,6 +120,8 @@ class Release(Value):
     plan: LaunchPlan | None = None
     workloads: tuple[Workload, ...] = ()
     readiness: tuple[Readiness, ...] = ()
+    facts: tuple[EngineFacts, ...] = ()
+    corrections: tuple[Correction, ...] = ()
     measured: tuple[Measurement, ...] = ()
     steps: tuple[StepRecord, ...] = ()
     replaced: str = ""

@@ -11,6 +11,7 @@ from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.page import placement_sections
 from moorage.readiness.comparison import COLUMNS, comparison_rows
+from moorage.readiness.page import corrections_section, facts_section
 from moorage.readiness.protocol import Readiness
 from moorage.release import Release
 from moorage.spec import ModelSpec
@@ -38,14 +39,11 @@ READINESS_COLUMNS = ("workload", "phase", "after", "attempts", "answer")
 def release_document(release: Release) -> Document:
     """The audit record of a release."""
     outcome = "failed" if release.failure else f"serves {release.model}"
-    sections = [_facts(release), *_failure(release), *_plan_sections(release)]
-    sections += [
-        _endpoints(release),
-        _loaded(release),
-        _readiness(release),
-        _memory(release),
-        _steps(release),
-    ]
+    sections = [_facts(release), corrections_section(release.corrections), *_failure(release)]
+    sections += _plan_sections(release)
+    sections += [_endpoints(release), _loaded(release), _readiness(release)]
+    sections += [facts_section(release.facts)]
+    sections += [_memory(release), _steps(release)]
     return _document(f"{release.id} {outcome}", sections)
 
 

@@ -48,6 +48,7 @@ def test_a_failure_survives_a_pickle_whole() -> None:
         suggestion="Set `context: 4096`.",
         log_tail="one\ntwo",
         evidence="two",
+        named={"length": "4096"},
     )
     again = pickle.loads(pickle.dumps(failure))
     assert type(again) is Failure

@@ -129,7 +129,7 @@ def status(
 ) -> None:
     """Show every model, whether it really runs, and where it answers."""
 
-    def action() -> list[tuple[ReleaseRow, str]]:
+    def action() -> list[tuple[ReleaseRow, render.Seen]]:
         rows = [row for row in _ledger().releases.latest() if name in (None, row.model)]
         if name and not rows:
             raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")

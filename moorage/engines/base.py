@@ -10,10 +10,12 @@ from moorage.arguments import user_tokens
 from moorage.engines.command import kept_flags
 from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.preparation import preparation
+from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
 from moorage.engines.start import start_flags
 from moorage.engines.updates import AdapterUpdates
+from moorage.failures import Failure
 from moorage.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -27,6 +29,7 @@ from moorage.launch import (
     Variable,
     container_name,
 )
+from moorage.models.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured
@@ -112,6 +115,15 @@ class Engine(ABC):
     @property
     def memory_reader(self) -> Callable[[str], Measured | None] | None:
         """Reads from the log of a healthy start what it says about memory; None = it says none."""
+        return None
+
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
+        """A number that the engine named itself, with which it would start; None = there is none.
+
+        Args:
+            failure: Why it did not start.
+            need: What the memory of one accelerator is for, where it was worked out.
+        """
         return None
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:  # noqa: ARG002

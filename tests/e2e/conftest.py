@@ -90,3 +90,10 @@ def container_engine(image: str, behaviour: str = "ok", **more: Any) -> dict[str
         "shm": "64MiB",
         "env": {"LIFECYCLE": behaviour, **more},
     }
+
+
+def installed_engine(workplace: Workplace, program: Path, behaviour: str) -> dict[str, Any]:
+    """`engine` of a spec: the tiny server as an installed vLLM, started as moorage plans it."""
+    path = f"{program.parent}{os.pathsep}{workplace.environment['PATH']}"
+    workplace.environment["PATH"] = path
+    return {"name": "vllm", "runtime": "process", "env": {"LIFECYCLE": behaviour}}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from moorage.engines.base import Engine
 from moorage.engines.devices import DEVICES
+from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.adapters import update_variables
@@ -20,13 +21,12 @@ from moorage.engines.vllm.environment import SILENT, cache_variables, variables
 from moorage.engines.vllm.kept import kept_mounts, kept_variables
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
-from moorage.engines.vllm.requested import (
-    context_of,
-    extended_cache,
-    version_of,
-)
+from moorage.engines.vllm.recovery import remedy_for
+from moorage.engines.vllm.requested import context_of, extended_cache, version_of
 from moorage.engines.vllm.rule import variable
+from moorage.failures import Failure
 from moorage.launch import Flag, Mount, Variable
+from moorage.models.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
@@ -72,6 +72,10 @@ class Vllm(Engine):
     def memory_reader(self) -> Callable[[str], Measured | None]:
         """Reads the lines of its memory profiling."""
         return read_measured
+
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
+        """A shorter context or a smaller share, as it says what would fit."""
+        return remedy_for(failure, need)
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`vllm serve MODEL`, the rules of `arguments.py`, then what the claim and mode ask for."""
