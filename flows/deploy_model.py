@@ -116,7 +116,7 @@ async def _deploy(
                 await turn.wait(spec.readiness.deadlines, story.journal)
             if old and placement.stop_first:
                 saga.arm(f"start {old.id} again", start_again, old, draft.id)
-                await in_thread(stop_for, old, draft.id)
+                await stop_for(old, draft.id)
             saga.arm("stop what was started", abandon, draft.id)
             readiness: tuple[Readiness, ...] = ()
             for part in in_turns(plan):
@@ -140,11 +140,13 @@ async def _deploy(
         cause = Cause.INTERRUPTED if not isinstance(error, Exception) else f"internal: {error!r}"
         to_its_end(lambda: ledger().releases.fail(draft.id, cause))
         raise
-    if old:
-        # The new release serves: an impatient signal must not leave the old one half ended.
-        to_its_end(lambda: end_superseded(old.id, story.journal))
-    to_its_end(turn.end)
-    to_its_end(lambda: remember(release, story.journal))
+    try:
+        if old:
+            await end_superseded(old, story.journal)
+    finally:
+        # The new release serves, whatever signal arrives now.
+        to_its_end(turn.end)
+        to_its_end(lambda: remember(release, story.journal))
     return release
 
 

@@ -10,13 +10,15 @@ from contextlib import asynccontextmanager, suppress
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
+from moorage.engines.draining import Drained
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec, Workload
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import ReleaseRow, ReleaseState
-from tasks.context import in_thread, ledger, settings
-from tasks.journal import Journal
-from tasks.launch import ABORT_SECONDS, GRACE_SECONDS, start, stop
+from tasks.context import in_thread, ledger, settings, to_its_end
+from tasks.drain import drain, ending_of
+from tasks.journal import Journal, tell
+from tasks.launch import ABORT_SECONDS, start, stop
 
 COME_UP_SECONDS = 60.0
 """How long an undo waits for a release that it started again."""
@@ -48,8 +50,9 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     """Stop what a release runs, free what it holds, and close it. Safe to repeat."""
     served = row.state in (ReleaseState.RUNNING, ReleaseState.STOPPING)
+    grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
     for workload in row.workloads:
-        stop(workload, GRACE_SECONDS if served else ABORT_SECONDS)
+        stop(workload, grace)
     ledger().claims.free(row.id)
     ledger().releases.move(row.id, to, cause)
 
@@ -92,26 +95,41 @@ def replaceable(old: ReleaseRow | None) -> str:
     return old.id if old and old.release and old.release.plan else ""
 
 
-def stop_for(old: ReleaseRow, release: str) -> None:
+async def retire(row: ReleaseRow) -> Drained:
+    """End a release on purpose, once its requests are done."""
+    drained = await _close(row)
+    await in_thread(end_release, row, ReleaseState.STOPPED, _and("retired", drained.told))
+    return drained
+
+
+async def stop_for(old: ReleaseRow, release: str) -> None:
     """Stop a release before its successor starts."""
-    ledger().releases.move(old.id, ReleaseState.STOPPING, f"{SUPERSEDED} {release}, stopped first")
-    for workload in old.workloads:
-        stop(workload)
+    cause = f"{SUPERSEDED} {release}, stopped first"
+    drained = await _close(old, cause)
+    if drained.told:
+        tell(f"{old.id}: {drained.told}")
+    await in_thread(_stop_all, old, _and(cause, drained.told))
 
 
-def end_superseded(release: str, journal: Journal) -> None:
-    """End a release whose successor serves; that it does not stop is no reason to fail."""
+async def end_superseded(old: ReleaseRow, journal: Journal) -> None:
+    """End a release whose successor serves; that it does not stop is no reason to fail.
+
+    A signal ends the waiting for its requests, but does not leave it half ended.
+    """
+    drained = Drained()
     try:
-        row = ledger().releases.get(release)
-        end_release(row, ReleaseState.SUPERSEDED, row.cause)
-    except Failure as failure:
-        journal.tell(f"{release} could not be stopped: {failure}")
+        # What stopped first has no workload any more, and another may answer on its port.
+        drained = await drain(await in_thread(ledger().releases.get, old.id))
+    finally:
+        to_its_end(lambda: _end_superseded(old.id, drained.told, journal))
 
 
 def start_again(row: ReleaseRow, successor: str) -> None:
     """Undo of a stop-first: the old release serves again, exactly as it was planned."""
     if ledger().releases.get(successor).state == ReleaseState.RUNNING:
         return
+    if ledger().releases.get(row.id).state == ReleaseState.RUNNING:
+        return  # it was never stopped
     for spec in _containers(row):
         _must_come_up(start(row.id, spec), row)
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
@@ -133,6 +151,41 @@ def recover_others(model: str, journal: Journal) -> None:
                 _recover(ledger().releases.get(row.id), journal)
             except Failure as failure:
                 journal.tell(f"could not clean up after {row.id}: {failure}")
+
+
+async def _close(row: ReleaseRow, cause: str = "") -> Drained:
+    """Send nobody to a release any more, and wait for what it has in flight.
+
+    When that is cancelled the release serves on, for nothing was stopped.
+    """
+    await in_thread(ledger().releases.move, row.id, ReleaseState.STOPPING, cause)
+    try:
+        return await drain(row)
+    except BaseException:
+        running, why = ReleaseState.RUNNING, "its stop was cancelled"
+        to_its_end(lambda: ledger().releases.move(row.id, running, why))
+        raise
+
+
+def _stop_all(row: ReleaseRow, cause: str) -> None:
+    ledger().releases.explain(row.id, cause)
+    for workload in row.workloads:
+        stop(workload, ending_of(row).grace_seconds)
+
+
+def _end_superseded(release: str, told: str, journal: Journal) -> None:
+    try:
+        row = ledger().releases.get(release)
+        end_release(row, ReleaseState.SUPERSEDED, _and(row.cause, told))
+    except Failure as failure:
+        journal.tell(f"{release} could not be stopped: {failure}")
+    else:
+        if told:
+            journal.tell(f"{release}: {told}")
+
+
+def _and(cause: str, told: str) -> str:
+    return f"{cause}; {told}" if told else cause
 
 
 def _must_come_up(workload: Workload, row: ReleaseRow) -> None:

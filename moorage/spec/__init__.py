@@ -31,6 +31,7 @@ from moorage.spec.patterns import (
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
 from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
+from moorage.spec.stopping import StoppingSpec
 
 __all__ = [
     "ACCELERATOR_PATTERN",
@@ -65,6 +66,7 @@ __all__ = [
     "RuntimeName",
     "SecretName",
     "SpeculativeSpec",
+    "StoppingSpec",
     "Strategy",
     "VariableName",
     "slug",

@@ -25,6 +25,7 @@ from moorage.spec.patterns import (
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
 from moorage.spec.speculative import SpeculativeSpec
+from moorage.spec.stopping import StoppingSpec
 from moorage.values import Value
 
 
@@ -35,6 +36,7 @@ class Mode(StrEnum):
     COMPLETION = "completion"
     EMBEDDING = "embedding"
     RERANKING = "reranking"
+    CLASSIFICATION = "classification"
     IMAGE_GENERATION = "image-generation"
 
 
@@ -89,6 +91,9 @@ class ModelSpec(Value):
     )
     readiness: ReadinessSpec = Field(
         ReadinessSpec(), description="When the model counts as deployed."
+    )
+    stopping: StoppingSpec = Field(
+        StoppingSpec(), description="How the model is stopped while it serves."
     )
     secrets: dict[VariableName, SecretName] = Field(
         {},

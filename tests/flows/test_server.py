@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
 MODELS = {
     *("ModelSpec", "EngineSpec", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
-    *("SpeculativeSpec", "AdapterSpec", "ExtendedCacheSpec"),
+    *("SpeculativeSpec", "AdapterSpec", "ExtendedCacheSpec", "StoppingSpec"),
 }
 FLEET = {"Fleet", "Host", "Reserve", "StaticAccelerator", "Registries", "RegistryLogin"}
 ENUMS = {"EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"}

@@ -49,6 +49,7 @@ class LaunchContext(Value):
         speculative: Speculative decoding, if any.
         cache: Extended KV cache, if any.
         adapters: LoRA adapters that are loaded at the start.
+        shutdown_seconds: How long the engine may take to end after SIGTERM; 0 = as it likes.
         cache_root: Directory, as the engine sees it, that outlives the container; empty = none.
         policy: Whose defaults.
     """
@@ -73,6 +74,7 @@ class LaunchContext(Value):
     speculative: Speculative | None = None
     cache: ExtendedCache | None = None
     adapters: tuple[Adapter, ...] = ()
+    shutdown_seconds: int = 0
     cache_root: str = ""
     policy: LaunchPolicy = OURS
 

@@ -13,10 +13,13 @@ from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, variables
+from moorage.engines.vllm.exposure import API_KEY, exposure_warnings, unguarded
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
 from moorage.engines.vllm.requested import context_of, extended_cache, extra_mounts
 from moorage.engines.vllm.rule import variable
+from moorage.engines.vllm.shutdown import IN_FLIGHT, OPTION
+from moorage.failures import Failure
 from moorage.launch import Flag, Mount, Variable
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
@@ -42,9 +45,11 @@ class Vllm(Engine):
     accelerator_types = frozenset({"cuda", "rocm"})
     runs_on_cpu = True
     reserves_cache = True
-    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
+    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION})
     lists_models = True
-    api_key_variable = "VLLM_API_KEY"
+    api_key_variable = API_KEY
+    busy = IN_FLIGHT
+    shutdown_option = OPTION
     aliases = SHORT_NAMES
     wishes = frozenset({"speculative", "lora", "extended_kv_cache"})
     log_causes = LOG_CAUSES
@@ -96,10 +101,14 @@ class Vllm(Engine):
             variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
         )
 
+    def refusal(self, request: LaunchRequest) -> Failure | None:
+        """Development paths stay on their host."""
+        return unguarded(request)
+
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """An extended cache that the accelerators do not have."""
+        """An extended cache that the accelerators do not have, and who reaches the server."""
         warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
-        return (warning,) if warning else ()
+        return (*((warning,) if warning else ()), *exposure_warnings(request))
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
         """LoRA adapters and the draft model."""

@@ -38,6 +38,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         speculative=_speculative(request),
         cache=extended_cache(spec),
         adapters=_adapters(request),
+        shutdown_seconds=spec.stopping.grace_seconds,
         policy=OURS,
     )
 

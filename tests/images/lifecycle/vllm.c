@@ -7,6 +7,7 @@
  *   portclash      the port is taken, exit 1       unlisted      /v1/models lists another name
  *   kv             KV cache too small, exit 1      mute          answers without a token, "abort"
  *   oom            takes memory until killed       deaf          runs, never listens
+ *   busy           /metrics counts a request while the file that BUSY names is there
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -168,7 +169,10 @@ static void complete(int fd, const char *object, const char *message) {
 
 static void answer(int fd, const char *path, const char *body) {
   int mute = is("mute");
-  if (strcmp(path, "/health") == 0) reply(fd, is("unhealthy") ? "503 Service Unavailable" : "200 OK", "%s", "");
+  if (strcmp(path, "/metrics") == 0)
+    reply(fd, "200 OK", "vllm:num_requests_running{engine=\"0\",model_name=\"%s\"} %d.0\n", names[0],
+          is("busy") && access(getenv("BUSY"), F_OK) == 0);
+  else if (strcmp(path, "/health") == 0) reply(fd, is("unhealthy") ? "503 Service Unavailable" : "200 OK", "%s", "");
   else if (strcmp(path, "/v1/models") == 0) list_models(fd);
   else if (!serves(body))
     reply(fd, "404 Not Found", "{\"error\":{\"message\":\"The model does not exist.\",\"type\":\"NotFoundError\",\"code\":404}}");
