@@ -28,6 +28,11 @@ class Busy:
         self.engine = process_engine(program, "busy", BUSY=str(self._request))
         self.spec = workplace.spec(engine=self.engine, stopping=PATIENT, **fields)
         self.release = workplace.json("deploy", self.spec)["release"]
+        (workload,) = self.release["workloads"]
+        self._log = workplace.home / "run" / workload["name"] / "log"
+
+    def is_waited_for(self) -> bool:
+        return "/metrics" in self._log.read_text()
 
     def done(self) -> None:
         self._request.unlink()
@@ -42,8 +47,9 @@ def causes(workplace: Workplace) -> list[tuple[str, str]]:
     return [(row.state, row.cause) for row in workplace.releases()]
 
 
-def is_stopping(workplace: Workplace) -> bool:
-    return any(row.state == "stopping" for row in workplace.releases())
+def states(workplace: Workplace) -> list[str]:
+    """Newest first."""
+    return [row.state for row in workplace.releases()]
 
 
 def interrupted(command: subprocess.Popen[str]) -> None:
@@ -57,8 +63,8 @@ def test_a_retired_model_stops_when_its_last_request_has_ended(
     workplace: Workplace, busy: Busy
 ) -> None:
     retiring = workplace.start("retire", workplace.named("tiny"))
-    workplace.wait_until(lambda: is_stopping(workplace))
-    time.sleep(1)
+    workplace.wait_until(busy.is_waited_for)
+    assert states(workplace) == ["stopping"]
     assert workplace.running()
 
     busy.done()
@@ -97,11 +103,11 @@ def test_a_retire_that_is_interrupted_while_it_waits_changes_nothing(
 ) -> None:
     before = workplace.processes()
     retiring = workplace.start("retire", workplace.named("tiny"))
-    workplace.wait_until(lambda: is_stopping(workplace))
+    workplace.wait_until(busy.is_waited_for)
     interrupted(retiring)
     assert causes(workplace) == [("running", "its stop was cancelled")]
     assert workplace.processes() == before
-    assert "already serves" in workplace.run("deploy", busy.spec).stderr
+    assert "already serves" in workplace.run("deploy", busy.spec).stdout
 
 
 def test_a_successor_that_is_interrupted_while_it_waits_for_room_changes_nothing(
@@ -112,9 +118,9 @@ def test_a_successor_that_is_interrupted_while_it_waits_for_room_changes_nothing
     fields = {"stopping": PATIENT, "port": workplace.first_port, "replicas": 1}
     spec = workplace.spec(engine={**busy.engine, "args": ["--seed 7"]}, **fields)
     deploying = workplace.start("deploy", spec)
-    workplace.wait_until(lambda: is_stopping(workplace))
+    workplace.wait_until(busy.is_waited_for)
     interrupted(deploying)
-    assert [state for state, _ in causes(workplace)] == ["error", "running"]
+    assert states(workplace) == ["error", "running"]
     assert workplace.processes() == before
 
 
@@ -123,7 +129,8 @@ def test_a_successor_serves_while_the_requests_of_the_old_one_end(
 ) -> None:
     spec = workplace.spec(engine=process_engine(lifecycle_program))
     deploying = workplace.start("deploy", spec)
-    workplace.wait_until(lambda: [row.state for row in workplace.releases()][:1] == ["running"])
+    workplace.wait_until(busy.is_waited_for)
+    assert states(workplace) == ["running", "stopping"]
     assert len(workplace.running()) == 2
 
     busy.done()
@@ -139,8 +146,8 @@ def test_an_interrupt_ends_the_waiting_for_the_old_release_but_leaves_it_not_hal
     workplace: Workplace, busy: Busy, lifecycle_program: Path
 ) -> None:
     deploying = workplace.start("deploy", workplace.spec(engine=process_engine(lifecycle_program)))
-    workplace.wait_until(lambda: [row.state for row in workplace.releases()][:1] == ["running"])
+    workplace.wait_until(busy.is_waited_for)
     interrupted(deploying)
-    assert [state for state, _ in causes(workplace)] == ["running", "superseded"]
+    assert states(workplace) == ["running", "superseded"]
     assert workplace.running() == {f"moorage-{workplace.named('tiny')}.v2-r0-leader"}
     assert busy.release["id"] == workplace.releases()[1].id
