@@ -22,7 +22,7 @@ class StoppingSpec(Value):
         30,
         ge=1,
         le=3600,
-        description="How long the engine may take to end after that. vLLM from 0.18 on still ends"
-        " requests in this time (`--shutdown-timeout`); its own end takes about 10 of these"
-        " seconds. It is killed when they are over, vLLM 15 seconds later.",
+        description="How long the engine may take to end after that, then it is killed. vLLM from"
+        " 0.18 on still finishes requests in this time (`--shutdown-timeout`), but needs about 10"
+        " of these seconds for its own end; it is killed 15 seconds later.",
     )

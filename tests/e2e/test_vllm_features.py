@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
-WEATHER = {
+TIDE = {
     "type": "function",
     "function": {
         "name": "tide",
@@ -113,9 +115,36 @@ def test_a_chat_that_may_call_tools(workplace: Workplace, vllm_image: str) -> No
     answer = served.asked(
         "/v1/chat/completions",
         messages=[{"role": "user", "content": "How high is the tide?"}],
-        tools=[WEATHER],
+        tools=[TIDE],
         max_tokens=8,
     )
     (choice,) = answer["choices"]
     assert choice["finish_reason"] == "length"
     assert choice["message"]["content"]
+
+
+@pytest.mark.parametrize(
+    ("drain_seconds", "told"),
+    [(60, "retired; its last request ended after"), (0, "retired")],
+    ids=["waited for", "by vLLM's own time-out"],
+)
+def test_a_request_in_flight_survives_a_retire(
+    workplace: Workplace, vllm_image: str, drain_seconds: int, told: str
+) -> None:
+    stopping = {"drain_seconds": drain_seconds, "grace_seconds": 60}
+    served = Served(workplace, vllm_image, context=2048, stopping=stopping)
+    wish = {"prompt": "hello", "max_tokens": 1500, "ignore_eos": True}
+
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(served.asked, "/v1/completions", **wish)
+        workplace.wait_until(lambda: served.metric("vllm:num_requests_running") == 1)
+        began = time.monotonic()
+        workplace.run("retire", served.name)
+        print(f"busy, drain_seconds {drain_seconds}: {time.monotonic() - began:.1f} s")
+        answer = asked.result(timeout=10)
+
+    assert answer["usage"]["completion_tokens"] == 1500
+    assert answer["choices"][0]["finish_reason"] == "length"
+    (row,) = workplace.releases()
+    assert (row.state, row.cause[: len(told)]) == ("stopped", told)
+    assert workplace.is_clean()

@@ -25,8 +25,8 @@ def unguarded(request: LaunchRequest) -> Failure | None:
         return None
     return Failure(
         Cause.BAD_SPEC,
-        f"{DEV_MODE}: everybody who reaches {request.host.bind} on {request.host.name} could"
-        " run what they like on the engine; its API key does not guard these paths",
+        f"{DEV_MODE}: everybody who reaches {request.host.bind} on {request.host.name} could put"
+        " the engine to sleep and call its workers; its API key does not guard these paths",
         suggestion=f"Leave {DEV_MODE} out, or use a host of the fleet whose `bind` is 127.0.0.1.",
     )
 
@@ -36,8 +36,8 @@ def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
     warnings = []
     if _in_dev_mode(request):
         warnings.append(
-            f"{DEV_MODE}: everybody on {request.host.name} can put the engine to sleep and run code"
-            " in it; its API key does not guard these paths"
+            f"{DEV_MODE}: everybody on {request.host.name} can put the engine to sleep and call its"
+            " workers; its API key does not guard these paths"
         )
     if _is_exposed(request) and not _asks_for_a_key(request):
         warnings.append(
