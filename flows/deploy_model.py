@@ -23,12 +23,10 @@ from moorage.saga import Saga
 from moorage.spec import ModelSpec
 from tasks.cleanup import (
     abandon,
-    end_superseded,
     free_claims,
     replaceable,
     sole_flow,
     start_again,
-    stop_for,
 )
 from tasks.context import in_thread, ledger, to_its_end
 from tasks.derive import derive
@@ -39,6 +37,7 @@ from tasks.place import place
 from tasks.release import publish, serving
 from tasks.resolve import resolve
 from tasks.stage import stage
+from tasks.stopping import end_superseded, stop_for
 from tasks.survey import survey
 from tasks.turns import Turn
 from tasks.verify import verify

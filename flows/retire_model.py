@@ -9,9 +9,10 @@ from prefect.states import Completed
 from flows.story import told
 from moorage.failures import Cause, Failure
 from moorage.spec import Name
-from tasks.cleanup import retire, sole_flow
+from tasks.cleanup import sole_flow
 from tasks.context import in_thread, ledger
 from tasks.journal import step
+from tasks.stopping import retire
 
 
 @flow(name="retire-model", flow_run_name="retire {name}", persist_result=False)

@@ -10,14 +10,13 @@ from contextlib import asynccontextmanager, suppress
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
-from moorage.engines.draining import Drained
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec, Workload
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import ReleaseRow, ReleaseState
-from tasks.context import in_thread, ledger, settings, to_its_end
-from tasks.drain import drain, ending_of
-from tasks.journal import Journal, tell
+from tasks.context import in_thread, ledger, settings
+from tasks.drain import ending_of
+from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, start, stop
 
 COME_UP_SECONDS = 60.0
@@ -26,7 +25,7 @@ COME_UP_SECONDS = 60.0
 POLL_SECONDS = 0.5
 
 SUPERSEDED = "superseded by"
-"""How the cause of a release begins that stops for its successor."""
+"""How the cause of a release begins that stops for its successor (`tasks/stopping.py`)."""
 
 
 @asynccontextmanager
@@ -95,35 +94,6 @@ def replaceable(old: ReleaseRow | None) -> str:
     return old.id if old and old.release and old.release.plan else ""
 
 
-async def retire(row: ReleaseRow) -> Drained:
-    """End a release on purpose, once its requests are done."""
-    drained = await _close(row)
-    await in_thread(end_release, row, ReleaseState.STOPPED, _and("retired", drained.told))
-    return drained
-
-
-async def stop_for(old: ReleaseRow, release: str) -> None:
-    """Stop a release before its successor starts."""
-    cause = f"{SUPERSEDED} {release}, stopped first"
-    drained = await _close(old, cause)
-    if drained.told:
-        tell(f"{old.id}: {drained.told}")
-    await in_thread(_stop_all, old, _and(cause, drained.told))
-
-
-async def end_superseded(old: ReleaseRow, journal: Journal) -> None:
-    """End a release whose successor serves; that it does not stop is no reason to fail.
-
-    A signal ends the waiting for its requests, but does not leave it half ended.
-    """
-    drained = Drained()
-    try:
-        # What stopped first has no workload any more, and another may answer on its port.
-        drained = await drain(await in_thread(ledger().releases.get, old.id))
-    finally:
-        to_its_end(lambda: _end_superseded(old.id, drained.told, journal))
-
-
 def start_again(row: ReleaseRow, successor: str) -> None:
     """Undo of a stop-first: the old release serves again, exactly as it was planned."""
     if ledger().releases.get(successor).state == ReleaseState.RUNNING:
@@ -151,41 +121,6 @@ def recover_others(model: str, journal: Journal) -> None:
                 _recover(ledger().releases.get(row.id), journal)
             except Failure as failure:
                 journal.tell(f"could not clean up after {row.id}: {failure}")
-
-
-async def _close(row: ReleaseRow, cause: str = "") -> Drained:
-    """Send nobody to a release any more, and wait for what it has in flight.
-
-    When that is cancelled the release serves on, for nothing was stopped.
-    """
-    await in_thread(ledger().releases.move, row.id, ReleaseState.STOPPING, cause)
-    try:
-        return await drain(row)
-    except BaseException:
-        running, why = ReleaseState.RUNNING, "its stop was cancelled"
-        to_its_end(lambda: ledger().releases.move(row.id, running, why))
-        raise
-
-
-def _stop_all(row: ReleaseRow, cause: str) -> None:
-    ledger().releases.explain(row.id, cause)
-    for workload in row.workloads:
-        stop(workload, ending_of(row).grace_seconds)
-
-
-def _end_superseded(release: str, told: str, journal: Journal) -> None:
-    try:
-        row = ledger().releases.get(release)
-        end_release(row, ReleaseState.SUPERSEDED, _and(row.cause, told))
-    except Failure as failure:
-        journal.tell(f"{release} could not be stopped: {failure}")
-    else:
-        if told:
-            journal.tell(f"{release}: {told}")
-
-
-def _and(cause: str, told: str) -> str:
-    return f"{cause}; {told}" if told else cause
 
 
 def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
