@@ -22,12 +22,10 @@ from moorage.saga import Saga
 from moorage.spec import ModelSpec
 from tasks.cleanup import (
     abandon,
-    end_superseded,
     free_claims,
     replaceable,
     sole_flow,
     start_again,
-    stop_for,
 )
 from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.derive import derive
@@ -38,6 +36,7 @@ from tasks.place import place
 from tasks.release import publish, serving
 from tasks.resolve import resolve
 from tasks.stage import stage
+from tasks.stopping import end_superseded, stop_for
 from tasks.survey import survey
 from tasks.turns import Turn
 
@@ -122,7 +121,7 @@ async def _deploy(
                 await turn.wait(spec.readiness.deadlines, story.journal)
             if old and placement.stop_first:
                 saga.arm(f"start {old.id} again", start_again, old, draft.id)
-                await in_thread(stop_for, old, draft.id)
+                await stop_for(old, draft.id)
             saga.arm("stop what was started", abandon, draft.id)
             async for further in starting(draft, plan, profile):
                 draft = further
@@ -145,11 +144,13 @@ async def _deploy(
         cause = Cause.INTERRUPTED if not isinstance(error, Exception) else f"internal: {error!r}"
         to_its_end(lambda: ledger().releases.fail(draft.id, cause))
         raise
-    if old:
-        # The new release serves: an impatient signal must not leave the old one half ended.
-        to_its_end(lambda: end_superseded(old.id, story.journal))
-    to_its_end(turn.end)
-    to_its_end(lambda: remember(release, story.journal))
+    try:
+        if old:
+            await end_superseded(old, story.journal)
+    finally:
+        # The new release serves, whatever signal arrives now.
+        to_its_end(turn.end)
+        to_its_end(lambda: remember(release, story.journal))
     return release
 
 

@@ -42,7 +42,8 @@ TRANSITIONS: dict[ReleaseState, frozenset[ReleaseState]] = {
         {
             ReleaseState.STOPPED,
             ReleaseState.SUPERSEDED,
-            ReleaseState.RUNNING,  # stop-first: its successor failed and it was started again
+            # stop-first: its successor failed and it was started again; or the stop was cancelled
+            ReleaseState.RUNNING,
             ReleaseState.ERROR,
         }
     ),

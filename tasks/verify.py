@@ -20,7 +20,7 @@ from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan, Workload
 from moorage.models.profile import ModelProfile
 from moorage.readiness.diagnosis import diagnose, last_lines
-from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, judge
+from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, is_final, judge
 from moorage.rendering import readiness_table
 from moorage.spec import ModelSpec
 from moorage.units import human_seconds
@@ -141,7 +141,7 @@ class Watch:
                 return ProbeResult(
                     phase=probe.phase, seconds=seconds, attempts=attempts, detail=kept
                 )
-            if status == 200 and not probe.patient:
+            if is_final(probe, status):
                 raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")
             await asyncio.sleep(min(pause, max(0.0, left)))
             pause = min(LONGEST_PAUSE_SECONDS, pause * 1.5)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from moorage.arguments import user_tokens
 from moorage.engines.command import kept_flags
+from moorage.engines.draining import Busy
 from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.preparation import preparation
 from moorage.engines.recovery import Remedy
@@ -66,6 +67,12 @@ class Engine(ABC):
     api_key_variable: ClassVar[str] = ""
     """Variable that makes the server ask for a key, where it has one."""
 
+    busy: ClassVar[Busy | None] = None
+    """What tells whether requests are in flight; None = nothing does."""
+
+    shutdown_option: ClassVar[str] = ""
+    """Option that says how many seconds it takes to end after SIGTERM, where it has one."""
+
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Other names of its options, so that the user's writing is seen."""
 
@@ -112,6 +119,10 @@ class Engine(ABC):
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Derived and default variables; the user's win over them."""
 
+    def refusal(self, request: LaunchRequest) -> Failure | None:  # noqa: ARG002
+        """Why it must not be started on a seat; None = it may be."""
+        return None
+
     @property
     def memory_reader(self) -> Callable[[str], Measured | None] | None:
         """Reads from the log of a healthy start what it says about memory; None = it says none."""
@@ -147,7 +158,13 @@ class Engine(ABC):
         return readiness_probes(spec, profile, lists_models=self.lists_models)
 
     def container(self, request: LaunchRequest) -> ContainerSpec:
-        """Everything about the container (or process) of one seat."""
+        """Everything about the container (or process) of one seat.
+
+        Raises:
+            Failure: When the engine must not be started there.
+        """
+        if refusal := self.refusal(request):
+            raise refusal
         spec, seat, host = request.spec, request.seat, request.host
         extra = self.extra_mounts(request) if request.in_container else ()
         return ContainerSpec(

@@ -38,6 +38,7 @@ from moorage.spec.patterns import (
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
 from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
+from moorage.spec.stopping import StoppingSpec
 
 __all__ = [
     "ACCELERATOR_PATTERN",
@@ -83,6 +84,7 @@ __all__ = [
     "SecretName",
     "Source",
     "SpeculativeSpec",
+    "StoppingSpec",
     "Strategy",
     "VariableName",
     "slug",

@@ -18,6 +18,7 @@ from moorage.spec.patterns import Name, Port, Revision, SecretName, Source, Vari
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
 from moorage.spec.speculative import SpeculativeSpec
+from moorage.spec.stopping import StoppingSpec
 from moorage.values import Value
 
 
@@ -28,6 +29,7 @@ class Mode(StrEnum):
     COMPLETION = "completion"
     EMBEDDING = "embedding"
     RERANKING = "reranking"
+    CLASSIFICATION = "classification"
     IMAGE_GENERATION = "image-generation"
 
 
@@ -85,6 +87,9 @@ class ModelSpec(Value):
     )
     readiness: ReadinessSpec = Field(
         ReadinessSpec(), description="When the model counts as deployed."
+    )
+    stopping: StoppingSpec = Field(
+        StoppingSpec(), description="How the model is stopped while it serves."
     )
     secrets: dict[VariableName, SecretName] = Field(
         {},

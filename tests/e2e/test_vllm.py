@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import openai
@@ -11,20 +10,10 @@ import pytest
 from moorage.models.memory.calibration import CalibrationKey
 from moorage.placement.claims import Resource
 from moorage.units import GIB
-from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.e2e.conftest import vllm_engine
+from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
-
-VERSION = "0.32.0"
-
-
-@pytest.fixture(scope="module")
-def vllm_image(docker: None) -> str:  # noqa: ARG001
-    script = REPOSITORY / "scripts" / "build_vllm_cpu_image.sh"
-    built = subprocess.run([script, VERSION], capture_output=True, text=True, check=False)
-    if built.returncode != 0:
-        pytest.skip(f"the vLLM image cannot be built here: {built.stderr[-300:]}")
-    return f"moorage/vllm-cpu:{VERSION}"
 
 
 @pytest.fixture
@@ -42,14 +31,7 @@ def test_vllm_serves_a_chat_until_it_is_retired(
 ) -> None:
     spec = workplace.spec(
         source=f"file://{snapshot}",
-        engine={
-            "name": "vllm",
-            "runtime": "docker",
-            "version": VERSION,
-            "image": vllm_image,
-            "args": ["--enforce-eager"],
-            "shm": "512MiB",
-        },
+        engine=vllm_engine(vllm_image),
         placement={"accelerators": 0},
         context=1024,
     )
@@ -86,14 +68,7 @@ def test_vllm_serves_a_chat_until_it_is_retired(
 def test_two_engines_share_the_ram_of_a_host_and_a_third_is_told_who_holds_it(
     workplace: Workplace, vllm_image: str
 ) -> None:
-    engine = {
-        "name": "vllm",
-        "runtime": "docker",
-        "version": VERSION,
-        "image": vllm_image,
-        "args": ["--enforce-eager"],
-        "shm": "512MiB",
-    }
+    engine = vllm_engine(vllm_image)
     specs = {
         name: workplace.spec(
             name, engine=engine, placement={"accelerators": 0}, context=1024, concurrency=2

@@ -244,6 +244,12 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
     "vllm_embedding_on_cpu": lambda: planned(
         {"engine": {"name": "vllm"}, "placement": ON_CPU}, GPU, an_image(), mode=Mode.EMBEDDING
     ),
+    "vllm_classification": lambda: planned({}, GPU, an_image(), mode=Mode.CLASSIFICATION),
+    "vllm_stopping": lambda: planned(
+        {"stopping": {"drain_seconds": 120, "grace_seconds": 90}}, GPU, an_image()
+    ),
+    "vllm_0_17": lambda: planned({}, GPU, an_image(engine_version="0.17.1")),
+    "vllm_exposed": lambda: planned({}, a_host(bind="10.0.0.7"), an_image()),
     "vllm_fixed_port": lambda: planned({"port": 8000}, GPU, an_image()),
     "vllm_many_requests": lambda: planned({"concurrency": 16, "context": 4096}, GPU, an_image()),
     "vllm_whole": lambda: planned({"placement": {"policy": "whole"}}, GPU, an_image()),

@@ -51,6 +51,7 @@ class LaunchContext(Value):
         cache: Extended KV cache, if any.
         adapters: LoRA adapters that are loaded at the start.
         updates: Room for adapters that are loaded while it serves; None = none are.
+        shutdown_seconds: How long the engine may take to end after SIGTERM; 0 = as it likes.
         cache_root: Directory, as the engine sees it, that outlives the container; empty = none.
         policy: Whose defaults.
     """
@@ -76,6 +77,7 @@ class LaunchContext(Value):
     cache: ExtendedCache | None = None
     adapters: tuple[Adapter, ...] = ()
     updates: AdapterUpdatesSpec | None = None
+    shutdown_seconds: int = 0
     cache_root: str = ""
     policy: LaunchPolicy = OURS
 

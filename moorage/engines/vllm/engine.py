@@ -18,12 +18,14 @@ from moorage.engines.vllm.beside import base_warnings, companion_mounts, update_
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, cache_variables, variables
+from moorage.engines.vllm.exposure import API_KEY, exposure_warnings, unguarded
 from moorage.engines.vllm.kept import kept_mounts, kept_variables
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
 from moorage.engines.vllm.recovery import remedy_for
 from moorage.engines.vllm.requested import context_of, extended_cache, version_of
 from moorage.engines.vllm.rule import variable
+from moorage.engines.vllm.shutdown import IN_FLIGHT, OPTION
 from moorage.failures import Failure
 from moorage.launch import Flag, Mount, Variable
 from moorage.models.memory.need import Need
@@ -51,9 +53,11 @@ class Vllm(Engine):
     accelerator_types = frozenset(DEVICES)
     runs_on_cpu = True
     reserves_cache = True
-    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
+    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION})
     lists_models = True
-    api_key_variable = "VLLM_API_KEY"
+    api_key_variable = API_KEY
+    busy = IN_FLIGHT
+    shutdown_option = OPTION
     aliases = SHORT_NAMES
     wishes = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
     updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
@@ -117,6 +121,10 @@ class Vllm(Engine):
             *later,
         )
 
+    def refusal(self, request: LaunchRequest) -> Failure | None:
+        """Development paths stay on their host."""
+        return unguarded(request)
+
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """A cache that the accelerators do not have, adapters of another model, or of anybody."""
         warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
@@ -124,6 +132,7 @@ class Vllm(Engine):
             *((warning,) if warning else ()),
             *base_warnings(request),
             *update_warnings(request, self.api_key_variable),
+            *exposure_warnings(request),
         )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:

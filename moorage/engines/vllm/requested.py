@@ -40,6 +40,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         cache_root=cache_root(request, version_of(request)),
         adapters=adapters(request),
         updates=spec.lora_updates,
+        shutdown_seconds=spec.stopping.grace_seconds,
         policy=OURS,
     )
 

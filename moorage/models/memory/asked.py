@@ -30,7 +30,7 @@ from moorage.spec import Mode, ModelSpec
 TOKENS_AT_ONCE = 32_768
 """Tokens that the KV cache holds at least where the spec says `concurrency: auto`."""
 
-POOLING = (Mode.EMBEDDING, Mode.RERANKING)
+POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
 UNCOVERED = {
     "--quantization": "quantises the weights while they are loaded",

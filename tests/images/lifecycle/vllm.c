@@ -10,6 +10,7 @@
  *   holds:N        KV cache of N tokens: exit 1 when asked for more
  *   ends:N         model of N tokens: exit 1 when asked for more
  *   free:N         N percent of the device are free: exit 1 when asked for more
+ *   busy           /metrics counts a request while the file that BUSY names is there
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -191,7 +192,10 @@ static void complete(int fd, const char *object, const char *message) {
 
 static void answer(int fd, const char *path, const char *body) {
   int mute = is("mute");
-  if (strcmp(path, "/health") == 0) reply(fd, is("unhealthy") ? "503 Service Unavailable" : "200 OK", "%s", "");
+  if (strcmp(path, "/metrics") == 0)
+    reply(fd, "200 OK", "vllm:num_requests_running{engine=\"0\",model_name=\"%s\"} %d.0\n", names[0],
+          is("busy") && access(getenv("BUSY"), F_OK) == 0);
+  else if (strcmp(path, "/health") == 0) reply(fd, is("unhealthy") ? "503 Service Unavailable" : "200 OK", "%s", "");
   else if (strcmp(path, "/version") == 0) reply(fd, "200 OK", "{\"version\":\"0.32.0\"}");
   else if (strcmp(path, "/v1/models") == 0) list_models(fd);
   else if (!serves(body))
