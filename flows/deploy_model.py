@@ -21,6 +21,7 @@ from moorage.readiness.protocol import Readiness
 from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
+from tasks.arguments import check_early, check_placed, noted
 from tasks.cleanup import (
     abandon,
     end_superseded,
@@ -58,6 +59,7 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         fleet: The hosts it may run on; without it, this machine.
     """
     async with told(spec.name) as story:
+        await check_early(spec)
         model = await resolve(spec)
         profile = await derive(spec, model)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
@@ -105,10 +107,12 @@ async def _deploy(
                 spec, model, profile, fleet, snapshot, draft.id, replaceable(old)
             )
             draft = draft.model_copy(update={"placement": placement})
+            notes = await check_placed(spec, placement, snapshot)
             image, model = await asyncio.gather(pull(spec, placement, snapshot), stage(spec, model))
             plan = plan_launch(
                 spec, model, profile, placement, snapshot, image, draft.id, ledger().identity
             )
+            plan = noted(plan, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
             turn = Turn(draft.id, spec.name, placement, old)
             if turn.names:

@@ -13,6 +13,7 @@ from moorage.engines.plan import plan_launch
 from moorage.fleet import Fleet
 from moorage.release import Release
 from moorage.spec import ModelSpec
+from tasks.arguments import check_early, check_placed, noted
 from tasks.cleanup import abandoned, replaceable
 from tasks.context import in_thread, ledger
 from tasks.derive import derive
@@ -33,6 +34,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
     """
     begun = datetime.now(UTC)
     async with told(spec.name) as story:
+        await check_early(spec)
         model = await resolve(spec)
         profile = await derive(spec, model)
         old, healthy = await serving(spec)
@@ -43,8 +45,12 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
         for row in await in_thread(abandoned):
             snapshot = snapshot.without(row.id)
         placement = await propose_placement(spec, model, profile, snapshot, replaceable(old))
+        notes = await check_placed(spec, placement, snapshot)
         image = await choose(spec, placement, snapshot)
         identity = await in_thread(ledger().releases.next_id, spec.name)
+        plan = plan_launch(
+            spec, model, profile, placement, snapshot, image, identity, ledger().identity
+        )
         release = Release(
             id=identity,
             model=spec.name,
@@ -54,9 +60,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
             profile=profile,
             placement=placement,
             image=image,
-            plan=plan_launch(
-                spec, model, profile, placement, snapshot, image, identity, ledger().identity
-            ),
+            plan=noted(plan, notes),
             steps=tuple(story.journal.steps),
             replaced=old.id if old else "",
             flow_run_id=story.flow_run_id,

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import docker
 import requests
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, ContainerError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 
 from moorage.adapters.docker_arguments import container_arguments
@@ -21,6 +21,7 @@ from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload,
 
 TIMEOUT_SECONDS = 60
 PULL_TIMEOUT_SECONDS = 3600
+RUN_TIMEOUT_SECONDS = 300
 
 
 class DockerRuntime:
@@ -161,6 +162,24 @@ class DockerRuntime:
         with self._client() as client:
             wanted = parse_reference(reference)
             client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
+
+    def output_of(self, image: str, program: str, arguments: list[str]) -> str:
+        """Run a program in a throw-away container without a network; what it writes.
+
+        Raises:
+            Failure: `IMAGE_MISSING` when the host does not have the image, `LAUNCH_REFUSED` when
+                the program fails.
+        """
+        with self._client(RUN_TIMEOUT_SECONDS) as client:
+            try:
+                output = client.containers.run(
+                    image, arguments, entrypoint=[program], network_mode="none", remove=True
+                )
+            except ImageNotFound as error:
+                raise Failure(Cause.IMAGE_MISSING, f"{image} is not on this host") from error
+            except ContainerError as error:
+                raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {str(error)[-500:]}") from error
+        return bytes(output).decode()
 
     def _clear(self, client: docker.DockerClient, spec: ContainerSpec) -> None:
         try:

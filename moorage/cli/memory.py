@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from moorage.adapters.arguments import check_early
 from moorage.adapters.settings import Settings
 from moorage.adapters.sources import source_for
 from moorage.adapters.specs import load_spec
@@ -45,6 +46,7 @@ def show(path: Path, accelerator: str | None, choices: Choices, *, as_json: bool
         Failure: When the spec, the source or a choice is no good.
     """
     spec = load_spec(existing(path))
+    check_early(spec, Settings().root)
     device = _device(accelerator) if accelerator else None
     resolved = source_for(spec, Settings(), _token(spec)).resolve(spec)
     model, asked = _model(spec, resolved, choices), _question(spec, resolved, choices)

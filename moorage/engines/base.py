@@ -9,6 +9,7 @@ from typing import ClassVar
 from moorage.arguments import user_tokens
 from moorage.engines.command import kept_flags
 from moorage.engines.request import LaunchRequest
+from moorage.engines.schema.judge import Rules
 from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
 from moorage.launch import (
     LABEL_LEDGER,
@@ -62,6 +63,9 @@ class Engine(ABC):
 
     wishes: ClassVar[frozenset[str]] = frozenset()
     """Fields of the spec that not every engine can fulfil, and this one can."""
+
+    argument_rules: ClassVar[Rules | None] = None
+    """What is known of its arguments; None = they are not checked before it starts."""
 
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 

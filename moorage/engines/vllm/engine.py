@@ -9,12 +9,15 @@ from collections.abc import Callable
 
 from moorage.engines.base import Engine
 from moorage.engines.request import LaunchRequest
+from moorage.engines.schema.judge import Rules
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, variables
+from moorage.engines.vllm.gone import GONE
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
+from moorage.engines.vllm.owned import OWNED
 from moorage.engines.vllm.requested import context_of, extended_cache, extra_mounts
 from moorage.engines.vllm.rule import variable
 from moorage.launch import Flag, Mount, Variable
@@ -47,6 +50,7 @@ class Vllm(Engine):
     api_key_variable = "VLLM_API_KEY"
     aliases = SHORT_NAMES
     wishes = frozenset({"speculative", "lora", "extended_kv_cache"})
+    argument_rules = Rules(title="vLLM", owned=OWNED, gone=GONE)
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
