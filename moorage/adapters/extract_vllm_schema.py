@@ -122,7 +122,7 @@ class Description:
         """One argument; None for a positional."""
         if not action.option_strings:
             return None
-        row: dict[str, Any] = {"options": longest_first(action.option_strings)}
+        row: dict[str, Any] = {"options": named(action.option_strings)}
         row.update(value_of(action))
         if action.required:
             row["required"] = True
@@ -132,9 +132,9 @@ class Description:
         return row
 
 
-def longest_first(options: Sequence[str]) -> list[str]:
-    """The name to speak of first: the longest that is not the negative one."""
-    return sorted(options, key=lambda name: (name.startswith("--no-"), -len(name), name))
+def named(options: Sequence[str]) -> list[str]:
+    """The name to speak of first: vLLM's own first long one that is not the negative."""
+    return sorted(options, key=lambda name: (not name.startswith("--"), name.startswith("--no-")))
 
 
 def value_of(action: argparse.Action) -> dict[str, Any]:

@@ -51,12 +51,15 @@ def judge(
         others: Gives the schemas of all versions; called only when an option is not known.
     """
     reading = read(words, schema)
-    problems = [*_refused(reading, rules.owned), *reading.problems]
+    problems = [*_refused(reading, schema, rules.owned), *reading.problems]
     problems += [_stray(word) for word in reading.stray]
     if reading.unknown:
         known = others()
         problems += [_unknown(option, schema, rules, known) for option in reading.unknown]
-    return Judgement(problems=tuple(problems), notes=_notes(reading, schema, rules.owned))
+    return Judgement(
+        problems=tuple(problems),
+        notes=(*_wins(reading, schema, rules.owned), *_ending(reading, schema)),
+    )
 
 
 def judge_unknown(words: Sequence[str], schema: Schema, rules: Rules) -> Judgement:
@@ -68,16 +71,26 @@ def judge_unknown(words: Sequence[str], schema: Schema, rules: Rules) -> Judgeme
         rules: What else is known of the engine.
     """
     reading = read(words, schema)
-    notes = _notes(reading, None, rules.owned)
-    return Judgement(problems=tuple(_refused(reading, rules.owned)), notes=notes)
+    problems = _refused(reading, schema, rules.owned)
+    return Judgement(problems=tuple(problems), notes=tuple(_wins(reading, schema, rules.owned)))
 
 
-def _refused(reading: Reading, owned: Mapping[str, Owned]) -> list[Problem]:
-    found = {name: owned[name] for name in reading.given if name in owned and owned[name].refused}
+def _refused(reading: Reading, schema: Schema, owned: Mapping[str, Owned]) -> list[Problem]:
     return [
-        Problem(option=name, message=entry.refused, suggestion=_instead(entry))
-        for name, entry in found.items()
+        Problem(option=option, message=entry.refused, suggestion=_instead(entry))
+        for option, entry in _fields(reading, schema, owned).items()
+        if entry.refused
     ]
+
+
+def _fields(reading: Reading, schema: Schema, owned: Mapping[str, Owned]) -> dict[str, Owned]:
+    """What fields decide about, by the user's option; an argument is known by all its names."""
+    return {
+        option: owned[name]
+        for option in reading.given
+        for name in schema.options[option].options
+        if name in owned
+    }
 
 
 def _instead(entry: Owned) -> str:
@@ -127,14 +140,19 @@ def _near(option: str, schema: Schema, others: Sequence[Schema]) -> str:
     return ""
 
 
-def _notes(reading: Reading, schema: Schema | None, owned: Mapping[str, Owned]) -> tuple[str, ...]:
+def _wins(reading: Reading, schema: Schema, owned: Mapping[str, Owned]) -> list[str]:
+    return [
+        f"engine.args: {option} wins over `{entry.field}` of the spec"
+        for option, entry in _fields(reading, schema, owned).items()
+        if not entry.refused
+    ]
+
+
+def _ending(reading: Reading, schema: Schema) -> list[str]:
     notes = []
-    for name in dict.fromkeys(reading.given):
-        if name in owned and not owned[name].refused:
-            notes.append(f"engine.args: {name} wins over `{owned[name].field}` of the spec")
-        ending = schema.options[name].deprecated if schema else None
-        if ending is not None:
+    for option in dict.fromkeys(reading.given):
+        if ending := schema.options[option].deprecated:
             leaves = f"; {ending.gone_in} drops it" if ending.gone_in else ""
             instead = f"; use {ending.instead}" if ending.instead else ""
-            notes.append(f"engine.args: {name} is deprecated{leaves}{instead}")
-    return tuple(notes)
+            notes.append(f"engine.args: {option} is deprecated{leaves}{instead}")
+    return notes

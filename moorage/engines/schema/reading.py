@@ -25,7 +25,7 @@ class Reading(Value):
     """What was read.
 
     Attributes:
-        given: Names of the arguments that were recognised, in the user's order.
+        given: Options that were recognised, prefixes in full, in the user's order.
         unknown: Options that the engine does not know.
         stray: Words that belong to no option.
         problems: What is wrong with the others.
@@ -44,21 +44,44 @@ def read(words: Sequence[str], schema: Schema) -> Reading:
         words: As `user_tokens` made them.
         schema: What the engine knows.
     """
-    problems: list[Problem] = []
-    parser = _parser(schema, problems)
-    try:
-        found, rest = parser.parse_known_args([MODEL, *rewritten(words, schema)])
-    except NotAccepted as error:
-        problems.append(Problem(option=str(error), message="its value is missing"))
-        return Reading(problems=tuple(problems))
-    except argparse.ArgumentError as error:
-        problems.append(_missing(error, schema))
-        return Reading(problems=tuple(problems))
-    except _Refused as error:
-        problems.append(_ambiguous(words, schema) or Problem(option="", message=str(error)))
-        return Reading(problems=tuple(problems))
-    unknown, stray = _left(rest)
-    return Reading(given=tuple(found.given), unknown=unknown, stray=stray, problems=tuple(problems))
+    return Reader(schema).read(words)
+
+
+class Reader:
+    """Reads many lines for one version; building its parser takes some milliseconds.
+
+    Args:
+        schema: What the engine knows.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._problems: list[Problem] = []
+        self._parser = _parser(schema, self._problems)
+
+    def read(self, words: Sequence[str]) -> Reading:
+        """Read words, as `user_tokens` made them."""
+        self._problems.clear()
+        try:
+            line = [MODEL, *rewritten(words, self._schema)]
+            found, rest = self._parser.parse_known_args(line, argparse.Namespace(given=[]))
+        except NotAccepted as error:
+            return self._ended(Problem(option=str(error), message="its value is missing"))
+        except argparse.ArgumentError as error:
+            return self._ended(_missing(error, self._schema))
+        except _Refused as error:
+            problem = _ambiguous(words, self._schema)
+            return self._ended(problem or Problem(option="", message=str(error)))
+        unknown, stray = _left(rest)
+        return Reading(
+            given=tuple(found.given),
+            unknown=unknown,
+            stray=stray,
+            problems=tuple(self._problems),
+        )
+
+    def _ended(self, problem: Problem) -> Reading:
+        return Reading(problems=(*self._problems, problem))
 
 
 class _Refused(Exception):
@@ -73,13 +96,12 @@ class _Parser(argparse.ArgumentParser):
 class _Given(argparse.Action):
     """Notes that an argument was given."""
 
-    def __call__(self, _: object, namespace: Any, *__: object) -> None:
-        namespace.given.append(self.metavar)
+    def __call__(self, _: object, namespace: Any, __: object, option: str | None = None) -> None:
+        namespace.given.append(option)
 
 
 def _parser(schema: Schema, problems: list[Problem]) -> argparse.ArgumentParser:
     parser = _Parser(add_help=False, exit_on_error=False, conflict_handler="resolve", usage="")
-    parser.set_defaults(given=[])
     parser.add_argument("model", nargs="?")
     for index, argument in enumerate(schema.arguments):
         more: dict[str, Any] = {"nargs": argument.values if argument.takes_value else 0}
