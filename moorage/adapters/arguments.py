@@ -18,6 +18,7 @@ from moorage.engines.schema.check import (
 )
 from moorage.failures import Failure
 from moorage.images.image import Image
+from moorage.images.reference import parse_reference
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, ModelSpec
 
@@ -78,10 +79,13 @@ def _schema(
 
 
 def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
-    known = (image.digest, image.identity)
-    if any(known):
+    """All that is known of an image before it is pulled."""
+    stated = parse_reference(image.reference).digest
+    known = tuple(name for name in (stated, image.digest, image.identity) if name)
+    if known:
         return known
     try:
         return DockerRuntime(host.address).image_identity(image.reference) or ()
     except Failure:
+        # A daemon that does not answer is told about where it is needed.
         return ()
