@@ -9,7 +9,7 @@ from typing import ClassVar
 from moorage.arguments import user_tokens
 from moorage.engines.command import kept_flags
 from moorage.engines.request import LaunchRequest
-from moorage.engines.schema.judge import Rules
+from moorage.engines.schema.rules import Rules
 from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
 from moorage.launch import (
     LABEL_LEDGER,

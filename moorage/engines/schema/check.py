@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from moorage.engines.schema.argument import Schema
-from moorage.engines.schema.judge import Judgement, Rules, judge, judge_unknown
+from moorage.engines.schema.judge import Judgement, judge, judge_unknown
+from moorage.engines.schema.rules import Rules
 from moorage.failures import Cause, Failure
 from moorage.spec import EngineSpec, RuntimeName
 from moorage.words import user_tokens

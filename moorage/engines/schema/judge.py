@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 
 from moorage.engines.schema.argument import Schema
-from moorage.engines.schema.owned import Owned
 from moorage.engines.schema.problem import Problem
 from moorage.engines.schema.reading import Reading, read
-from moorage.engines.schema.versions import Gone, gone, whereabouts
+from moorage.engines.schema.rules import Owned, Rules
+from moorage.engines.schema.unknown import unknown
 from moorage.values import Value
-
-
-class Rules(Value):
-    """What is known of an engine's arguments beside its schemas.
-
-    Attributes:
-        title: The engine's name as people write it.
-        owned: Arguments that fields decide about, by their first name.
-        gone: Arguments that were dropped.
-    """
-
-    title: str
-    owned: dict[str, Owned] = {}
-    gone: dict[str, Gone] = {}
 
 
 class Judgement(Value):
@@ -55,7 +40,7 @@ def judge(
     problems += [_stray(word) for word in reading.stray]
     if reading.unknown:
         known = others()
-        problems += [_unknown(option, schema, rules, known) for option in reading.unknown]
+        problems += [unknown(option, schema, rules, known) for option in reading.unknown]
     return Judgement(
         problems=tuple(problems),
         notes=(*_wins(reading, schema, rules.owned), *_ending(reading, schema)),
@@ -103,41 +88,6 @@ def _stray(word: str) -> Problem:
         message="this word belongs to no option",
         suggestion="Write it behind its option, or in quotes where it is part of a value.",
     )
-
-
-def _unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]) -> Problem:
-    here = f"{rules.title} {schema.version}"
-    found = whereabouts(option, schema.version, others)
-    entry = gone(option, rules.gone)
-    if found.last:
-        message = f"{here} does not know it; it is gone since {found.without}"
-    elif found.first:
-        message = f"{here} does not know it yet; it came with {found.first}"
-        newer = f"Leave it out, or set `engine.version` to {found.first} or newer."
-        return Problem(option=option, message=message, suggestion=newer)
-    elif entry:
-        since = f" since {entry.since}" if entry.since else ""
-        message = f"{here} does not know it; it is gone{since}"
-    else:
-        message = f"{here} does not know it"
-        return Problem(option=option, message=message, suggestion=_near(option, schema, others))
-    return Problem(option=option, message=message, suggestion=_successor(entry))
-
-
-def _successor(entry: Gone | None) -> str:
-    if entry and entry.instead:
-        return f"{entry.instead}."
-    return "Leave it out." if entry else "Leave it out, or see the notes of that release."
-
-
-def _near(option: str, schema: Schema, others: Sequence[Schema]) -> str:
-    """The closest option of this version, else of another."""
-    if near := difflib.get_close_matches(option, schema.options, n=1):
-        return f"Did you mean `{near[0]}`?"
-    versions = {name: other.version for other in others for name in other.options}
-    if near := difflib.get_close_matches(option, versions, n=1):
-        return f"Did you mean `{near[0]}`, which {versions[near[0]]} knows?"
-    return ""
 
 
 def _wins(reading: Reading, schema: Schema, owned: Mapping[str, Owned]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from moorage.engines.base import Engine
 from moorage.engines.request import LaunchRequest
-from moorage.engines.schema.judge import Rules
+from moorage.engines.schema.rules import Rules
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.engines.schema.owned import Owned
+from moorage.engines.schema.rules import Owned
 
 REACHED = "moorage decides how the engine is reached, and asks it there"
 ONE_SERVER = "each replica answers for itself, and moorage gives every host its part"
