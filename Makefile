@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check unit format docs images bench clean
+.PHONY: demo test check unit format docs images bench fleet clean
 
 demo: $(VENV)/.installed-demo ## Deploy a tiny model, chat with it, show its record. KEEP=1 leaves it running.
 	@KEEP=$(KEEP) scripts/demo.sh
@@ -33,10 +33,15 @@ docs: $(VENV)/.installed-dev ## Write the reference of the spec anew.
 images: ## Build the container images that the tests use.
 	scripts/build_lifecycle_image.sh
 	scripts/build_vllm_cpu_image.sh
+	scripts/build_helper_image.sh
 
 bench: $(VENV)/.installed-dev ## What placement takes on large fleets, and a deploy beside the engine's own start.
 	$(BIN)/python benchmarks/placement.py
 	$(BIN)/python benchmarks/overhead.py
+
+fleet: $(VENV)/.installed-dev ## Three Docker hosts on this machine to play with (root), until Ctrl-C.
+	scripts/build_lifecycle_image.sh
+	$(BIN)/python -m tests.fleet --hosts 3 --image moorage/lifecycle:1
 
 clean: ## Remove what `make` has made.
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -59,7 +59,7 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         fleet: The hosts it may run on; without it, this machine.
     """
     async with told(spec.name) as story:
-        await check_early(spec)
+        await check_early(spec, fleet)
         model = await resolve(spec)
         profile = await derive(spec, model)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):

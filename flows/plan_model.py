@@ -34,7 +34,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
     """
     begun = datetime.now(UTC)
     async with told(spec.name) as story:
-        await check_early(spec)
+        await check_early(spec, fleet)
         model = await resolve(spec)
         profile = await derive(spec, model)
         old, healthy = await serving(spec)

@@ -56,10 +56,13 @@ class Cause(StrEnum):
     REGISTRY_UNAUTHORIZED = "registry-unauthorized"
     REGISTRY_UNAVAILABLE = "registry-unavailable"
     RUNTIME_UNAVAILABLE = "runtime-unavailable"
+    HOST_UNAUTHORIZED = "host-unauthorized"
+    HOST_UNTRUSTED = "host-untrusted"
     PROGRAM_MISSING = "program-missing"
     ACCELERATOR_RUNTIME_MISSING = "accelerator-runtime-missing"
     DRIVER_TOO_OLD = "driver-too-old"
     LAUNCH_REFUSED = "launch-refused"
+    PACKAGES_NOT_INSTALLED = "packages-not-installed"
     ENGINE_EXITED = "engine-exited"
     ENGINE_BAD_ARGUMENT = "engine-bad-argument"
     ENGINE_UNSUPPORTED_MODEL = "engine-unsupported-model"
@@ -291,6 +294,16 @@ CAUSES: dict[Cause, CauseFacts] = {
         "Start Docker on the host, or check the host's address; `moorage doctor` tells more.",
         retry=True,
     ),
+    Cause.HOST_UNAUTHORIZED: _facts(
+        ExitCode.MACHINE,
+        "The host refused the login",
+        "Check the key or certificate that the fleet file gives for the host.",
+    ),
+    Cause.HOST_UNTRUSTED: _facts(
+        ExitCode.MACHINE,
+        "The host is not the one that is known",
+        "Check its key among the known hosts, or the `ca.pem` of its certificate.",
+    ),
     Cause.PROGRAM_MISSING: _facts(
         ExitCode.MACHINE,
         "The engine is not installed on this host",
@@ -310,6 +323,12 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.ENGINE,
         "The container could not be started",
         "See the runtime's own message above.",
+    ),
+    Cause.PACKAGES_NOT_INSTALLED: _facts(
+        ExitCode.ENGINE,
+        "The packages of `engine.packages` could not be installed in the container",
+        "Read what the installer says in the log. `PIP_INDEX_URL` in `engine.env` or `secrets` says"
+        " where packages come from; the image has to hold uv or pip.",
     ),
     Cause.ENGINE_EXITED: _facts(
         ExitCode.ENGINE,

@@ -6,20 +6,28 @@ from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, StringConstraints, model_validator
 
+from moorage.access import Access
+from moorage.fleet_engines import EngineVersions, ImageName
 from moorage.images.registries import HOST_PATTERN, REGISTRY_PATTERN, Registries
-from moorage.spec import IMAGE_PATTERN, EngineName, Name
-from moorage.spec import VERSION_PATTERN as ENGINE_VERSION_PATTERN
+from moorage.reach import (
+    ADDRESS_IN_WORDS,
+    ADDRESS_PATTERN,
+    SshWay,
+    TlsWay,
+    access_of,
+    others_can_reach,
+)
+from moorage.spec import EngineName, Name
 from moorage.units import Bytes
 from moorage.values import Value
 
-ADDRESS_PATTERN = r"^(local|unix://\S+)$"
 PORTS_PATTERN = r"^\d{1,5}-\d{1,5}$"
 TYPE_PATTERN = r"^[a-z]+$"
 BIND_PATTERN = r"^[0-9a-fA-F.:]+$"
 VERSION_PATTERN = r"^\d+(\.[\w]+)*$"
 
 PATTERNS_IN_WORDS = {
-    ADDRESS_PATTERN: "local or unix:///path/to/docker.sock",
+    ADDRESS_PATTERN: ADDRESS_IN_WORDS,
     PORTS_PATTERN: "a range of ports such as 40000-40063",
     TYPE_PATTERN: "a type in lower case, such as cuda",
     BIND_PATTERN: "an IP address",
@@ -28,10 +36,6 @@ PATTERNS_IN_WORDS = {
     HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
 }
 """What each pattern asks for, in the words of an error message."""
-
-
-EngineVersionName = Annotated[str, StringConstraints(pattern=ENGINE_VERSION_PATTERN)]
-ImageName = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN)]
 
 
 class StaticAccelerator(Value):
@@ -70,8 +74,11 @@ class Host(Value):
     address: str = Field(
         "local",
         pattern=ADDRESS_PATTERN,
-        description="`local`, or the socket of its Docker daemon: `unix:///var/run/docker.sock`.",
+        description="How its Docker daemon is reached: `local`, `unix:///var/run/docker.sock`,"
+        " `ssh://user@host` or `tcp://host:2376`. A remote host needs `bind` too.",
     )
+    ssh: SshWay | None = Field(None, description="How `ssh://` logs in.")
+    tls: TlsWay | None = Field(None, description="Certificates for `tcp://`.")
     labels: dict[str, str] = Field({}, description="Labels that `placement.host_labels` matches.")
     runtimes: Literal["auto"] | tuple[Literal["docker", "process"], ...] = Field(
         "auto", description="Runtimes that may be used; `auto` takes all that are there."
@@ -95,7 +102,8 @@ class Host(Value):
     bind: str = Field(
         "127.0.0.1",
         pattern=BIND_PATTERN,
-        description="Address on which engines listen. The default is this machine only.",
+        description="Address of the host on which engines listen. The default is for this machine"
+        " only; a remote host names one that can be reached from here.",
     )
 
     @model_validator(mode="after")
@@ -104,6 +112,19 @@ class Host(Value):
         if not 1 <= low <= high <= 65535:
             raise ValueError(f"ports {self.ports} must ascend within 1-65535")
         return self
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> Host:
+        if not others_can_reach(self.bind, self.access):
+            raise ValueError(
+                f"bind {self.bind} cannot be reached from here: name an address of {self.name}"
+            )
+        return self
+
+    @property
+    def access(self) -> Access:
+        """The way to its Docker daemon."""
+        return access_of(self.address, self.ssh, self.tls)
 
     @property
     def port_range(self) -> tuple[int, int]:
@@ -118,14 +139,20 @@ class Fleet(Value):
     hosts: tuple[Host, ...] = Field(
         (Host(name="local"),), min_length=1, description="The hosts, in order of preference."
     )
-    engine_images: dict[EngineName, dict[EngineVersionName, ImageName]] = Field(
+    engines: dict[Name, EngineVersions] = Field(
         {},
-        description="Images of your own by engine and version, such as"
-        " `vllm: {0.30.1: registry.example.com/acme/vllm:7}`; taken before the official ones when"
-        " `engine.version` asks for that version.",
+        description="Versions of engines with an image or a command of their own, by engine"
+        " (`vllm`, `transformers`), or by a name of your choice for a custom engine"
+        " (`engine.custom` of a spec).",
     )
     registries: Registries = Field(
         Registries(), description="Where container images are taken from."
+    )
+
+    helper_image: ImageName = Field(
+        "python:3.12-slim",
+        description="Image of the small containers that look at remote hosts and bring models"
+        " there; it needs a shell and Python's standard library.",
     )
 
     @model_validator(mode="after")
@@ -134,4 +161,20 @@ class Fleet(Value):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"the host name {', '.join(twice)} is used more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _addresses_differ(self) -> Fleet:
+        """Two names for one remote machine would give it away twice."""
+        remote = [host.access.machine for host in self.hosts if host.access.is_remote]
+        twice = sorted({machine for machine in remote if remote.count(machine) > 1})
+        if twice:
+            raise ValueError(f"the machine {', '.join(twice)} has more than one name")
+        return self
+
+    @model_validator(mode="after")
+    def _engines_are_named(self) -> Fleet:
+        for name in (EngineName.AUTO, EngineName.CUSTOM):
+            if name in self.engines:
+                raise ValueError(f"engines.{name}: give a custom engine a name of its own")
         return self

@@ -5,6 +5,7 @@ What `moorage plan` prints is the very object that `moorage deploy` executes.
 
 from __future__ import annotations
 
+from moorage.access import parse_access
 from moorage.placement.placement import Role
 from moorage.spec import EngineName, RuntimeName
 from moorage.values import Origin, Value
@@ -17,11 +18,21 @@ LABEL_REPLICA = "moorage.replica"
 
 
 class Flag(Value):
-    """Consecutive words of a command line that belong together, and why they are there."""
+    """Consecutive words of a command line that belong together, and why they are there.
+
+    Attributes:
+        tokens: The words.
+        origin: Who decided that they are there.
+        reason: Why, or the field that they stand in.
+        written: Whether they are the user's own words, out of `engine.args`,
+            `engine.command` or `engine.entrypoint`.
+            All other words are injected: made from fields, the placement or defaults.
+    """
 
     tokens: tuple[str, ...]
     origin: Origin
     reason: str
+    written: bool = False
 
 
 class Variable(Value):
@@ -49,6 +60,29 @@ class Link(Value):
     target: str
 
 
+class Preparation(Value):
+    """What a script does in a container before it becomes the engine.
+
+    Attributes:
+        packages: Python packages that it installs, without blanks.
+        without_cuda_compat: Whether it removes the libraries for newer drivers.
+    """
+
+    packages: tuple[str, ...] = ()
+    without_cuda_compat: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.packages) or self.without_cuda_compat
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The script's own arguments, in front of the engine's command line."""
+        packages = ("--packages", " ".join(self.packages)) if self.packages else ()
+        return (*packages, *["--without-cuda-compat"] * self.without_cuda_compat, "--")
+
+
 class ContainerSpec(Value):
     """One container, or one process where the runtime is `process`.
 
@@ -59,6 +93,7 @@ class ContainerSpec(Value):
         runtime: What starts it.
         image: Image reference, by digest where one is known; empty for a process.
         command: The whole command line.
+        preparation: What happens in the container before that; None = nothing.
         environment: All variables; nothing else is inherited but what the system needs.
         mounts: Directories.
         accelerator_type: `cuda`, ...; `cpu` without accelerators.
@@ -80,6 +115,7 @@ class ContainerSpec(Value):
     runtime: RuntimeName
     image: str = ""
     command: tuple[Flag, ...]
+    preparation: Preparation | None = None
     environment: tuple[Variable, ...] = ()
     mounts: tuple[Mount, ...] = ()
     accelerator_type: str
@@ -99,10 +135,23 @@ class ContainerSpec(Value):
         return tuple(token for flag in self.command for token in flag.tokens)
 
     @property
+    def injected(self) -> tuple[Flag, ...]:
+        """What moorage adds to the user's own words."""
+        return tuple(flag for flag in self.command if not flag.written)
+
+    @property
     def endpoint(self) -> str:
         """Base URL under which the engine answers."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.bind, self.bind)
+        host = self._everywhere.get(self.bind, self.bind)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def _everywhere(self) -> dict[str, str]:
+        """Where an engine is found that listens on all addresses of its host."""
+        access = parse_access(self.address)
+        if access.is_remote:
+            return {"0.0.0.0": access.machine, "::": access.machine}
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class LaunchPlan(Value):

@@ -96,6 +96,8 @@ def _facts(release: Release) -> Section:
     if placement := release.placement:
         rows.append(("Engine", f"{placement.engine} ({placement.engine_reason})"))
         rows.append(("Image", _image(release)))
+    if release.plan:
+        rows.append(("Engine version", release.plan.engine_version or "unknown"))
     if release.replacement:
         rows.append(("Replaces", f"{release.replaced}: {release.replacement}"))
     if release.flow_run_id:
@@ -105,7 +107,7 @@ def _facts(release: Release) -> Section:
 
 def _profile(profile: ModelProfile) -> list[tuple[str, str]]:
     return [
-        ("Architecture", ", ".join(profile.architectures) or profile.model_type),
+        ("Architecture", ", ".join(profile.architectures) or profile.model_type or "unknown"),
         ("Mode", f"{profile.mode} ({profile.mode_origin})"),
         ("Context", f"{profile.context} tokens ({profile.context_reason})"),
         ("Weights", human_bytes(profile.weight_bytes)),
@@ -152,8 +154,11 @@ def _container(spec: ContainerSpec) -> tuple[Section, ...]:
 def _command(spec: ContainerSpec) -> Section:
     return Section(
         title=f"{spec.name} on {spec.host} ({spec.runtime})",
-        header=("argument", "origin", "why"),
-        rows=tuple((" ".join(f.tokens), f.origin, f.reason) for f in spec.command),
+        header=("argument", "given by", "origin", "why"),
+        rows=tuple(
+            (" ".join(f.tokens), "you" if f.written else "moorage", f.origin, f.reason)
+            for f in spec.command
+        ),
     )
 
 
@@ -168,7 +173,7 @@ def _environment(spec: ContainerSpec) -> Section:
 
 
 def _surroundings(spec: ContainerSpec) -> Section:
-    rows = [("publishes", f"{spec.bind}:{spec.port}")]
+    rows = [("publishes", f"{spec.bind}:{spec.port}"), *_preparation(spec)]
     rows += [
         ("mounts", f"{m.source} at {m.target}{', read-only' * m.read_only}") for m in spec.mounts
     ]
@@ -182,6 +187,16 @@ def _surroundings(spec: ContainerSpec) -> Section:
     if spec.cores and spec.image:
         rows.append(("cores", str(spec.cores)))
     return Section(header=FACTS, rows=tuple(rows))
+
+
+def _preparation(spec: ContainerSpec) -> list[tuple[str, str]]:
+    """What a script does before it becomes the engine."""
+    if spec.preparation is None:
+        return []
+    rows = [("installs first", name) for name in spec.preparation.packages]
+    if spec.preparation.without_cuda_compat:
+        rows.append(("removes first", "/usr/local/cuda*/compat: libraries for newer drivers"))
+    return rows
 
 
 def _endpoints(release: Release) -> Section:

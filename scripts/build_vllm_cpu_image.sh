@@ -94,8 +94,6 @@ import_image() {
       --exclude='./site-packages/torch/include' \
       --exclude='./site-packages/torch/bin/protoc*' \
       --exclude='./site-packages/torch/bin/*[Tt]est*' \
-      --exclude='./site-packages/pip' \
-      --exclude='./site-packages/pip-*' \
       -C "$base" . -C "$venv/lib/python3.11" ./site-packages -C "$ctx" distinfo vllm |
       docker import \
         -c 'ENV PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin PYTHONPATH=/opt/vllm LANG=C.UTF-8' \

@@ -81,7 +81,9 @@ def _type(schema: dict[str, Any], defs: dict[str, Any]) -> str:
     if schema.get("type") == "array":
         return f"list of {_type(schema['items'], defs)}"
     if schema.get("type") == "object":
-        return "map of texts"
+        values = (*schema.get("patternProperties", {}).values(), schema.get("additionalProperties"))
+        named = any(isinstance(value, dict) and "$ref" in value for value in values)
+        return "map by name, see below" if named else "map of texts"
     return {"null": "nothing", "string": "text", "boolean": "`true` or `false`"}.get(
         schema["type"], _range(schema)
     )

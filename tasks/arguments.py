@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moorage.adapters import arguments
 from moorage.engines.registry import ENGINES
+from moorage.fleet import Fleet
 from moorage.launch import LaunchPlan
 from moorage.placement.image import image_on
 from moorage.placement.placement import Placement
@@ -12,9 +13,9 @@ from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import in_thread, settings
 
 
-async def check_early(spec: ModelSpec) -> None:
+async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
     """Refuse what no version takes that may be meant, before anything is looked at."""
-    await in_thread(arguments.check_early, spec, settings().root)
+    await in_thread(arguments.check_early, spec, fleet, settings().root)
 
 
 async def check_placed(

@@ -10,7 +10,7 @@ from moorage.models.files import require_loadable
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.rendering import profile_document
-from moorage.spec import ModelSpec
+from moorage.spec import EngineName, ModelSpec
 from moorage.units import human_bytes
 from tasks.journal import step
 from tasks.retries import PLAIN
@@ -20,15 +20,17 @@ from tasks.retries import PLAIN
 async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     """Read architecture, mode, context length and sizes from the configuration."""
     with step("derive") as note:
-        require_loadable(model.weights.family)
+        if spec.engine.name != EngineName.CUSTOM:
+            require_loadable(model.weights.family)
         profile = derive_profile(spec, model)
         await acreate_markdown_artifact(
             markdown=profile_document(spec, model, profile).markdown(),
             key=f"model-{spec.slug}",
             description=f"What {spec.source} is",
         )
+        what = ", ".join(profile.architectures) or profile.model_type or "unknown"
         note.say(
-            f"{', '.join(profile.architectures) or profile.model_type}, {profile.mode},"
-            f" {profile.context} tokens, {human_bytes(profile.weight_bytes)} of weights"
+            f"{what}, {profile.mode}, {profile.context} tokens,"
+            f" {human_bytes(profile.weight_bytes)} of weights"
         )
         return profile

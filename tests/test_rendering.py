@@ -9,6 +9,7 @@ from moorage.document import Document, Section
 from moorage.engines.plan import plan_launch
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
+from moorage.launch import Flag, LaunchPlan, Preparation
 from moorage.models.source import SkippedFile
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
@@ -21,11 +22,13 @@ from moorage.rendering import (
     readiness_table,
     release_document,
 )
-from moorage.spec import ModelSpec
+from moorage.spec import EngineName, ModelSpec
 from moorage.units import GIB
+from moorage.values import Origin
 from tests.builders import (
     LEDGER,
     NOON,
+    a_container,
     a_cpu_host,
     a_fleet,
     a_host,
@@ -188,3 +191,24 @@ def test_a_section_without_content_is_left_out() -> None:
 def test_a_secret_is_named_and_never_shown() -> None:
     text = plan_document(planned(ON_GPUS, an_image(), a_host())).markdown()
     assert "| HF_TOKEN | secret hub-token | user | secrets |" in text
+
+
+def test_a_plan_tells_what_is_added_what_is_written_and_what_happens_first() -> None:
+    words = (
+        Flag(tokens=("vllm", "serve"), origin=Origin.DERIVED, reason="its program"),
+        Flag(tokens=("--seed", "7"), origin=Origin.USER, reason="engine.args", written=True),
+    )
+    first = Preparation(packages=("acme==1.2",), without_cuda_compat=True)
+    container = a_container(command=words, preparation=first)
+    plan = LaunchPlan(
+        release="tiny.v1", engine=EngineName.VLLM, engine_version="", containers=(container,)
+    )
+    page = plan_document(a_release(plan=plan)).markdown()
+    for row in (
+        "| vllm serve | moorage | derived | its program |",
+        "| --seed 7 | you | user | engine.args |",
+        "| installs first | acme==1.2 |",
+        "| removes first | /usr/local/cuda*/compat: libraries for newer drivers |",
+        "| Engine version | unknown |",
+    ):
+        assert row in page

@@ -42,6 +42,12 @@ def test_a_name_and_a_source_are_enough() -> None:
     assert not spec.trust_remote_code
 
 
+NO_PACKAGES = (
+    *("", "--index-url=http://x", "-r file", "a b", "a;b", "a @ http://x/a.whl", "a $(id)"),
+    *("http://x/a.whl", "./a", "a==1 --pre", "a[x", "a==", "a==1; os_name=='nt'", "a==1\n-r f"),
+)
+
+
 @pytest.mark.parametrize(
     ("path", "description"), [*fields_of(ModelSpec), *fields_of(Fleet)], ids=lambda value: value
 )
@@ -102,6 +108,14 @@ def test_a_spec_is_frozen() -> None:
         {"engine": {"image": "--privileged"}},
         {"engine": {"env": {"NO SPACE": "1"}}},
         {"engine": {"shm": -1}},
+        *({"engine": {"packages": [name]}} for name in NO_PACKAGES),
+        {"engine": {"packages": ["a"], "runtime": "process"}},
+        {"engine": {"entrypoint": ["a"], "command": ["b"]}},
+        {"engine": {"entrypoint": []}},
+        {"engine": {"custom": "acme"}},
+        {"engine": {"name": "custom"}},
+        {"engine": {"name": "custom", "command": ["serve"]}},
+        {"engine": {"name": "custom", "image": "acme:1"}},
         {"placement": {"accelerators": -1}},
         {"placement": {"accelerators": ["gpu-1/0"]}},
         {"placement": {"accelerators": []}},
@@ -175,3 +189,25 @@ def test_a_spec_survives_its_json() -> None:
 )
 def test_the_slug_is_fit_for_an_artifact_key(name: str, slug: str) -> None:
     assert a_spec(name=name).slug == slug
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["name", "name==1.2", "Name.x_y-z", "a[b,c-d] >=1, <2", "a==1.*", "a~=1.0", "a===1!2+local"],
+)
+def test_a_package_is_a_name_with_extras_and_versions(package: str) -> None:
+    assert a_spec(engine={"packages": [package]}).engine.packages == (package,)
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        {"command": ["serve"], "image": "acme:1"},
+        {"command": ["serve"], "runtime": "process"},
+        {"custom": "acme"},
+        {"custom": "acme", "image": "acme:2", "packages": ["a"]},
+    ],
+    ids=str,
+)
+def test_a_custom_engine_says_what_is_run(engine: dict[str, Any]) -> None:
+    assert a_spec(engine={"name": "custom", **engine}).engine.name == EngineName.CUSTOM

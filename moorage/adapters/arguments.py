@@ -17,14 +17,16 @@ from moorage.engines.schema.check import (
     words_of,
 )
 from moorage.failures import Failure
+from moorage.fleet import Fleet
+from moorage.fleet_engines import EngineVersions
 from moorage.images.image import Image
 from moorage.images.reference import parse_reference
 from moorage.placement.snapshot import HostSnapshot
-from moorage.spec import EngineName, ModelSpec
+from moorage.spec import EngineName, EngineSpec, ModelSpec
 
 
-def check_early(spec: ModelSpec, home: Path) -> None:
-    """Refuse what no version that may be meant takes, with nothing but the spec. Milliseconds.
+def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
+    """Refuse what no version that may be meant takes; only files are read. Milliseconds.
 
     Raises:
         Failure: `BAD_SPEC`.
@@ -35,10 +37,14 @@ def check_early(spec: ModelSpec, home: Path) -> None:
     is_meant = wanted.name == engine.name or (wanted.name == EngineName.AUTO and wanted.image)
     if not is_meant or not words_of(wanted) or engine.argument_rules is None:
         return
+    configured = fleet.engines.get(engine.name, EngineVersions())
+    if _has_own_command(configured, wanted):
+        return
+    default = configured.default_version or engine.default_version
     store = SchemaStore(home)
     program = installed_program(engine)
     installed = program.version if program else None
-    versions = likely_versions(wanted, engine.default_version, installed)
+    versions = likely_versions(wanted, default, installed)
     schemas = [store.of_version(version) for version in versions]
     check_likely(wanted, engine.argument_rules, schemas, store.every)
 
@@ -63,9 +69,17 @@ def check_placed(
     """
     if engine.argument_rules is None or not words_of(spec.engine):
         return ()
+    if _has_own_command(host.engine_versions(engine.name), spec.engine):
+        return ()
     store = SchemaStore(home)
     schema = _schema(store, engine, host, image)
     return check_arguments(spec.engine, engine.argument_rules, schema, store.every)
+
+
+def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
+    """Whether a configured version is started by a line that other programs may read."""
+    found = configured.find(wanted.version or "")
+    return found is not None and bool(found[1].entrypoint or found[1].run_command)
 
 
 def _schema(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 
 import docker
 import requests
 from docker.errors import APIError, ContainerError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 
+from moorage.access import parse_access
 from moorage.adapters.docker_arguments import container_arguments
-from moorage.adapters.docker_errors import pull_failure, start_failure
+from moorage.adapters.docker_client import connect, forget_clients
+from moorage.adapters.docker_errors import pull_failure, reach_failure, start_failure
 from moorage.adapters.observation import Observation
 from moorage.adapters.registry_auth import Credentials
 from moorage.failures import Cause, Failure
@@ -28,7 +29,7 @@ class DockerRuntime:
     """The Docker daemon of one host.
 
     Args:
-        address: As in the fleet; `local` means what the Docker client itself would use.
+        address: A line of `Access`; `local` means what the Docker client itself would use.
     """
 
     def __init__(self, address: str) -> None:
@@ -53,6 +54,16 @@ class DockerRuntime:
             images = client.api.images()
         names = (image.get(key) or () for image in images for key in ("RepoTags", "RepoDigests"))
         return frozenset(name for some in names for name in some)
+
+    def inventory(self) -> tuple[frozenset[str], str]:
+        """The images, and the machine's kind of processor as its kernel calls it.
+
+        Raises:
+            Failure: `RUNTIME_UNAVAILABLE`.
+        """
+        with self._client() as client:
+            machine = str(client.info()["Architecture"])
+        return self.images(), machine
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
         """Create and start a container; one left over from the same release is replaced.
@@ -197,23 +208,16 @@ class DockerRuntime:
     @contextmanager
     def _client(self, timeout: int = TIMEOUT_SECONDS) -> Iterator[docker.DockerClient]:
         try:
-            yield _connect(self.address, timeout)
+            yield connect(parse_access(self.address), timeout)
         except APIError as error:
-            text = str(error.explanation or error)
-            raise Failure(Cause.LAUNCH_REFUSED, f"Docker at {self.address}: {text}") from error
+            raise reach_failure(error, self._shown, Cause.LAUNCH_REFUSED) from error
         except (DockerException, requests.exceptions.RequestException) as error:
-            _connect.cache_clear()
-            reason = str(error).splitlines()[0][:300]
-            raise Failure(
-                Cause.RUNTIME_UNAVAILABLE, f"Docker at {self.address}: {reason}"
-            ) from error
+            forget_clients()
+            raise reach_failure(error, self._shown) from error
 
-
-@lru_cache
-def _connect(address: str, timeout: int) -> docker.DockerClient:
-    if address == "local":
-        return docker.from_env(timeout=timeout)
-    return docker.DockerClient(base_url=address, timeout=timeout)
+    @property
+    def _shown(self) -> str:
+        return parse_access(self.address).address
 
 
 def _find(client: docker.DockerClient, workload: Workload) -> Container | None:

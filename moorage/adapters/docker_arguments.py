@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
 from docker.types import DeviceRequest
@@ -10,13 +11,14 @@ from docker.types import Mount as DockerMount
 
 from moorage.launch import ContainerSpec
 
+SCRIPT_NAME = "moorage-prepare"
 NANO = 10**9
 """Docker counts cores in billionths."""
 
 
 def container_arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
     """The arguments of a container: no privileges, its own devices, one published port."""
-    argv = spec.argv
+    argv = _prepared(spec)
     return {
         "image": spec.image,
         "name": spec.name,
@@ -45,6 +47,17 @@ def container_arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict
         "init": True,
         "detach": True,
     }
+
+
+def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
+    """The command line, behind the script that prepares the container where one is needed.
+
+    The script itself is an argument: the host may be another machine, and has no file of ours.
+    """
+    if spec.preparation is None:
+        return spec.argv
+    script = files("moorage.engines").joinpath("prepare.sh").read_text()
+    return ("/bin/sh", "-c", script, SCRIPT_NAME, *spec.preparation.words, *spec.argv)
 
 
 def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:

@@ -37,6 +37,32 @@ PULL_ERRORS: tuple[tuple[str, Cause], ...] = (
 )
 """Texts of a daemon when a pull fails, and what they mean; the first that matches counts."""
 
+REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
+    (
+        "certificate verify failed",
+        Cause.HOST_UNTRUSTED,
+        "The `ca.pem` of `tls` did not sign the daemon's certificate, or that is for another"
+        " address.",
+    ),
+    (
+        "bad certificate",
+        Cause.HOST_UNAUTHORIZED,
+        "The daemon does not take the `cert.pem` of `tls`: its own authority did not sign it.",
+    ),
+    ("certificate required", Cause.HOST_UNAUTHORIZED, "The daemon asks for a `tls` certificate."),
+    (
+        "HTTP request to an HTTPS server",
+        Cause.HOST_UNAUTHORIZED,
+        "The daemon speaks TLS: name the directory of the certificates under `tls`.",
+    ),
+    (
+        "wrong version number",
+        Cause.RUNTIME_UNAVAILABLE,
+        "What listens there does not speak TLS: check the port (TLS is usually on 2376).",
+    ),
+)
+"""Texts when a daemon cannot be talked to, and what they mean."""
+
 
 def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
     """The failure behind a daemon's answer to a start."""
@@ -53,3 +79,15 @@ def pull_failure(text: str, reference: str) -> Failure:
         if fragment in text.lower():
             return Failure(cause, f"{reference}: {text}")
     return Failure(Cause.IMAGE_PULL_FAILED, f"{reference}: {text}")
+
+
+def reach_failure(
+    error: Exception, address: str, otherwise: Cause = Cause.RUNTIME_UNAVAILABLE
+) -> Failure:
+    """The failure behind a daemon that cannot be talked to, or that refused what was asked."""
+    text = str(getattr(error, "explanation", None) or error)
+    detail = f"Docker at {address}: {text.splitlines()[0][:300]}"
+    for fragment, cause, suggestion in REACH_ERRORS:
+        if fragment.lower() in text.lower().replace("_", " "):
+            return Failure(cause, detail, suggestion=suggestion)
+    return Failure(otherwise, detail)

@@ -10,52 +10,99 @@ import shutil
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from moorage.adapters.accelerators import nvidia_accelerators
 from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.remote_host import look_at
 from moorage.adapters.runners import runner_images
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.failures import Failure
-from moorage.fleet import Host, StaticAccelerator
+from moorage.fleet import Fleet, Host, StaticAccelerator
 from moorage.placement.snapshot import Accelerator, HostSnapshot, Program
 from moorage.spec import RuntimeName
+from moorage.survey.facts import HostFacts
 
 ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
 """What an engine's program needs beside its own package."""
 
 
-def survey_host(host: Host) -> HostSnapshot:
-    """What is there and really in use on a host; claims are the ledger's to add."""
-    runtimes, trouble = _runtimes(host)
-    memory = psutil.virtual_memory()
-    architecture = ARCHITECTURES.get(platform.machine(), platform.machine())
-    accelerators = _accelerators(host)
-    total = memory.total if host.ram == "auto" else int(host.ram)
-    return HostSnapshot(
+def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
+    """What is there and really in use on a host; claims are the ledger's to add.
+
+    Args:
+        host: The host.
+        fleet: What it belongs to; None = a fleet of its own.
+    """
+    look = _look_at_another if host.access.is_remote else _look_at_this
+    snapshot = HostSnapshot(
         name=host.name,
-        address=host.address,
+        address=host.access.url,
         bind=host.bind,
-        unreachable="" if runtimes else trouble,
         labels=host.labels,
-        runtimes=runtimes,
-        programs=_programs() if RuntimeName.PROCESS in runtimes else (),
-        architecture=architecture,
-        cpus=(psutil.cpu_count() or 1) if host.cores == "auto" else host.cores,
-        ram_total=total,
-        ram_free=min(total, memory.available),
         ram_reserve=int(host.reserve.ram),
         accelerator_reserve=int(host.reserve.accelerator_memory),
-        accelerators=accelerators,
         unified_memory=host.unified_memory,
-        images=_images(host) if RuntimeName.DOCKER in runtimes else frozenset(),
-        catalogue=runner_images({item.type for item in accelerators}, architecture),
         port_range=host.port_range,
-        ports_in_use=tuple(sorted(_listening_ports() | _bound_ports(host))),
     )
+    return snapshot.model_copy(update=look(host, fleet or Fleet()))
+
+
+def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
+    runtimes, trouble = _runtimes(host)
+    memory = psutil.virtual_memory()
+    facts = HostFacts(
+        cores=psutil.cpu_count() or 1,
+        ram_total=memory.total,
+        ram_free=memory.available,
+        ports=tuple(sorted(_listening_ports() | _bound_ports(host))),
+        accelerators=nvidia_accelerators() if host.accelerators == "auto" else (),
+    )
+    return {
+        **_described(host, facts, platform.machine()),
+        "unreachable": "" if runtimes else trouble,
+        "runtimes": runtimes,
+        "programs": _programs() if RuntimeName.PROCESS in runtimes else (),
+        "images": _images(host) if RuntimeName.DOCKER in runtimes else frozenset(),
+    }
+
+
+def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
+    gpus = host.accelerators == "auto"
+    try:
+        facts = look_at(host.access, fleet.helper_image, fleet.registries, gpus)
+        images, machine = DockerRuntime(host.access.url).inventory()
+    except Failure as failure:
+        return {"unreachable": failure.detail}
+    return {
+        **_described(host, facts, machine),
+        "runtimes": (RuntimeName.DOCKER,),
+        "images": images,
+        "paths": frozenset(),
+        "troubles": facts.troubles,
+    }
+
+
+def _described(host: Host, facts: HostFacts, machine: str) -> dict[str, Any]:
+    """What is written down wins over what was found."""
+    architecture = ARCHITECTURES.get(machine, machine)
+    total = facts.ram_total if host.ram == "auto" else int(host.ram)
+    accelerators = facts.accelerators
+    if host.accelerators != "auto":
+        accelerators = tuple(_written(item) for item in host.accelerators)
+    return {
+        "architecture": architecture,
+        "cpus": facts.cores if host.cores == "auto" else host.cores,
+        "ram_total": total,
+        "ram_free": min(total, facts.ram_free),
+        "ports_in_use": facts.ports,
+        "accelerators": accelerators,
+        "catalogue": runner_images({item.type for item in accelerators}, architecture),
+    }
 
 
 def docker_version(address: str) -> tuple[str, str]:
@@ -67,7 +114,9 @@ def docker_version(address: str) -> tuple[str, str]:
 
 
 def installed_program(engine: Engine) -> Program | None:
-    """The engine as it is installed on this machine: beside this Python, else on the path."""
+    """An engine as it is installed on this machine: beside this Python, else on the path."""
+    if not engine.program:
+        return None
     beside = Path(sys.executable).parent / engine.program
     if beside.exists():
         needed = NEEDED_MODULES.get(engine.program, ())
@@ -82,7 +131,7 @@ def installed_program(engine: Engine) -> Program | None:
 def _images(host: Host) -> frozenset[str]:
     """What need not be pulled; a daemon that does not answer now just gets no bonus for it."""
     try:
-        return DockerRuntime(host.address).images()
+        return DockerRuntime(host.access.url).images()
     except Failure:
         return frozenset()
 
@@ -92,17 +141,11 @@ def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str]:
     found: list[RuntimeName] = []
     trouble = "no runtime is allowed on this host"
     if "docker" in allowed:
-        version, trouble = docker_version(host.address)
+        version, trouble = docker_version(host.access.url)
         found += [RuntimeName.DOCKER] if version else []
     if "process" in allowed and host.address == "local":
         found.append(RuntimeName.PROCESS)
     return tuple(found), trouble
-
-
-def _accelerators(host: Host) -> tuple[Accelerator, ...]:
-    if host.accelerators == "auto":
-        return nvidia_accelerators()
-    return tuple(_written(item) for item in host.accelerators)
 
 
 def _written(item: StaticAccelerator) -> Accelerator:

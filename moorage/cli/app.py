@@ -282,7 +282,7 @@ def _run_on_spec(
     def action() -> Outcome[Release]:
         path = existing(spec)
         wanted, hosts = load_spec(path), load_fleet(fleet, path)
-        check_early(wanted, Settings().root)
+        check_early(wanted, hosts, Settings().root)
         return run_flow(lambda: begin(wanted, hosts), as_json=as_json)
 
     return guarded(action, as_json=as_json)

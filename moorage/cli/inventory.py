@@ -56,11 +56,11 @@ def engines(known: Sequence[Engine], *, as_json: bool) -> None:
         [
             (
                 str(row["engine"]),
-                str(row["version"]),
+                str(row["version"]) or "yours",
                 ", ".join(row["modes"]),
                 ", ".join(row["accelerators"]),
                 "\n".join(row["images"].values()) or "none: give `engine.image`",
-                f"{row['program']} serve",
+                f"{row['program']} serve" if row["program"] else "none: give `engine.command`",
             )
             for row in rows
         ],

@@ -8,9 +8,11 @@ from typing import ClassVar
 
 from moorage.arguments import user_tokens
 from moorage.engines.command import kept_flags
+from moorage.engines.preparation import preparation
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.rules import Rules
 from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
+from moorage.engines.start import start_flags
 from moorage.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -47,6 +49,9 @@ class Engine(ABC):
     runs_on_cpu: ClassVar[bool]
     reserves_cache: ClassVar[bool] = False
     """Whether it takes its whole KV cache when it starts, so that its need can be predicted."""
+
+    predictable: ClassVar[bool] = True
+    """Whether its memory can be worked out; else it is stated, or estimated from the weights."""
 
     spans_hosts: ClassVar[bool] = False
     """Whether one replica can run on several hosts together."""
@@ -94,7 +99,7 @@ class Engine(ABC):
 
     @abstractmethod
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """The program, its model, and the arguments that stand before the user's."""
+        """Program and model in the first flag, then the arguments before the user's."""
 
     @abstractmethod
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
@@ -140,6 +145,7 @@ class Engine(ABC):
             runtime=seat.runtime,
             image=request.image.pinned if request.image else "",
             command=self._command(request),
+            preparation=preparation(request),
             environment=self._environment(request),
             mounts=(*mounts(request), *extra),
             accelerator_type=seat.accelerator_type,
@@ -164,10 +170,12 @@ class Engine(ABC):
         if request.spec.engine.command is not None:
             return (own_command(request),)
         tokens = user_tokens(request.spec.engine.args)
-        derived = (*self.base_command(request), *self.serving_flags(request))
-        kept = kept_flags(derived, tokens, self.aliases)
-        own = (Flag(tokens=tokens, origin=Origin.USER, reason="engine.args"),) if tokens else ()
-        return (*kept, *own)
+        first, *derived = (*self.base_command(request), *self.serving_flags(request))
+        start = start_flags(request, self.name, first)
+        stated = (*(word for flag in start for word in flag.tokens), *tokens)
+        kept = kept_flags(derived, stated, self.aliases)
+        own = Flag(tokens=tokens, origin=Origin.USER, reason="engine.args", written=True)
+        return (*start, *kept, *[own] * bool(tokens))
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         derived = (*self.environment(request), *visibility(request), *compatibility(request))

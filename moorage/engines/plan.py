@@ -56,15 +56,24 @@ def plan_launch(
         )
         for seat in placement.seats
     ]
-    installed = requests[0].host.program(engine.name) if image is None else None
-    version = installed.version if installed else (image.engine_version if image else "")
     return LaunchPlan(
         release=release,
         engine=engine.name,
-        engine_version=version,
+        engine_version=_version(requests[0], engine),
         containers=tuple(engine.container(request) for request in requests),
         warnings=tuple(dict.fromkeys(w for item in requests for w in engine.warnings(item))),
     )
+
+
+def _version(request: LaunchRequest, engine: Engine) -> str:
+    """The version that will run: of the image, or of the installed program; empty = unknown."""
+    spec = request.spec.engine
+    if request.image is not None:
+        return request.image.engine_version
+    if spec.command or spec.entrypoint or spec.custom:
+        return spec.version or ""
+    installed = request.host.program(engine.name)
+    return installed.version if installed else ""
 
 
 def _require_wishes(spec: ModelSpec, engine: Engine) -> None:

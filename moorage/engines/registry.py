@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.engines.base import Engine
+from moorage.engines.custom import Custom
 from moorage.engines.transformers import Transformers
 from moorage.engines.vllm import Vllm
 from moorage.models.profile import ModelProfile
@@ -10,7 +11,9 @@ from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import EngineName, ModelSpec
 from moorage.values import Origin
 
-ENGINES: dict[EngineName, Engine] = {engine.name: engine for engine in (Vllm(), Transformers())}
+ENGINES: dict[EngineName, Engine] = {
+    engine.name: engine for engine in (Vllm(), Transformers(), Custom())
+}
 
 
 def choose_engine(

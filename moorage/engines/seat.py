@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.engines.command import filled
+from moorage.engines.preparation import WITHOUT_CHECK, runs_by_minor_version
 from moorage.engines.request import LaunchRequest
 from moorage.launch import Flag, Mount, Variable
 from moorage.values import Origin
@@ -31,19 +32,26 @@ def visibility(request: LaunchRequest) -> tuple[Variable, ...]:
 
 def compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
     """NVIDIA's hook refuses an image whose CUDA is newer than the driver's in the minor version."""
-    image = request.image
-    if not image or not image.newer_runtime or request.seat.accelerator_type != "cuda":
+    if not runs_by_minor_version(request):
         return ()
     reason = "the image's CUDA is newer than the driver's; they are of the same major version"
-    return (
-        Variable(name="NVIDIA_DISABLE_REQUIRE", value="1", origin=Origin.DERIVED, reason=reason),
+    return tuple(
+        Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
+        for name, value in WITHOUT_CHECK.items()
     )
 
 
 def own_command(request: LaunchRequest) -> Flag:
     """The command line that the user wrote, its placeholders filled in."""
+    spec = request.spec.engine
+    tokens = filled(spec.command or (), placeholders(request), spec.env)
+    return Flag(tokens=tokens, origin=Origin.USER, reason="engine.command", written=True)
+
+
+def placeholders(request: LaunchRequest) -> dict[str, str]:
+    """What a command line can name in `{{...}}`."""
     seat = request.seat
-    values = {
+    return {
         "model_path": request.engine_model_path,
         "model_name": request.spec.name,
         "host": request.listen_address,
@@ -52,8 +60,6 @@ def own_command(request: LaunchRequest) -> Flag:
         "accelerator_count": str(len(seat.accelerators)),
         "accelerator_ids": ",".join(map(str, seat.accelerators)),
     }
-    tokens = filled(request.spec.engine.command or (), values, request.spec.engine.env)
-    return Flag(tokens=tokens, origin=Origin.USER, reason="engine.command")
 
 
 def mounts(request: LaunchRequest) -> tuple[Mount, ...]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from moorage.failures import Cause, Failure
+from moorage.fleet_engines import EngineVersion, EngineVersions
 from moorage.images.catalogue import CATALOGUE, CatalogueRow
-from moorage.images.configured import EngineVersions
 from moorage.images.image import Image
 from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.resolve import resolve_image
+from moorage.images.tagged import tagged_version
 from moorage.spec import EngineName, ModelSpec
 
 
@@ -23,7 +24,8 @@ def choose_image(
     *,
     runtime: str = "",
     family: str = "",
-    configured: Mapping[str, str] | None = None,
+    configured: EngineVersions = EngineVersions(),  # noqa: B008
+    closed: bool = False,
     more: Sequence[CatalogueRow] = (),
 ) -> Image:
     """The image for an engine on one kind of hardware.
@@ -31,25 +33,27 @@ def choose_image(
     Args:
         spec: What the user wrote.
         engine: The engine.
-        default_version: Version to take when the spec names none.
+        default_version: Version to take when neither spec nor fleet names one.
         kind: Accelerator type, or `cpu`.
         architecture: CPU architecture of the host, such as `amd64`.
         runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
         family: Chip family of the accelerators, where images differ by it.
-        configured: Images of somebody's own, by engine version.
+        configured: What the fleet says about the engine's versions.
+        closed: Whether the engine has no other versions.
         more: Images that are asked for where no official one can serve.
 
     Raises:
         Failure: `NO_IMAGE` when none can work; never another hardware's image instead.
     """
-    wish = (spec.engine.image or "", spec.engine.version or "", default_version)
-    own = tuple((configured or {}).items())
-    question, first = _official(engine, wish, own, (kind, architecture, runtime, family))
+    default = configured.default_version or default_version
+    wish = (spec.engine.image or "", spec.engine.version or "", default)
+    own = tuple((name, version.image or "") for name, version in configured.versions.items())
+    question, first = _official(engine, wish, (own, closed), (kind, architecture, runtime, family))
     answer = resolve_image(question, more) if isinstance(first, ImageRefusal) and more else first
     if isinstance(answer, ImageAnswer):
         return Image(
             reference=answer.reference,
-            engine_version=answer.engine_version,
+            engine_version=answer.engine_version or tagged_version(answer.reference, engine),
             origin=answer.origin,
             reason=answer.reason,
             newer_runtime=answer.newer_runtime,
@@ -61,12 +65,14 @@ def choose_image(
 def _official(
     engine: EngineName,
     wish: tuple[str, str, str],
-    own: tuple[tuple[str, str], ...],
+    configured: tuple[tuple[tuple[str, str], ...], bool],
     hardware: tuple[str, str, str, str],
 ) -> tuple[ImageQuestion, ImageAnswer | ImageRefusal]:
     """The question, and what the official catalogue answers: a fleet asks it for every host."""
     image, version, default_version = wish
+    own, closed = configured
     kind, architecture, runtime, family = hardware
+    images = {name: EngineVersion(image=image or None) for name, image in own}
     question = ImageQuestion(
         engine=engine,
         kind=kind,
@@ -74,7 +80,8 @@ def _official(
         image=image,
         version=version,
         default_version=default_version,
-        versions=EngineVersions.of(dict(own)),
+        versions=EngineVersions(default_version=default_version or None, versions=images),
+        closed=closed,
         runtime=runtime,
         family=family,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from moorage.images.configured import EngineVersions
+from moorage.fleet_engines import EngineVersions
 from moorage.spec import EngineName
 from moorage.values import Origin, Value
 
@@ -29,7 +29,8 @@ class ImageQuestion(Value):
         image: What the user wrote; it wins.
         version: Engine version that the user asked for; empty = any.
         default_version: Engine version to prefer when none was asked for.
-        versions: Engine versions with images of their own.
+        versions: What is configured of the engine's versions.
+        closed: Whether there are no versions but these: nobody publishes images of the engine.
         runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
         family: Chip family as the host reports it, such as `Ascend910B3`.
         policy: What happens when no image's runtime fits.
@@ -42,6 +43,7 @@ class ImageQuestion(Value):
     version: str = ""
     default_version: str = ""
     versions: EngineVersions = EngineVersions()
+    closed: bool = False
     runtime: str = ""
     family: str = ""
     policy: RuntimePolicy = RuntimePolicy.COMPATIBLE

@@ -19,6 +19,9 @@ def resolve_image(
 ) -> ImageAnswer | ImageRefusal:
     """The image for a question, or why there is none; never one of other hardware instead.
 
+    Of an engine whose versions are closed, the newest stands in for one that is not configured, as
+    in GPUStack; moorage refuses such a spec before (`engines/checks.py`).
+
     Args:
         question: What is known of engine, wishes and host.
         catalogue: Rows of one publisher. Ask once for each publisher, the preferred one first.
@@ -34,8 +37,10 @@ def resolve_image(
 
 
 def _configured(question: ImageQuestion) -> ImageAnswer | None:
-    found = question.versions.find(question.version)
-    if found is None or not found[1].image or found[1].from_catalogue:
+    versions = question.versions
+    find = versions.find_or_newest if question.closed else versions.find
+    found = find(question.version)
+    if found is None or not found[1].image:
         return None
     name, version = found
     return ImageAnswer(

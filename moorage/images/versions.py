@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-PRE_RELEASES = ("dev", "alpha", "a", "beta", "b", "preview", "rc")
+PRE_RELEASES = ("dev", "alpha", "a", "beta", "b", "pre", "preview", "c", "rc")
 """Marks of a version before its release, the earliest first."""
 
 Part = tuple[int, int, str]

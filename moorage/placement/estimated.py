@@ -66,6 +66,38 @@ class EstimatedMemory:
         return _term("kv_cache", size, f"{tokens} tokens x {each} B over the ranks")
 
 
+class StatedMemory:
+    """All that one accelerator has to give, as the spec states it; nothing is worked out.
+
+    Args:
+        claim: Bytes of each accelerator.
+    """
+
+    def __init__(self, claim: int) -> None:
+        self._claim = claim
+
+    def need(
+        self,
+        *,
+        total: int,  # noqa: ARG002
+        device_name: str,  # noqa: ARG002
+        tensor: int,
+        pipeline: int,
+        tokens: int,
+        concurrency: int,
+    ) -> Need | MemoryRefusal:
+        """What one accelerator has to give."""
+        return Need(
+            tokens=tokens,
+            concurrency=concurrency,
+            tensor_parallel_size=tensor,
+            pipeline_parallel_size=pipeline,
+            batch=Batch(tokens=tokens, seqs=concurrency),
+            terms=(_term("stated", self._claim, "memory.claim in the spec"),),
+            stated=self._claim,
+        )
+
+
 class KnownOrEstimated:
     """The exact model, and the estimate where its rules do not cover a question."""
 

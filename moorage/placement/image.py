@@ -6,7 +6,7 @@ from moorage.engines.base import Engine
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
 from moorage.placement.snapshot import HostSnapshot
-from moorage.spec import ModelSpec
+from moorage.spec import EngineName, ModelSpec
 
 
 def image_on(spec: ModelSpec, engine: Engine, host: HostSnapshot, kind: str) -> Image:
@@ -30,6 +30,7 @@ def image_on(spec: ModelSpec, engine: Engine, host: HostSnapshot, kind: str) -> 
         host.architecture,
         runtime=device.runtime_version if device else "",
         family=device.family if device else "",
-        configured=host.engine_images.get(engine.name),
+        configured=host.engine_versions(spec.engine.custom or engine.name),
+        closed=engine.name == EngineName.CUSTOM,
         more=host.catalogue,
     )

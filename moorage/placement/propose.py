@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from moorage.arguments import has_argument, user_tokens
 from moorage.engines.base import Engine
+from moorage.engines.checks import engine_versions, require_configured
 from moorage.engines.registry import ENGINES, choose_engine
 from moorage.failures import Cause, Failure
 from moorage.models.memory import MemoryModel
@@ -14,7 +15,7 @@ from moorage.models.profile import ModelProfile
 from moorage.placement.calibrated import CalibratedMemory
 from moorage.placement.cpu_demand import CpuDemand
 from moorage.placement.demand import Demand, Memory, wish_of
-from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated
+from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated, StatedMemory
 from moorage.placement.explain import explain
 from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.place import place
@@ -78,6 +79,7 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
     """
     spec, profile = subject.spec, subject.profile
     _refuse_owned_arguments(spec)
+    require_configured(spec.engine, fleet)
     engine, origin, why = choose_engine(spec, profile, fleet)
     if profile.mode not in engine.modes:
         modes = ", ".join(sorted(engine.modes))
@@ -86,20 +88,26 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
             f"engine.name: {engine.name} does not serve {profile.mode}, only {modes}",
             suggestion="Choose an engine that serves this mode, or set `mode`.",
         )
-    first = _with_engine(request_for(subject, engine), fleet, running, origin, why)
+    request = request_for(subject, engine, fleet)
+    first = _with_engine(request, fleet, running, origin, why)
     if first.fits:
         return first
     why = f"{engine.name} fits nowhere: {explain(first.verdicts)}"
     for other in _others(spec, profile, engine):
-        request = request_for(subject, other)
-        second = _with_engine(request, fleet, running, Origin.DERIVED, why)
+        asked = request_for(subject, other, fleet)
+        second = _with_engine(asked, fleet, running, Origin.DERIVED, why)
         if second.fits:
             return second
-    raise _refusal(first, request_for(subject, engine), fleet, subject.memory)
+    raise _refusal(first, request, fleet, subject.memory)
 
 
-def request_for(subject: Subject, engine: Engine) -> Request:
+def request_for(subject: Subject, engine: Engine, fleet: FleetSnapshot | None = None) -> Request:
     """What is to be placed when an engine serves the model.
+
+    Args:
+        subject: The model.
+        engine: The engine.
+        fleet: The hosts, which may have a default version of the engine; None = they have none.
 
     Raises:
         Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
@@ -111,7 +119,7 @@ def request_for(subject: Subject, engine: Engine) -> Request:
         spec=spec,
         profile=profile,
         engine=engine,
-        demand=Demand(_memory(subject, engine), wish),
+        demand=Demand(_memory(subject, engine, fleet), wish),
         on_processors=CpuDemand(subject.memory, profile, engine, wish, stated),
         stated=stated_parallelism(user_tokens(spec.engine.args)),
         staged=subject.staged,
@@ -126,13 +134,18 @@ def request_for(subject: Subject, engine: Engine) -> Request:
     return request
 
 
-def _memory(subject: Subject, engine: Engine) -> Memory:
+def _memory(subject: Subject, engine: Engine, fleet: FleetSnapshot | None) -> Memory:
     """As exact as can be: predicted, corrected by measurements, estimated where rules end."""
     spec, profile = subject.spec, subject.profile
+    if not engine.predictable:
+        claim = spec.memory.claim
+        estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
+        return estimated if claim is None else StatedMemory(int(claim))
     if subject.memory is None:
         return EstimatedMemory(profile, "no tensor headers")
     known = KnownOrEstimated(subject.memory, profile)
-    version = spec.engine.version or engine.default_version
+    configured = engine_versions(fleet, engine.name).default_version if fleet else ""
+    version = spec.engine.version or configured or engine.default_version
     arguments = user_tokens(spec.engine.args)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)
 
@@ -159,7 +172,11 @@ def _others(spec: ModelSpec, profile: ModelProfile, first: Engine) -> list[Engin
     """Where the engine was left open, another one may run where the first choice cannot."""
     if spec.engine.name != EngineName.AUTO or spec.engine.image:
         return []
-    return [e for e in ENGINES.values() if e is not first and profile.mode in e.modes]
+    return [
+        other
+        for other in ENGINES.values()
+        if other is not first and other.predictable and profile.mode in other.modes
+    ]
 
 
 def _refuse_owned_arguments(spec: ModelSpec) -> None:

@@ -43,9 +43,13 @@ def _obstacle(
     if name == RuntimeName.PROCESS:
         if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
             return "the spec names an image"
+        if spec.engine.packages:
+            return "engine.packages are installed in a container, never on a host"
         installed = host.program(engine.name)
-        wanted = spec.engine.version
-        if spec.engine.command:
+        wanted = spec.engine.version or host.engine_versions(engine.name).default_version
+        if spec.engine.custom and spec.engine.runtime == RuntimeName.AUTO:
+            return f"{spec.engine.custom} comes in an image"
+        if spec.engine.command or spec.engine.entrypoint or spec.engine.custom:
             return ""
         if installed and wanted and installed.version not in ("", wanted):
             return f"{engine.program} {installed.version} is installed, {wanted} is asked for"

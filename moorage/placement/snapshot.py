@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from moorage.fleet_engines import EngineVersions
 from moorage.images.catalogue import CatalogueRow
 from moorage.images.registries import Registries
 from moorage.placement.claims import Claim, Resource
@@ -21,6 +22,8 @@ VENDORS = {
     "xpu": "intel",
 }
 """Vendor by accelerator type."""
+
+NOT_CONFIGURED = EngineVersions()
 
 
 class Accelerator(Value):
@@ -53,6 +56,7 @@ class HostSnapshot(Value):
         address: As in the fleet.
         bind: Address on which engines listen.
         unreachable: Why the host could not be surveyed; empty = it could.
+        troubles: What could not be found out about it, and why.
         labels: As in the fleet.
         runtimes: What can start engines there.
         programs: Engines installed there for the process runtime.
@@ -67,7 +71,7 @@ class HostSnapshot(Value):
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware beside the official ones.
-        engine_images: Images of somebody's own, by engine and version.
+        engines: What the fleet says about engines, by name.
         registries: Where it takes images from.
         paths: Directories of `file://` models that are there; None = it shares this file system.
         port_range: First and last port that may be taken.
@@ -79,6 +83,7 @@ class HostSnapshot(Value):
     address: str = "local"
     bind: str = "127.0.0.1"
     unreachable: str = ""
+    troubles: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     runtimes: tuple[RuntimeName, ...] = ()
     programs: tuple[Program, ...] = ()
@@ -93,7 +98,7 @@ class HostSnapshot(Value):
     models: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
     catalogue: tuple[CatalogueRow, ...] = ()
-    engine_images: dict[EngineName, dict[str, str]] = {}
+    engines: dict[str, EngineVersions] = {}
     registries: Registries = Registries()
     paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)
@@ -103,6 +108,10 @@ class HostSnapshot(Value):
     def program(self, engine: EngineName) -> Program | None:
         """The installed program of an engine, if there is one."""
         return next((item for item in self.programs if item.engine == engine), None)
+
+    def engine_versions(self, engine: str) -> EngineVersions:
+        """What the fleet says about an engine, by its name or a custom engine's own."""
+        return self.engines.get(engine, NOT_CONFIGURED)
 
     def first(self, kind: str) -> Accelerator | None:
         """The first accelerator of a type; those of one type share their driver."""

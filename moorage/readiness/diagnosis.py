@@ -27,6 +27,12 @@ class LogCause(Value):
 
 
 COMMON_CAUSES: tuple[LogCause, ...] = (
+    LogCause(
+        pattern=r"^moorage-prepare: error: (?P<program>\S+) is not in the image",
+        cause=Cause.PROGRAM_MISSING,
+        suggestion="{program} is not in the image: set `engine.image` or `engine.entrypoint`.",
+    ),
+    LogCause(pattern=r"^moorage-prepare: error: ", cause=Cause.PACKAGES_NOT_INSTALLED),
     LogCause(pattern=r"(?i)address already in use|Errno 98", cause=Cause.PORT_TAKEN),
     LogCause(pattern=r"(?i)No space left on device", cause=Cause.DISK_FULL),
     LogCause(

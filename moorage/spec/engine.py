@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import ByteSize, Field, field_validator
+from pydantic import ByteSize, Field, field_validator, model_validator
 
 from moorage.arguments import user_tokens
 from moorage.failures import Failure
-from moorage.spec.patterns import IMAGE_PATTERN, VERSION_PATTERN, VariableName
+from moorage.spec.patterns import (
+    IMAGE_PATTERN,
+    VERSION_PATTERN,
+    Name,
+    PackageName,
+    VariableName,
+)
 from moorage.units import GIB, Bytes
 from moorage.values import Value
 
 
 class EngineName(StrEnum):
-    """Inference engines. `auto` is decided from the host."""
+    """Inference engines. `auto` is decided from the host; `custom` is whatever you say it is."""
 
     AUTO = "auto"
     VLLM = "vllm"
     TRANSFORMERS = "transformers"
+    CUSTOM = "custom"
 
 
 class RuntimeName(StrEnum):
@@ -35,7 +42,13 @@ class EngineSpec(Value):
     name: EngineName = Field(
         EngineName.AUTO,
         description="Inference engine. `auto` takes vLLM where there are accelerators that it"
-        " supports, and transformers elsewhere.",
+        " supports, and transformers elsewhere. `custom` is any other server: `command` and `image`"
+        " say what is run, `readiness.probe.path` where it tells its health.",
+    )
+    custom: Name | None = Field(
+        None,
+        description="Name of a custom engine in `engines` of the fleet file, which then says image"
+        " and command (`name: custom`).",
     )
     runtime: RuntimeName = Field(
         RuntimeName.AUTO,
@@ -46,7 +59,8 @@ class EngineSpec(Value):
         None,
         pattern=VERSION_PATTERN,
         description="Engine version, such as `0.32.0`; it selects the image. Empty takes the"
-        " version that this release of moorage was tested with.",
+        " default version of the fleet file, else the one that this release of moorage was tested"
+        " with.",
     )
     image: str | None = Field(
         None,
@@ -72,6 +86,24 @@ class EngineSpec(Value):
         " `{{accelerator_count}}` and `{{accelerator_ids}}` are filled in, then names of `env`;"
         " any other is left as it is.",
     )
+    entrypoint: tuple[str, ...] | None = Field(
+        None,
+        min_length=1,
+        description="Program and words that stand in place of the engine's own (`vllm serve`); its"
+        " arguments follow. The placeholders of `command` are filled in.",
+    )
+    packages: tuple[PackageName, ...] = Field(
+        (),
+        max_length=64,
+        description="Python packages that are installed in the container before the engine starts,"
+        " such as `name==1.2`, with uv or pip. `PIP_INDEX_URL` and its like in `env` or `secrets`"
+        " say where from.",
+    )
+    keep_cuda_compat: bool = Field(
+        False,
+        description="Keep the libraries for newer drivers in an image whose CUDA is newer than the"
+        " driver's. They are taken away before the start because consumer cards fail with them.",
+    )
     shm: Bytes = Field(
         ByteSize(10 * GIB),
         description="Shared memory of the container, in bytes or as `10GiB`.",
@@ -85,3 +117,24 @@ class EngineSpec(Value):
         except Failure as failure:
             raise ValueError(failure.detail) from failure
         return args
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> EngineSpec:
+        if self.command and self.entrypoint:
+            raise ValueError("entrypoint: `command` is the whole line already; leave one out")
+        if self.packages and self.runtime == RuntimeName.PROCESS:
+            raise ValueError(
+                "packages: they are installed in a container, never on a host; install them beside"
+                " the engine yourself, or leave `runtime: process` out"
+            )
+        if self.custom and self.name != EngineName.CUSTOM:
+            raise ValueError("custom: it names a custom engine, so `name: custom` belongs to it")
+        if self.name == EngineName.CUSTOM and not self.custom:
+            self._require_command_and_image()
+        return self
+
+    def _require_command_and_image(self) -> None:
+        if not self.command:
+            raise ValueError("command: a custom engine needs one, or `custom` with its name")
+        if not self.image and self.runtime != RuntimeName.PROCESS:
+            raise ValueError("image: a custom engine needs one, or `runtime: process`")

@@ -18,6 +18,14 @@ IMAGE_PATTERN = r"^[^\s-][^\s]*$"
 PATH_PATTERN = r"^/[^\s]*$"
 DIRECTORY_PATTERN = r"^file:///[^\x00:]+$"
 REVISION_PATTERN = r"^[\w][\w./-]*$"
+PACKAGE_PATTERN = (
+    r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+    r"(?:\[[A-Za-z0-9._-]+(?:, ?[A-Za-z0-9._-]+)*\])?"
+    r"(?: ?(?:===?|~=|!=|<=?|>=?) ?[A-Za-z0-9.*+!_-]+"
+    r"(?:, ?(?:===?|~=|!=|<=?|>=?) ?[A-Za-z0-9.*+!_-]+)*)?$"
+)
+"""Name, extras and versions of PEP 508; neither addresses nor markers, and nothing that could be
+an option of an installer."""
 
 PATTERNS_IN_WORDS = {
     NAME_PATTERN: "letters, digits, '.', '_' and '-', at most 63, a letter or digit at both ends",
@@ -31,6 +39,7 @@ PATTERNS_IN_WORDS = {
     PATH_PATTERN: "a path that starts with /",
     DIRECTORY_PATTERN: "file:// and an absolute directory",
     REVISION_PATTERN: "a branch, tag or commit",
+    PACKAGE_PATTERN: "a package of an index such as name, name==1.2 or name[extra]>=1,<2",
 }
 """What each pattern asks for, in the words of an error message."""
 
@@ -38,5 +47,6 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 AcceleratorId = Annotated[str, StringConstraints(pattern=ACCELERATOR_PATTERN)]
 Kind = Annotated[str, StringConstraints(pattern=KIND_PATTERN)]
 SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN)]
+PackageName = Annotated[str, StringConstraints(pattern=PACKAGE_PATTERN)]
 VariableName = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)]
 Port = Annotated[int, Field(ge=1, le=65535)]

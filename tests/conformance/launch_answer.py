@@ -8,13 +8,8 @@ from typing import Any
 
 from moorage.arguments import in_one_writing, is_option, switch, user_tokens
 from moorage.engines.command import kept_flags
-from moorage.engines.preparation import WITHOUT_CHECK, by_minor_version, needs_script
-from moorage.engines.versions import (
-    CommandLine,
-    EngineVersions,
-    VersionSettings,
-    command_line,
-)
+from moorage.engines.preparation import WITHOUT_CHECK, by_minor_version
+from moorage.engines.versions import CommandLine, command_line
 from moorage.engines.vllm.adapters import Adapter, largest_rank
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.ascend import is_310p
@@ -35,9 +30,10 @@ from moorage.engines.vllm.ray import (
 )
 from moorage.engines.vllm.speculative import Method, Speculative
 from moorage.failures import Failure
-from moorage.launch import Flag
+from moorage.launch import Flag, Preparation
 from moorage.models.config import CONTEXT_WHEN_UNKNOWN, context_length
 from moorage.units import GIB
+from tests.conformance.launch_images import configured_versions
 
 Json = Mapping[str, Any]
 Image = Callable[[Json], tuple[str, str]]
@@ -68,8 +64,7 @@ def answer(given: Json, image: Image) -> dict[str, Any]:
 def _answer(given: Json, image: Image) -> dict[str, Any]:
     reference, version = image(given)
     context = a_context(given, version)
-    versions = _versions(given.get("engine") or {})
-    line = _line(given, context, versions, version)
+    line = _line(given, context, version)
     flags = _flags(context, line)
     derived = [token for flag in flags for token in flag.tokens]
     argv = [*line.start, *derived, *context.words]
@@ -81,9 +76,8 @@ def _answer(given: Json, image: Image) -> dict[str, Any]:
         "injected": [*_options_of(line.start), *derived],
         "injected_stored": list(in_one_writing([*_options_of(line.start), *derived], True)),
         "command": [*line.entrypoint, *argv],
-        "script": needs_script(
-            options.get("extra_packages"), compatible, _truthy(options.get("script_disabled"))
-        ),
+        "script": not _truthy(options.get("script_disabled"))
+        and _preparation(options, compatible).is_needed,
         "env": _environment(given, context, compatible),
         "image": reference,
         "engine_version": version or None,
@@ -159,12 +153,19 @@ def _words(given: Json) -> tuple[str, ...]:
     return words if form is None else in_one_writing(words, form == "equal")
 
 
-def _line(
-    given: Json, context: LaunchContext, versions: EngineVersions, detected: str
-) -> CommandLine:
-    model, own = given["model"], _own(given)
-    known = detected in versions.versions or not versions.closed
-    _, chosen = versions.choose(model.get("backend_version") or (detected if known else ""))
+def _preparation(options: Json, compatible: bool) -> Preparation:
+    """The peer looks only at whether packages are named, not at how many."""
+    asked = options.get("extra_packages")
+    packages = () if asked is None else (asked,)
+    return Preparation(packages=packages, without_cuda_compat=compatible)
+
+
+def _line(given: Json, context: LaunchContext, detected: str) -> CommandLine:
+    model, own, engine = given["model"], _own(given), given.get("engine") or {}
+    versions, closed = configured_versions(engine), not engine.get("built_in", True)
+    known = detected in versions.versions or not closed
+    find = versions.find_or_newest if closed else versions.find
+    found = find(model.get("backend_version") or (detected if known else ""))
     indexes = sorted(own.get("accelerators") or ())
     values = {
         "model_path": context.model,
@@ -174,7 +175,8 @@ def _line(
         "accelerator_count": str(len(indexes)),
         "accelerator_ids": ",".join(map(str, indexes)),
     }
-    return command_line(versions, chosen, ENTRYPOINT, values, model.get("env") or {})
+    own_way = CommandLine(ENTRYPOINT, (context.model,))
+    return command_line(own_way, found[1] if found else None, values, model.get("env") or {})
 
 
 def _flags(context: LaunchContext, line: CommandLine) -> tuple[Flag, ...]:
@@ -190,7 +192,7 @@ def _environment(given: Json, context: LaunchContext, compatible: bool) -> dict[
 def _compatible(given: Json, reference: str) -> bool:
     if not _truthy((given.get("options") or {}).get("cuda_minor_compat")):
         return False
-    device = next(iter(_chosen(given) or given["host"].get("accelerators") or ()), {})
+    device: Json = next(iter(_chosen(given) or given["host"].get("accelerators") or ()), {})
     runtime = device.get("runtime_version") or ""
     return by_minor_version(reference, device.get("type") or "", runtime)
 
@@ -224,23 +226,6 @@ def _ray(given: Json, context: LaunchContext, found: Json) -> dict[str, Any]:
         "same_image": True,
         "same_devices": True,
     }
-
-
-def _versions(engine: Json) -> EngineVersions:
-    return EngineVersions(
-        versions={
-            name: VersionSettings(
-                image=entry.get("image") or "",
-                run_command=entry.get("run_command") or "",
-                entrypoint=entry.get("entrypoint") or "",
-                built_in=entry.get("built_in_frameworks") is not None,
-            )
-            for name, entry in (engine.get("versions") or {}).items()
-        },
-        default_version=engine.get("default_version") or "",
-        default_entrypoint=engine.get("default_entrypoint") or "",
-        closed=not engine.get("built_in", True),
-    )
 
 
 def _speculative(entry: Json | None) -> Speculative | None:

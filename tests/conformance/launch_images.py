@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from moorage.fleet_engines import EngineVersion, EngineVersions
 from moorage.images.catalogue import CatalogueRow
-from moorage.images.configured import EngineVersion, EngineVersions
 from moorage.images.question import ImageAnswer, ImageQuestion, RuntimePolicy
 from moorage.images.registries import overridden
 from moorage.images.resolve import resolve_image
@@ -39,6 +39,18 @@ def image_answer(case: Json, rows: tuple[CatalogueRow, ...]) -> Json:
     return {"error": None, "image": answer.reference, "engine_version": version}
 
 
+def configured_versions(engine: Mapping[str, Any]) -> EngineVersions:
+    """What a case configures; of a version that is the catalogue's own, nothing counts."""
+    listed = engine.get("source") in (None, "built_in")
+    return EngineVersions.model_construct(
+        default_version=engine.get("default_version") or None,
+        versions={
+            name: _version(entry, engine.get("default_entrypoint") or "", listed)
+            for name, entry in (engine.get("versions") or {}).items()
+        },
+    )
+
+
 def override_answer(case: Json) -> Json:
     """The reference after the registry rule."""
     registry = case.get("registry") or {}
@@ -55,7 +67,8 @@ def image_question(case: Json) -> ImageQuestion:
         architecture=host["cpu_arch"],
         image=model.get("image") or "",
         version=model.get("backend_version") or "",
-        versions=_versions(case.get("engine") or {}),
+        versions=configured_versions(case.get("engine") or {}),
+        closed=not (case.get("engine") or {}).get("built_in", True),
         runtime=device.get("runtime_version") or "",
         family=device.get("arch_family") or "",
         policy=RuntimePolicy.BASELINE,
@@ -84,16 +97,10 @@ def _device(case: Json) -> Json:
     return accelerators[0] if accelerators else {}
 
 
-def _versions(engine: Json) -> EngineVersions:
-    built_in = engine.get("source") in (None, "built_in")
-    return EngineVersions(
-        versions={
-            name: EngineVersion(
-                image=version.get("image") or "",
-                from_catalogue=built_in and bool(version.get("built_in_frameworks")),
-            )
-            for name, version in (engine.get("versions") or {}).items()
-        },
-        default_version=engine.get("default_version") or "",
-        built_in=engine.get("built_in", True),
+def _version(entry: Json, entrypoint: str, listed: bool) -> EngineVersion:
+    frameworks = entry.get("built_in_frameworks")
+    return EngineVersion.model_construct(
+        image=None if listed and frameworks else entry.get("image") or None,
+        entrypoint=entry.get("entrypoint") or entrypoint,
+        run_command="" if frameworks is not None else entry.get("run_command") or "",
     )

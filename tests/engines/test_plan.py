@@ -7,6 +7,7 @@ import pytest
 
 from moorage.engines.plan import plan_launch
 from moorage.failures import Cause, Failure
+from moorage.fleet_engines import EngineVersion, EngineVersions
 from moorage.images.image import Image
 from moorage.launch import ContainerSpec, Flag, LaunchPlan
 from moorage.models.memory.estimates import CONTEXT
@@ -40,6 +41,23 @@ LORA = [
 ]
 ROCM = a_host(accelerators=tuple(an_accelerator(type="rocm", index=index) for index in range(2)))
 OWN_RUN = ["acme", "{{model_path}}", "--ids={{accelerator_ids}}", "--n={{accelerator_count}}"]
+OWN_START = "{{model_path}} --quick --max-model-len 4096"
+OLD_DRIVER = a_host(accelerators=(an_accelerator(runtime_version="12.4"),))
+CUSTOM = {
+    "name": "custom",
+    "image": "acme/server:1",
+    "command": ["/serve", "--model={{model_path}}", "--port={{port}}", "--gpus={{gpu_ids}}"],
+}
+ACME = EngineVersions(
+    versions={
+        "1.9": EngineVersion(image="acme/server:9", entrypoint="/old"),
+        "1.10": EngineVersion(
+            image="acme/server:10",
+            entrypoint="/acme serve",
+            run_command="--model {{model_path}} --port={{port}} --name={{model_name}}",
+        ),
+    }
+)
 OWN = ["/serve", "{{model_path}}", "--name={{model_name}}", "--at={{host}}:{{port}}"]
 
 
@@ -55,6 +73,15 @@ def planned(
     return plan_launch(
         spec, model, a_profile(**profile), placement, snapshot, image, f"{spec.name}.v1", LEDGER
     )
+
+
+def configured(default_version: str | None = None, **version: str) -> HostSnapshot:
+    """A host of a fleet that says something about vLLM 0.31.0."""
+    own = EngineVersions(
+        default_version=default_version,
+        versions={"0.31.0": EngineVersion.model_validate(version)},
+    )
+    return a_host(engines={"vllm": own})
 
 
 def only(plan: LaunchPlan) -> ContainerSpec:
@@ -197,6 +224,67 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         {"placement": {"policy": "baseline"}}, GPU, an_image(), context=131_072
     ),
     "vllm_length_fitted": lambda: planned({}, GPU, an_image(), context=10_000_000),
+    "vllm_own_version": lambda: planned(
+        {"engine": {"args": ["--seed 7"]}},
+        configured(default_version="0.31.0", image="acme/vllm:7", run_command=OWN_START),
+        an_image(reference="acme/vllm:7", digest="", engine_version="0.31.0"),
+    ),
+    "vllm_own_entrypoint_of_a_version": lambda: planned(
+        {"engine": {"version": "0.31.0"}},
+        configured(image="acme/vllm:7", entrypoint="python3 -m acme.serve --fast"),
+        an_image(reference="acme/vllm:7", digest="", engine_version="0.31.0"),
+    ),
+    "vllm_own_entrypoint": lambda: planned(
+        {"engine": {"entrypoint": ["python3", "-m", "acme", "--for={{model_name}}"]}},
+        GPU,
+        an_image(),
+    ),
+    "vllm_packages": lambda: planned(
+        {
+            "engine": {
+                "packages": ["acme-plugin==1.2", "other[fast] >=1, <2"],
+                "env": {"PIP_INDEX_URL": "http://index.lan/simple"},
+            },
+            "secrets": {"PIP_EXTRA_INDEX_URL": "private-index"},
+        },
+        GPU,
+        an_image(),
+    ),
+    "vllm_minor_version": lambda: planned({}, GPU, an_image(newer_runtime=True)),
+    "vllm_minor_version_by_tag": lambda: planned(
+        {"engine": {"image": "gpustack/runner:cuda12.9-vllm0.18.0", "packages": ["acme"]}},
+        OLD_DRIVER,
+        an_image(reference="gpustack/runner:cuda12.9-vllm0.18.0", engine_version="0.18.0"),
+    ),
+    "vllm_minor_version_kept": lambda: planned(
+        {"engine": {"keep_cuda_compat": True}}, GPU, an_image(newer_runtime=True)
+    ),
+    "custom_docker": lambda: planned(
+        {"engine": CUSTOM, "placement": {**ON_CPU, "ram": "6GiB"}},
+        GPU,
+        an_image(reference="acme/server:1", digest="", engine_version=""),
+    ),
+    "custom_gpus": lambda: planned(
+        {
+            "engine": {**CUSTOM, "packages": ["acme-extra"]},
+            "memory": {"claim": "20GiB"},
+            "placement": {"accelerators": 2},
+        },
+        ROCM,
+        an_image(reference="acme/server:1", digest="", engine_version=""),
+    ),
+    "custom_process": lambda: planned(
+        {"engine": {"name": "custom", "runtime": "process", "command": CUSTOM["command"]}},
+        a_host(gpus=0),
+    ),
+    "custom_by_name": lambda: planned(
+        {"engine": {"name": "custom", "custom": "acme", "args": ["--threads 4"]}},
+        a_host(
+            gpus=1,
+            engines={"acme": ACME},
+        ),
+        an_image(reference="acme/server:10", digest="", engine_version="1.10"),
+    ),
     "transformers_process_cpu": lambda: planned({"trust_remote_code": True}, CPU),
     "transformers_process_gpu": lambda: planned(
         {"engine": {"name": "transformers"}},
@@ -242,6 +330,91 @@ def test_an_argument_of_the_user_replaces_the_derived_one_and_stands_last() -> N
     assert "--max-model-len" not in container.argv
     assert container.command[-1].origin == Origin.USER
     assert container.argv[-3:] == ("--max_model_len=2048", "--seed", "7")
+
+
+def test_what_moorage_adds_is_told_apart_from_the_users_own_words() -> None:
+    container = only(CASES["vllm_user_arguments"]())
+    written = [flag.tokens for flag in container.command if flag.written]
+    assert written == [("--max_model_len=2048", "--seed", "7")]
+    assert [*container.injected, *(f for f in container.command if f.written)] == [
+        *container.command
+    ]
+    assert not only(CASES["own_command_docker"]()).injected
+    entrypoint, *others = only(CASES["vllm_own_entrypoint"]()).command
+    assert entrypoint.tokens == ("python3", "-m", "acme", "--for=tiny")
+    assert (entrypoint.written, [flag for flag in others if flag.written]) == (True, [])
+
+
+def test_a_run_command_of_the_fleet_is_the_start_and_decides_about_its_options() -> None:
+    container = only(CASES["vllm_own_version"]())
+    assert container.argv[:6] == (
+        *("vllm", "serve", "/models/tiny"),
+        *("--quick", "--max-model-len", "4096"),
+    )
+    assert container.argv.count("--max-model-len") == 1
+    assert container.command[1].reason == "run_command of vllm 0.31.0 in the fleet file"
+
+
+def test_an_image_of_another_version_is_started_as_ever() -> None:
+    host = configured(run_command=OWN_START)
+    for image in (an_image(), an_image(engine_version="")):
+        assert only(planned({}, host, image)).argv[:3] == ("vllm", "serve", "/models/tiny")
+
+
+def test_what_a_script_does_first_is_beside_the_command_not_in_it() -> None:
+    container = only(CASES["vllm_packages"]())
+    assert container.preparation
+    assert container.preparation.packages == ("acme-plugin==1.2", "other[fast]>=1,<2")
+    assert container.argv[:2] == ("vllm", "serve")
+    assert only(CASES["vllm_single"]()).preparation is None
+
+
+@pytest.mark.parametrize(
+    ("case", "removed", "let_through"),
+    [
+        ("vllm_single", False, False),
+        ("vllm_minor_version", True, True),
+        ("vllm_minor_version_by_tag", True, True),
+        ("vllm_minor_version_kept", False, True),
+    ],
+)
+def test_an_image_newer_than_the_driver_loses_its_libraries_unless_they_are_to_be_kept(
+    case: str, removed: bool, let_through: bool
+) -> None:
+    container = only(CASES[case]())
+    assert bool(container.preparation and container.preparation.without_cuda_compat) is removed
+    names = {variable.name for variable in container.environment}
+    assert ("NVIDIA_DISABLE_REQUIRE" in names) is let_through
+
+
+def test_a_custom_engine_gets_nothing_that_is_not_written() -> None:
+    container = only(CASES["custom_docker"]())
+    assert container.argv == ("/serve", "--model=/models/tiny", "--port=40000", "--gpus=")
+    assert container.environment == ()
+    assert container.injected == ()
+
+
+def test_a_custom_engine_by_name_is_the_newest_that_the_fleet_configures() -> None:
+    plan = CASES["custom_by_name"]()
+    assert plan.engine_version == "1.10"
+    assert only(plan).argv == (
+        *("/acme", "serve", "--model", "/models/tiny", "--port=40000", "--name=tiny"),
+        *("--threads", "4"),
+    )
+
+
+def test_a_custom_engine_takes_what_is_stated_of_each_accelerator() -> None:
+    spec = a_spec(engine=CUSTOM, memory={"claim": "20GiB"}, placement={"accelerators": 2})
+    (seat,) = propose(Subject(spec, a_profile()), a_fleet(ROCM)).seats
+    assert (seat.accelerator_type, seat.accelerator_bytes) == ("rocm", (20 * GIB, 20 * GIB))
+
+
+def test_a_custom_engines_memory_is_estimated_from_the_weights_where_nothing_is_stated() -> None:
+    spec = a_spec(engine=CUSTOM, placement={"accelerators": 1})
+    (seat,) = propose(Subject(spec, a_profile()), a_fleet(ROCM)).seats
+    assert seat.need
+    assert "the engine is custom" in seat.need.terms[0].reason
+    assert 8 * GIB < seat.accelerator_bytes[0] < 16 * GIB
 
 
 def test_a_context_of_the_user_is_never_shortened() -> None:
@@ -361,6 +534,9 @@ def test_the_engine_version_is_the_images_or_the_programs() -> None:
     assert CASES["vllm_single"]().engine_version == "0.32.0"
     assert CASES["vllm_process"]().engine_version == "0.31.0"
     assert CASES["transformers_docker"]().engine_version == ""
+    assert CASES["vllm_own_version"]().engine_version == "0.31.0"
+    assert CASES["own_command_process"]().engine_version == ""
+    assert CASES["custom_docker"]().engine_version == ""
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,10 @@ MODELS = {
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
     *("SpeculativeSpec", "AdapterSpec", "ExtendedCacheSpec"),
 }
-FLEET = {"Fleet", "Host", "Reserve", "StaticAccelerator", "Registries", "RegistryLogin"}
+FLEET = {
+    *("Fleet", "Host", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
+    *("Registries", "RegistryLogin", "EngineVersions", "EngineVersion"),
+}
 ENUMS = {"EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"}
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}

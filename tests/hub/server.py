@@ -20,6 +20,7 @@ class Hub:
         repos: Files by repository, as the first commit of its branch `main`.
         token: If given, requests without it are refused.
         cdn: Whether large files are sent by a second host, as the real hub does.
+        address: Where it listens.
     """
 
     def __init__(
@@ -28,7 +29,9 @@ class Hub:
         *,
         token: str | None = None,
         cdn: bool = False,
+        address: str = "127.0.0.1",
     ) -> None:
+        self._address = address
         self.token = token
         self.closed = False
         self.commits: dict[str, dict[str, dict[str, bytes]]] = {}
@@ -38,9 +41,9 @@ class Hub:
         self.requests: list[Request] = []
         self._faults: dict[str, Fault] = {}
         self._lock = Lock()
-        self._servers = {"hub": _serve(self, "hub")}
+        self._servers = {"hub": _serve(self, "hub", address)}
         if cdn:
-            self._servers["cdn"] = _serve(self, "cdn")
+            self._servers["cdn"] = _serve(self, "cdn", address)
 
     def __enter__(self) -> Hub:
         return self
@@ -65,7 +68,7 @@ class Hub:
         return self.address("hub")
 
     def address(self, host: str) -> str:
-        return f"http://127.0.0.1:{self._servers[host].server_address[1]}"
+        return f"http://{self._address}:{self._servers[host].server_address[1]}"
 
     @property
     def has_cdn(self) -> bool:
@@ -105,9 +108,9 @@ class Hub:
         return sum(seen.sent for seen in self.asked_for(file))
 
 
-def _serve(hub: Hub, host: str) -> ThreadingHTTPServer:
+def _serve(hub: Hub, host: str, address: str) -> ThreadingHTTPServer:
     handler = type("Handler", (Handler,), {"hub": hub, "host": host})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer((address, 0), handler)
     server.daemon_threads = True
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     return server

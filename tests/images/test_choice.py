@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.failures import Cause, Failure
+from moorage.fleet_engines import EngineVersion, EngineVersions
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
 from moorage.images.runner import runner_rows
@@ -49,17 +50,51 @@ def test_an_image_in_the_spec_wins_on_any_hardware(kind: str) -> None:
     assert image.origin == Origin.USER
 
 
-def test_an_image_of_ones_own_for_a_version_comes_before_the_official_one() -> None:
-    configured = {"0.30.1": "acme/vllm:7"}
-    for version, reference in (
-        ("0.30.1", "acme/vllm:7"),
-        ("0.31.0", "vllm/vllm-openai:v0.31.0"),
-    ):
-        spec = a_spec(engine={"version": version})
-        image = choose_image(
-            spec, EngineName.VLLM, "0.32.0", "cuda", "amd64", configured=configured
-        )
-        assert (image.reference, image.engine_version) == (reference, version)
+OWN = EngineVersions(
+    default_version="0.30.1", versions={"0.30.1": EngineVersion(image="acme/vllm:7")}
+)
+
+
+@pytest.mark.parametrize(
+    ("wish", "reference", "version"),
+    [
+        ({}, "acme/vllm:7", "0.30.1"),
+        ({"version": "0.30.1"}, "acme/vllm:7", "0.30.1"),
+        ({"version": "0.31.0"}, "vllm/vllm-openai:v0.31.0", "0.31.0"),
+        ({"image": "own/vllm:8"}, "own/vllm:8", ""),
+    ],
+)
+def test_an_image_of_ones_own_for_a_version_comes_before_the_official_one(
+    wish: dict[str, str], reference: str, version: str
+) -> None:
+    spec = a_spec(engine=wish)
+    image = choose_image(spec, EngineName.VLLM, "0.32.0", "cuda", "amd64", configured=OWN)
+    assert (image.reference, image.engine_version) == (reference, version)
+
+
+def test_the_default_version_of_a_fleet_needs_no_image_of_its_own() -> None:
+    older = EngineVersions(default_version="0.31.0")
+    image = choose_image(a_spec(), EngineName.VLLM, "0.32.0", "cuda", "amd64", configured=older)
+    assert (image.reference, image.engine_version) == ("vllm/vllm-openai:v0.31.0", "0.31.0")
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("vllm/vllm-openai:v0.30.0", "0.30.0"),
+        ("mirror.io:5000/hub/vllm/vllm-openai:v0.32.0-cu129", "0.32.0"),
+        ("vllm/vllm-openai-cpu:v0.31.0rc1", "0.31.0rc1"),
+        ("gpustack/runner:cuda12.9-vllm0.18.0", "0.18.0"),
+        ("vllm/vllm-openai:nightly", ""),
+        ("vllm/vllm-openai:v0.30.0-ours", ""),
+        (f"vllm/vllm-openai@{DIGEST}", ""),
+        ("acme/vllm:0.30.0", ""),
+    ],
+)
+def test_the_tag_of_a_published_image_tells_the_version_and_no_other(
+    image: str, version: str
+) -> None:
+    assert chosen("cuda", image=image).engine_version == version
 
 
 MORE = runner_rows(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from moorage.fleet_engines import EngineVersion, EngineVersions
 from moorage.images.catalogue import CATALOGUE, CatalogueRow
-from moorage.images.configured import EngineVersion, EngineVersions
 from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal, RuntimePolicy
 from moorage.images.resolve import resolve_image
 from moorage.images.runner import runner_rows
@@ -121,7 +121,6 @@ CONFIGURED = {
     "2.10": EngineVersion(image="acme/engine:2.10"),
     "2.9": EngineVersion(image="acme/engine:2.9"),
     "0.30.1": EngineVersion(),
-    "0.31.0": EngineVersion(image="acme/engine:0.31", from_catalogue=True),
 }
 
 
@@ -132,16 +131,16 @@ CONFIGURED = {
         ("", {"default_version": "2.9"}, "acme/engine:2.9", "2.9"),
         ("", {}, "vllm/vllm-openai:v0.32.0", "0.32.0"),
         ("0.30.1", {}, "vllm/vllm-openai:v0.30.1", "0.30.1"),
-        ("0.31.0", {}, "vllm/vllm-openai:v0.31.0", "0.31.0"),
-        ("3.0", {"built_in": False}, "acme/engine:2.10", "3.0"),
-        ("", {"built_in": False}, "acme/engine:2.10", "2.10"),
+        ("3.0", {"closed": True}, "acme/engine:2.10", "3.0"),
+        ("", {"closed": True}, "acme/engine:2.10", "2.10"),
     ],
 )
 def test_a_configured_version_comes_before_the_catalogue(
     asked_for: str, more: dict[str, Any], image: str, version: str
 ) -> None:
-    versions = EngineVersions(versions=CONFIGURED, **more)
-    answer = asked(version=asked_for, versions=versions)
+    default = more.pop("default_version", None)
+    versions = EngineVersions(versions=CONFIGURED, default_version=default)
+    answer = asked(version=asked_for, versions=versions, **more)
     assert (answer.reference, answer.engine_version) == (image, version)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
+from moorage.fleet_engines import EngineVersion, EngineVersions
 from moorage.images.registries import Registries
 from moorage.images.runner import runner_rows
 from moorage.placement.filters import image_there
@@ -55,7 +56,8 @@ def test_the_chip_of_the_host_decides() -> None:
 
 
 def test_what_a_fleet_says_of_a_version_decides() -> None:
-    host = host_of(engine_images={EngineName.VLLM: {"0.30.1": "acme/vllm:7"}})
+    versions = EngineVersions(versions={"0.30.1": EngineVersion(image="acme/vllm:7")})
+    host = host_of(engines={"vllm": versions})
     spec = a_spec(engine={"version": "0.30.1"})
     assert image_on(spec, VLLM, host, "cuda").reference == "acme/vllm:7"
 

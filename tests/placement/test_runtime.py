@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.engines.registry import ENGINES
+from moorage.fleet_engines import EngineVersions
 from moorage.placement.runtime import RuntimeChoice, choose_runtime
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, RuntimeName
@@ -55,6 +56,21 @@ def test_the_choice_says_why_a_container_was_not_taken() -> None:
             a_cpu_host(),
             "cpu",
             ["transformers 5.23.0 is installed, 5.20.0 is asked for"],
+        ),
+        ({"packages": ["a"]}, TRANSFORMERS, a_cpu_host(), "cpu", ["never on a host"]),
+        (
+            {},
+            TRANSFORMERS,
+            a_cpu_host(engines={"transformers": EngineVersions(default_version="5.20.0")}),
+            "cpu",
+            ["transformers 5.23.0 is installed, 5.20.0 is asked for"],
+        ),
+        (
+            {"name": "custom", "custom": "acme"},
+            ENGINES[EngineName.CUSTOM],
+            a_cpu_host(),
+            "cpu",
+            ["acme comes in an image"],
         ),
         (
             {"runtime": "docker"},

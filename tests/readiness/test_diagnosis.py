@@ -54,6 +54,16 @@ def diagnosed(log: str, engine: EngineName = EngineName.VLLM) -> Failure:
     ("line", "cause", "advice"),
     [
         (f"{CORE} {KV_TOO_SMALL}", Cause.ENGINE_KV_CACHE_TOO_SMALL, "Set `context: 74544`"),
+        (
+            "moorage-prepare: error: these packages could not be installed: a==1",
+            Cause.PACKAGES_NOT_INSTALLED,
+            "PIP_INDEX_URL",
+        ),
+        (
+            "moorage-prepare: error: vllm is not in the image",
+            Cause.PROGRAM_MISSING,
+            "vllm is not in the image: set `engine.image`",
+        ),
         (f"{CORE} {NO_CACHE}", Cause.ENGINE_KV_CACHE_TOO_SMALL, "more or larger accelerators"),
         (
             f"{CORE} ValueError: Cannot auto-fit max_model_len: not enough memory",

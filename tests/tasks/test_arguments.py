@@ -10,12 +10,14 @@ import pytest
 from moorage.adapters.schemas import SchemaStore
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
 from moorage.placement.snapshot import HostSnapshot, Program
 from moorage.spec import EngineName
 from tasks.arguments import check_early, check_placed
 from tests.builders import ON_CPU, a_cpu_host, a_fleet, a_host, a_placement, a_spec
 
 TYPO = ["--max-modle-len 4096"]
+VLLM = {"name": "vllm", "runtime": "docker", "args": TYPO}
 INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.17.0")
 
 
@@ -63,5 +65,21 @@ async def test_an_image_of_unknown_version_is_known_once_its_schema_is_there(hom
 
 async def test_a_flow_refuses_before_it_looks_at_anything() -> None:
     with pytest.raises(Failure, match="--max-modle-len"):
-        await check_early(a_spec(engine={"name": "vllm", "runtime": "docker", "args": TYPO}))
-    await check_early(a_spec(engine={"args": TYPO}))
+        await check_early(a_spec(engine=VLLM), Fleet())
+    await check_early(a_spec(engine={"args": TYPO}), Fleet())
+
+
+async def test_the_default_version_of_the_fleet_counts() -> None:
+    fleet = Fleet.model_validate({"engines": {"vllm": {"default_version": "0.17.0"}}})
+    swap = {**VLLM, "args": ["--swap-space 4"]}
+    await check_early(a_spec(engine=swap), fleet)
+    with pytest.raises(Failure, match="gone since"):
+        await check_early(a_spec(engine=swap), Fleet())
+
+
+@pytest.mark.parametrize("line", [{"run_command": "acme {{model_path}}"}, {"entrypoint": "acme"}])
+async def test_what_another_program_reads_is_not_checked(line: dict[str, str]) -> None:
+    versions = {"default_version": "0.32.0", "versions": {"0.32.0": line}}
+    fleet = Fleet.model_validate({"engines": {"vllm": versions}})
+    await check_early(a_spec(engine=VLLM), fleet)
+    await check_early(a_spec(engine={**VLLM, "entrypoint": ["acme"]}), Fleet())

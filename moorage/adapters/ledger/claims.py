@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.hosts import must_be_the_same_machines, remember_machines
 from moorage.adapters.ledger.releases import move
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES
 from moorage.failures import Cause, Failure
@@ -51,15 +52,16 @@ class Claims:
             overcommit: Whether accelerators may be claimed beyond their memory.
 
         Raises:
-            Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet does not
-                name every host on which something is claimed.
+            Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet gives a
+                machine on which something is claimed another name.
         """
         with gate(self._engine) as connection:
-            _must_name_all(connection, fleet)
+            must_be_the_same_machines(connection, fleet)
             held = _held(connection, CLAIMS.c.release == instead_of)
             _free(connection, instead_of)
             _must_fit(connection, wanted, fleet, overcommit)
             _insert(connection, release, wanted)
+            remember_machines(connection, fleet, {claim.host for claim in wanted})
             # What the old one held beyond this stays its own until it has ended: it still runs now,
             # and it must fit again when this release fails.
             _insert(connection, instead_of, remainder(held, wanted))
@@ -76,19 +78,6 @@ class Claims:
             _free(connection, release)
             _free(connection, to)
             _insert(connection, to, claims)
-
-
-def _must_name_all(connection: Connection, fleet: FleetSnapshot) -> None:
-    """All hosts are this machine or daemons on it: under another name it would be given twice."""
-    claimed = connection.scalars(select(CLAIMS.c.host).distinct())  # read from the index alone
-    unknown = min(set(claimed) - {host.name for host in fleet.hosts}, default="")
-    if unknown:
-        release = _held(connection, CLAIMS.c.host == unknown)[0].release
-        raise Failure(
-            Cause.BAD_FLEET,
-            f"{release} holds claims on host '{unknown}', which this fleet does not name",
-            suggestion=f"Name the host '{unknown}' in the fleet file, or retire {release} first.",
-        )
 
 
 def _must_fit(

@@ -111,6 +111,15 @@ WORKLOADS = Table(
     Column("workload", JSON, nullable=False),
 )
 
+HOSTS = Table(
+    "hosts",
+    METADATA,
+    Column("name", String(100), primary_key=True),
+    Column("machine", String(255), nullable=False),
+    Column("address", Text, nullable=False),
+)
+"""Where a host was when something was claimed there."""
+
 MEASUREMENTS = Table(
     "measurements",
     METADATA,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
+from moorage.adapters.sources.anything import MOST_FILES, as_it_is, is_anything
 from moorage.adapters.sources.describe import (
     announced,
     describe,
@@ -34,6 +35,12 @@ class LocalSource:
                 file is missing, damaged or unreadable, `CONFIG_UNREADABLE`.
         """
         root = Path(spec.source.removeprefix(SCHEME)).expanduser().absolute()
+        try:
+            if is_anything(spec, root):
+                files = _list_files(root, MOST_FILES)
+                return as_it_is(spec, root, files, _fingerprint(root, files))
+        except OSError as error:
+            raise _unreadable(error) from None
         _require_model(root)
         family, chosen, skipped = choose_files(_list_files(root))
         try:
@@ -102,8 +109,8 @@ def _similar(root: Path) -> str | None:
     return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else None
 
 
-def _list_files(root: Path) -> tuple[ModelFile, ...]:
-    """List regular files and links to them, such as the hub client's own cache has."""
+def _list_files(root: Path, most: int = 0) -> tuple[ModelFile, ...]:
+    """List regular files and links to them, such as the hub client's own cache has; 0 = all."""
 
     def refuse(error: OSError) -> None:
         raise _unreadable(error) from None
@@ -112,6 +119,9 @@ def _list_files(root: Path) -> tuple[ModelFile, ...]:
     for folder, below, names in os.walk(root, onerror=refuse):
         below[:] = [name for name in below if not name.startswith(".")]
         paths += (Path(folder, name) for name in names if not name.startswith("."))
+        if most and len(paths) > most:
+            detail = f"there are more than {most:,} files in {root}"
+            raise Failure(Cause.SOURCE_INCOMPLETE, detail)
     return tuple(_file(root, path) for path in sorted(paths) if _is_regular(path))
 
 

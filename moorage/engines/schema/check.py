@@ -86,8 +86,9 @@ def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> 
 
 
 def words_of(engine: EngineSpec) -> tuple[str, ...]:
-    """The words that go to the engine's parser; none where `engine.command` is all."""
-    return () if engine.command is not None else user_tokens(engine.args)
+    """The words that go to the engine's own parser; none where another program reads them."""
+    own = engine.command is None and engine.entrypoint is None
+    return user_tokens(engine.args) if own else ()
 
 
 def _accepted(judgement: Judgement) -> tuple[str, ...]:

@@ -99,6 +99,32 @@ def test_a_fleet_must_name_every_host_on_which_something_is_claimed(ledger: Ledg
     assert "retire other.v1 first" in caught.value.suggestion
 
 
+def test_a_fleet_need_not_name_claimed_hosts_that_are_other_machines(ledger: Ledger) -> None:
+    far = a_fleet(a_host("gpu-2", address="ssh://gpu-2"), a_host("gpu-3", address="ssh://gpu-3"))
+    ledger.claims.commit(begin(ledger, "other"), (gpu(host="gpu-2"),), far)
+    ledger.claims.commit(begin(ledger), (gpu(),), a_fleet(a_host("gpu-1")))
+    assert {claim.host for claim in ledger.claims.all()} == {"gpu-1", "gpu-2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "said"),
+    [
+        ("gpu-9", "tcp://gpu-2:2376", r"'gpu-2', which this fleet does not name"),
+        ("gpu-2", "ssh://gpu-9", r"'gpu-2' at gpu-2; this fleet has it at gpu-9"),
+    ],
+)
+def test_a_claimed_machine_keeps_its_name(
+    ledger: Ledger, name: str, address: str, said: str
+) -> None:
+    before = a_fleet(a_host("gpu-2", address="ssh://gpu-2"))
+    ledger.claims.commit(begin(ledger, "other"), (gpu(host="gpu-2"),), before)
+    with pytest.raises(Failure, match=said) as caught:
+        ledger.claims.commit(
+            begin(ledger), (gpu(host=name),), a_fleet(a_host(name, address=address))
+        )
+    assert caught.value.cause is Cause.BAD_FLEET
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_claims_are_handed_back_however_often_it_is_tried(ledger: Ledger, times: int) -> None:
     old, new = begin(ledger), begin(ledger)

@@ -175,3 +175,30 @@ def test_an_unlistable_directory_is_named(root: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "scandir", refuse)
     assert failure(root).detail == f"{root} cannot be read: Permission denied"
+
+
+CUSTOM = {"engine": {"name": "custom", "image": "acme:1", "command": ["serve"]}}
+
+
+def test_a_custom_engine_may_have_files_that_nobody_else_understands(tmp_path: Path) -> None:
+    root = write(tmp_path / "any", {"a.onnx": b"xx", "deep/b": b"y", ".git/c": b"zzz"})
+    found = resolve(root, **CUSTOM)
+    assert {file.name for file in found.files} == {"a.onnx", "deep/b"}
+    assert (found.weights.family, found.weights.bytes, found.config) == ("files", 3, {})
+    assert found.staged
+    (root / "a.onnx").write_bytes(b"xxx")
+    assert resolve(root, **CUSTOM).revision != found.revision
+
+
+def test_with_a_configuration_it_is_read_for_a_custom_engine_too(root: Path) -> None:
+    assert resolve(root, **CUSTOM).config == resolve(root).config
+
+
+def test_a_custom_engine_needs_a_model_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Failure, match="there is nothing in"):
+        resolve(tmp_path, **CUSTOM)
+    with pytest.raises(Failure, match="there is no"):
+        resolve(tmp_path / "gone", **CUSTOM)
+    monkeypatch.setattr("moorage.adapters.sources.local.MOST_FILES", 1)
+    with pytest.raises(Failure, match="there are more than 1 files"):
+        resolve(write(tmp_path, {"a": b"x", "b": b"y"}), **CUSTOM)

@@ -1,0 +1,87 @@
+"""Helper containers: short programs that look at a host, or work there, and are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+from docker.errors import APIError, ImageNotFound
+from docker.models.containers import Container
+from docker.types import DeviceRequest, Mount
+
+from moorage.access import Access
+from moorage.adapters.docker_client import connect
+from moorage.failures import Cause, Failure
+from moorage.units import MIB
+
+LABEL_HELPER = "moorage.helper"
+"""On every helper container, with its purpose."""
+
+MEMORY = 512 * MIB
+
+
+def run_helper(
+    access: Access,
+    image: str,
+    command: Sequence[str],
+    *,
+    purpose: str,
+    seconds: int,
+    gpus: bool = False,
+    mounts: Sequence[Mount] = (),
+) -> str:
+    """Run a program on a host to its end; gives what it wrote.
+
+    It sees the host's network, has no privileges, and writes nowhere but to its mounts.
+
+    Args:
+        access: The way to the host's daemon.
+        image: An image that is there.
+        command: The program.
+        purpose: What it is for, as a label.
+        seconds: How long it may take.
+        gpus: Whether it gets all NVIDIA accelerators, to ask about them.
+        mounts: Directories.
+
+    Raises:
+        Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where no NVIDIA
+            accelerators can be handed out, `RUNTIME_UNAVAILABLE` when it fails.
+        DockerException: When the daemon does not answer.
+    """
+    client = connect(access, seconds)
+    asked = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if gpus else []
+    try:
+        container = client.containers.create(
+            image,
+            entrypoint=list(command[:1]),
+            command=list(command[1:]),
+            name=f"moorage-{purpose}-{uuid4().hex[:12]}",
+            labels={LABEL_HELPER: purpose},
+            network_mode="host",
+            read_only=True,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            mem_limit=MEMORY,
+            device_requests=asked,
+            mounts=list(mounts),
+        )
+    except ImageNotFound as error:
+        raise Failure(Cause.IMAGE_MISSING, f"{image} is not on the host") from error
+    try:
+        return _finished(container, seconds)
+    except APIError as error:
+        cause = Cause.ACCELERATOR_RUNTIME_MISSING if gpus else Cause.RUNTIME_UNAVAILABLE
+        raise Failure(cause, f"{purpose}: {error.explanation or error}") from error
+    finally:
+        container.remove(force=True)
+
+
+def _finished(container: Container, seconds: int) -> str:
+    container.start()
+    code = container.wait(timeout=seconds)["StatusCode"]
+    said = bytes(container.logs()).decode(errors="replace")
+    if code:
+        raise Failure(
+            Cause.RUNTIME_UNAVAILABLE, f"{container.name} ended with {code}: {said[-500:]}"
+        )
+    return said

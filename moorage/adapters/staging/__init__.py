@@ -1,0 +1,1 @@
+"""Bringing models to hosts that are other machines."""

@@ -1,0 +1,232 @@
+"""The model store of a host that is another machine, and how a model gets there.
+
+A helper container on the host fetches it, so the weights take the host's own way to the hub. Its
+name is that of the model's place: whoever wants the same model finds the container and waits for
+it. When it is cut off from here it goes on, and the next who asks finds what it did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.models.containers import Container
+from requests.exceptions import RequestException
+
+from moorage.access import Access
+from moorage.adapters.docker_client import connect, forget_clients
+from moorage.adapters.docker_errors import reach_failure
+from moorage.adapters.helper import LABEL_HELPER, MEMORY
+from moorage.adapters.sources.store import MANIFEST
+from moorage.adapters.staging import program
+from moorage.adapters.staging.parcel import parcel
+from moorage.failures import Cause, Failure
+from moorage.models.shelf import HUB, place
+from moorage.models.source import ResolvedModel
+from moorage.survey.probe import STORE
+
+Report = Callable[[int, int], None]
+
+POLL_SECONDS = 0.5
+ASK_SECONDS = 10
+LOST_SECONDS = 30.0
+"""How long a host may not answer before it counts as lost."""
+
+FED_SECONDS = 60.0
+"""How old a container may be that was made and never started: its maker is gone."""
+
+CONFLICT = 409
+
+
+class HostStore:
+    """The store of one host.
+
+    Args:
+        access: The way to its daemon.
+        image: Image of helper containers; it is there.
+        folder: Directory of all models on the host.
+    """
+
+    def __init__(self, access: Access, image: str, folder: str) -> None:
+        self._access, self._image, self._folder = access, image, folder
+
+    def stage(
+        self, model: ResolvedModel, job: str, on_progress: Report, deadline_seconds: float
+    ) -> str:
+        """Have a model there, whole and verified.
+
+        Args:
+            model: As it was resolved here.
+            job: What the program is told (`job_of`).
+            on_progress: Told the bytes, done and in all.
+            deadline_seconds: How long it may take.
+
+        Returns:
+            Its directory on the host.
+
+        Raises:
+            Failure: With the program's cause; what it fetched stays. `RUNTIME_UNAVAILABLE` when
+                the host is lost from sight, `IMAGE_MISSING` without the helper's image.
+        """
+        until = time.monotonic() + deadline_seconds
+        path = place(self._folder, model.source, model.revision)
+        name = f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
+        while True:
+            ours = self._begin(name, model, job)
+            result = self._watch(name, model, on_progress, until)
+            if result is None or (not ours and "cause" in result):
+                continue  # somebody else's container: what ended it need not end ours
+            if "cause" in result:
+                raise Failure(Cause(result["cause"]), f"{self._access.machine}: {result['detail']}")
+            on_progress(model.bytes_to_stage, model.bytes_to_stage)
+            return path
+
+    def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
+        """Start the program, unless it runs already; tells whether it was started."""
+        with self._talking():
+            client = connect(self._access, ASK_SECONDS)
+            try:
+                container = client.containers.create(self._image, name=name, **self._arguments())
+            except ImageNotFound as error:
+                raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
+            except APIError as error:
+                if error.status_code != CONFLICT:
+                    raise
+                return False
+            try:
+                self._hand_over(container, model)
+                self._tell(container, job)
+            except BaseException:
+                with contextlib.suppress(DockerException, RequestException):
+                    container.remove(force=True)
+                raise
+            return True
+
+    def _watch(
+        self, name: str, model: ResolvedModel, on_progress: Report, until: float
+    ) -> dict[str, Any] | None:
+        """Follow a container to its end by asking, for a stream that is cut says nothing.
+
+        Returns:
+            What it said at the end; None when it is gone without a word, or was never started.
+        """
+        seen = time.monotonic()
+        while True:
+            try:
+                container = connect(self._access, ASK_SECONDS).containers.get(name)
+                state, said = container.attrs["State"], _last_words(container)
+                seen = time.monotonic()
+            except NotFound:
+                return None
+            except (DockerException, RequestException, Failure) as error:
+                forget_clients()
+                if time.monotonic() - seen > LOST_SECONDS:
+                    raise self._lost(error) from error
+                time.sleep(POLL_SECONDS)
+                continue
+            if "done" in said:
+                on_progress(int(said["done"]), model.bytes_to_stage)
+            if state["Status"] == "exited":
+                _remove(container)
+                return said if {"result", "cause"} & said.keys() else _died(state)
+            if state["Status"] == "created" and _age(container) > FED_SECONDS:
+                _remove(container)
+                return None
+            if time.monotonic() > until:
+                raise Failure(
+                    Cause.DOWNLOAD_TIMEOUT, f"{self._access.machine}: staging took too long"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "entrypoint": ["python3", "-I", "-c"],
+            "command": [inspect.getsource(program)],
+            "labels": {LABEL_HELPER: "stage"},
+            "stdin_open": True,
+            "network_mode": "host",
+            "read_only": True,
+            "security_opt": ["no-new-privileges"],
+            "mem_limit": MEMORY,
+            # Unlike a mount, this makes the directory where it is not there.
+            "volumes": {self._folder: {"bind": STORE, "mode": "rw"}},
+        }
+
+    def _hand_over(self, container: Container, model: ResolvedModel) -> None:
+        """A local directory's files are sent from here, but those that are there."""
+        if model.source.startswith(HUB):
+            return
+        home = place(STORE, model.source, model.revision)
+        if _size(container, f"{home}/{MANIFEST}") >= 0:
+            return
+        for file in model.files:
+            places = (f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}")
+            if file.size not in [_size(container, path) for path in places]:
+                container.put_archive(STORE, parcel(model, file, places[-1].removeprefix(STORE)))
+
+    def _tell(self, container: Container, job: str) -> None:
+        """The job goes through the program's input alone: it may hold a token."""
+        stream = container.attach_socket(params={"stdin": 1, "stream": 1})
+        container.start()
+        raw: Any = getattr(stream, "_sock", stream)
+        raw.sendall(job.encode())
+        stream.close()
+
+    @contextlib.contextmanager
+    def _talking(self) -> Iterator[None]:
+        try:
+            yield
+        except (DockerException, RequestException, OSError) as error:
+            forget_clients()
+            raise reach_failure(error, self._access.address) from error
+
+    def _lost(self, error: Exception) -> Failure:
+        detail = f"{self._access.machine} has not answered for {LOST_SECONDS:g} s: {error}"
+        return Failure(
+            Cause.RUNTIME_UNAVAILABLE,
+            detail,
+            suggestion="What is fetched there goes on; deploy again once it can be reached.",
+        )
+
+
+def _last_words(container: Container) -> dict[str, Any]:
+    lines = bytes(container.logs(tail=1)).decode(errors="replace").strip().splitlines()
+    with contextlib.suppress(ValueError):
+        said = json.loads(lines[-1]) if lines else {}
+        return said if isinstance(said, dict) else {}
+    return {"detail": lines[-1][:300]}
+
+
+def _died(state: dict[str, Any]) -> dict[str, Any]:
+    """The program says why it fails; one that did not was ended from outside."""
+    return {
+        "cause": Cause.INTERRUPTED.value,
+        "detail": f"the staging container ended with {state['ExitCode']} {state.get('Error', '')}",
+    }
+
+
+def _age(container: Container) -> float:
+    made = datetime.fromisoformat(str(container.attrs["Created"])[:19]).replace(tzinfo=UTC)
+    return (datetime.now(UTC) - made).total_seconds()
+
+
+def _size(container: Container, path: str) -> int:
+    """Bytes of a file in a container's mounts; -1 when it is not there."""
+    try:
+        stream, told = container.get_archive(path)
+    except NotFound:
+        return -1
+    stream.close()  # type: ignore[attr-defined]
+    return int(told["size"]) if told else -1
+
+
+def _remove(container: Container) -> None:
+    with contextlib.suppress(NotFound, APIError):
+        container.remove(force=True)

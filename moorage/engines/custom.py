@@ -1,0 +1,54 @@
+"""Any other server: image and command are the user's, nothing is derived for it."""
+
+from __future__ import annotations
+
+from moorage.engines.base import Engine
+from moorage.engines.request import LaunchRequest
+from moorage.launch import Flag, Variable
+from moorage.models.profile import ModelProfile
+from moorage.placement.snapshot import VENDORS
+from moorage.readiness.protocol import Phase, Probe
+from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.units import GIB
+from moorage.values import Origin
+
+PROCESS_BYTES = 2 * GIB
+"""RAM for the server itself beside the weights, where the spec does not state `placement.ram`."""
+
+
+class Custom(Engine):
+    """A server that moorage knows nothing about but how it is started and asked."""
+
+    name = EngineName.CUSTOM
+    program = ""
+    default_version = ""
+    accelerator_types = frozenset(VENDORS)
+    runs_on_cpu = True
+    predictable = False
+    modes = frozenset(Mode) - {Mode.AUTO}
+    lists_models = False
+
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
+        """Weights and the server."""
+        return int(profile.weight_bytes * 1.2) + PROCESS_BYTES, 0
+
+    def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
+        """The model, behind the entrypoint that the fleet configures."""
+        model = (request.engine_model_path,)
+        reason = "the model's directory as the engine sees it"
+        return (Flag(tokens=model, origin=Origin.DERIVED, reason=reason),)
+
+    def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:  # noqa: ARG002
+        """None: it says with placeholders where its port and name belong."""
+        return ()
+
+    def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
+        """None but the user's."""
+        return ()
+
+    def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
+        """The health path and one real request; images are not asked for."""
+        probes = super().probes(spec, profile)
+        if profile.mode != Mode.IMAGE_GENERATION:
+            return probes
+        return tuple(probe for probe in probes if probe.phase != Phase.ANSWERED)

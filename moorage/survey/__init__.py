@@ -1,0 +1,1 @@
+"""Reading what a probe on a host says about it."""

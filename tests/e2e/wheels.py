@@ -1,0 +1,74 @@
+"""A package index of one wheel, for containers on Docker's own bridge."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+class WheelIndex:
+    """Serves a folder in the form of a simple index while it is entered.
+
+    Attributes:
+        asked: Paths that were asked for.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.asked: list[str] = []
+        self._folder = folder
+        handler = partial(_Handler, self.asked, directory=str(folder))
+        self._server = ThreadingHTTPServer((_bridge(), 0), handler)
+
+    def __enter__(self) -> WheelIndex:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What tells an installer about this index."""
+        host, port = self._server.server_address[:2]
+        return {"PIP_INDEX_URL": f"http://{host!s}:{port}/simple", "PIP_TRUSTED_HOST": str(host)}
+
+    def add(self, name: str, version: str, code: str, entry_points: str) -> None:
+        """Build a wheel of one module and list it."""
+        module = name.replace("-", "_")
+        listed = self._folder / "simple" / name
+        listed.mkdir(parents=True)
+        wheel = listed / f"{module}-{version}-py3-none-any.whl"
+        info = f"{module}-{version}.dist-info"
+        files = {
+            f"{module}.py": code,
+            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+            f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            f"{info}/entry_points.txt": entry_points,
+        }
+        record = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for path, content in {**files, f"{info}/RECORD": record}.items():
+                archive.writestr(path, content)
+        (listed / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def __init__(self, asked: list[str], *args: object, directory: str) -> None:
+        self._asked = asked
+        super().__init__(*args, directory=directory)  # type: ignore[arg-type]
+
+    def log_message(self, *_: object) -> None:
+        self._asked.append(self.path)
+
+
+def _bridge() -> str:
+    """The address under which containers see this machine."""
+    command = ["docker", "network", "inspect", "bridge"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return str(json.loads(told)[0]["IPAM"]["Config"][0]["Gateway"])

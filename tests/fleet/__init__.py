@@ -1,0 +1,1 @@
+"""A test fleet: real Docker hosts with addresses of their own, on one machine."""

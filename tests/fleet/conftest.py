@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.conftest import docker, lifecycle_image, lifecycle_program
+from tests.e2e.workplace import REPOSITORY
+from tests.fleet.commands import missing
+from tests.fleet.fleet import TestFleet
+
+__all__ = ["docker", "lifecycle_image", "lifecycle_program"]
+
+HELPER = "moorage/helper:1"
+
+
+@pytest.fixture(scope="module")
+def fleet(lifecycle_image: str) -> Iterator[TestFleet]:
+    """Three hosts that have the tiny server's image."""
+    if reason := missing():
+        pytest.skip(f"no test fleet: {reason}")
+    with TestFleet(3) as fleet:
+        for host in fleet.hosts:
+            host.daemon.load(lifecycle_image)
+        yield fleet
+
+
+@pytest.fixture(scope="module")
+def equipped(fleet: TestFleet) -> TestFleet:
+    """The hosts have the helper's image too."""
+    subprocess.run([REPOSITORY / "scripts" / "build_helper_image.sh"], check=True)
+    for host in fleet.hosts:
+        host.daemon.load(HELPER)
+    return fleet
