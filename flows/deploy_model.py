@@ -11,7 +11,6 @@ from prefect.states import Completed
 
 from flows.starting import starting
 from flows.story import Story, told, unchanged
-from moorage.engines.plan import plan_launch
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.profile import ModelProfile
@@ -20,6 +19,7 @@ from moorage.placement.propose import NoFit
 from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
+from tasks.arguments import check_early, check_placed
 from tasks.cleanup import (
     abandon,
     free_claims,
@@ -27,12 +27,13 @@ from tasks.cleanup import (
     sole_flow,
     start_again,
 )
-from tasks.context import in_thread, ledger, settings, to_its_end
+from tasks.context import in_thread, ledger, to_its_end
 from tasks.derive import derive
 from tasks.facts import read_facts
 from tasks.image import moved, pull
 from tasks.measure import measure, remember
 from tasks.place import place
+from tasks.plan import planned
 from tasks.release import publish, serving
 from tasks.resolve import resolve
 from tasks.stage import stage
@@ -55,6 +56,7 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         fleet: The hosts it may run on; without it, this machine.
     """
     async with told(spec.name) as story:
+        await check_early(spec, fleet)
         model = await resolve(spec)
         profile = await derive(spec, model)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
@@ -102,18 +104,9 @@ async def _deploy(
                 spec, model, profile, fleet, snapshot, draft.id, replaceable(old)
             )
             draft = draft.model_copy(update={"placement": placement})
+            notes = await check_placed(spec, placement, snapshot)
             image, model = await asyncio.gather(pull(spec, placement, snapshot), stage(spec, model))
-            plan = plan_launch(
-                spec,
-                model,
-                profile,
-                placement,
-                snapshot,
-                image,
-                draft.id,
-                ledger().identity,
-                str(settings().caches),
-            )
+            plan = planned(spec, model, profile, placement, snapshot, image, draft.id, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
             turn = Turn(draft.id, spec.name, placement, old)
             if turn.names:

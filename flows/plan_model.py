@@ -9,15 +9,16 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.story import told, unchanged
-from moorage.engines.plan import plan_launch
 from moorage.fleet import Fleet
 from moorage.release import Release
 from moorage.spec import ModelSpec
+from tasks.arguments import check_early, check_placed
 from tasks.cleanup import abandoned, replaceable
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_thread, ledger
 from tasks.derive import derive
 from tasks.image import choose, moved
 from tasks.place import propose_placement
+from tasks.plan import planned
 from tasks.release import publish_plan, serving
 from tasks.resolve import resolve
 from tasks.survey import survey
@@ -33,6 +34,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
     """
     begun = datetime.now(UTC)
     async with told(spec.name) as story:
+        await check_early(spec, fleet)
         model = await resolve(spec)
         profile = await derive(spec, model)
         old, healthy = await serving(spec)
@@ -43,8 +45,10 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
         for row in await in_thread(abandoned):
             snapshot = snapshot.without(row.id)
         placement = await propose_placement(spec, model, profile, snapshot, replaceable(old))
+        notes = await check_placed(spec, placement, snapshot)
         image = await choose(spec, placement, snapshot)
         identity = await in_thread(ledger().releases.next_id, spec.name)
+        plan = planned(spec, model, profile, placement, snapshot, image, identity, notes)
         release = Release(
             id=identity,
             model=spec.name,
@@ -55,17 +59,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
             profile=profile,
             placement=placement,
             image=image,
-            plan=plan_launch(
-                spec,
-                model,
-                profile,
-                placement,
-                snapshot,
-                image,
-                identity,
-                ledger().identity,
-                str(settings().caches),
-            ),
+            plan=plan,
             steps=tuple(story.journal.steps),
             replaced=old.id if old else "",
             flow_run_id=story.flow_run_id,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import docker
-from docker.errors import APIError, ImageNotFound, NotFound
+from docker.errors import APIError, ContainerError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
 from moorage.adapters.docker_arguments import container_arguments
@@ -16,6 +16,8 @@ from moorage.adapters.kept import make_kept
 from moorage.adapters.observation import Observation
 from moorage.failures import Cause, Failure
 from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload, planned_workload
+
+RUN_TIMEOUT_SECONDS = 300
 
 
 class DockerRuntime:
@@ -92,6 +94,24 @@ class DockerRuntime:
                     container.remove(force=True)
             except NotFound:
                 return
+
+    def output_of(self, image: str, program: str, arguments: list[str]) -> str:
+        """Run a program in a throw-away container without a network; what it writes.
+
+        Raises:
+            Failure: `IMAGE_MISSING` when the host does not have the image, `LAUNCH_REFUSED` when
+                the program fails.
+        """
+        with daemon(self.address, RUN_TIMEOUT_SECONDS) as client:
+            try:
+                output = client.containers.run(
+                    image, arguments, entrypoint=[program], network_mode="none", remove=True
+                )
+            except ImageNotFound as error:
+                raise Failure(Cause.IMAGE_MISSING, f"{image} is not on this host") from error
+            except ContainerError as error:
+                raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {str(error)[-500:]}") from error
+        return bytes(output).decode()
 
     def _clear(self, client: docker.DockerClient, spec: ContainerSpec) -> None:
         try:

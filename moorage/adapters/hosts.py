@@ -115,6 +115,21 @@ def docker_version(address: str) -> tuple[str, str]:
         return "", failure.detail
 
 
+def installed_program(engine: Engine) -> Program | None:
+    """An engine as it is installed on this machine: beside this Python, else on the path."""
+    if not engine.program:
+        return None
+    beside = Path(sys.executable).parent / engine.program
+    if beside.exists():
+        needed = NEEDED_MODULES.get(engine.program, ())
+        if not all(importlib.util.find_spec(module) for module in needed):
+            return None
+        version = importlib.metadata.version(engine.program)
+        return Program(engine=engine.name, path=str(beside), version=version)
+    elsewhere = shutil.which(engine.program)
+    return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
+
+
 def _images(host: Host) -> frozenset[str]:
     """What need not be pulled; a daemon that does not answer now just gets no bonus for it."""
     try:
@@ -150,21 +165,7 @@ def _written(item: StaticAccelerator) -> Accelerator:
 
 
 def _programs() -> tuple[Program, ...]:
-    return tuple(
-        program for engine in ENGINES.values() if engine.program and (program := _program(engine))
-    )
-
-
-def _program(engine: Engine) -> Program | None:
-    beside = Path(sys.executable).parent / engine.program
-    if beside.exists():
-        needed = NEEDED_MODULES.get(engine.program, ())
-        if not all(importlib.util.find_spec(module) for module in needed):
-            return None
-        version = importlib.metadata.version(engine.program)
-        return Program(engine=engine.name, path=str(beside), version=version)
-    elsewhere = shutil.which(engine.program)
-    return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
+    return tuple(program for engine in ENGINES.values() if (program := installed_program(engine)))
 
 
 def _listening_ports() -> set[int]:

@@ -11,12 +11,13 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter
 
+from moorage.adapters.arguments import check_early
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
-from moorage.cli import inventory, lora, render
+from moorage.cli import inventory, lora, render, schemas
 from moorage.cli import memory as memory_counts
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.cli.output import dump, out
@@ -231,6 +232,21 @@ def engines(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def schema(
+    image: Annotated[str | None, typer.Option(help="Ask the vLLM in this image.")] = None,
+    installed: Annotated[
+        bool, typer.Option("--installed", help="Ask the vLLM that is installed here.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find out which arguments a vLLM takes, and check `engine.args` with that from then on.
+
+    Without an option, show the versions whose arguments are known.
+    """
+    guarded(lambda: schemas.show(image, installed=installed, as_json=as_json), as_json=as_json)
+
+
+@app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Check what this machine can run, and say how to mend what is missing."""
     checks = doctor_checks.examine(Settings())
@@ -269,6 +285,7 @@ def _run_on_spec(
     def action() -> Outcome[Release]:
         path = existing(spec)
         wanted, hosts = load_spec(path), load_fleet(fleet, path)
+        check_early(wanted, hosts, Settings().root)
         return run_flow(lambda: begin(wanted, hosts), as_json=as_json)
 
     return guarded(action, as_json=as_json)

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from moorage.adapters.arguments import check_early
 from moorage.adapters.settings import Settings
 from moorage.adapters.sources import resolve_all
-from moorage.adapters.specs import load_spec
+from moorage.adapters.specs import load_fleet, load_spec
 from moorage.arguments import argument, user_tokens, whole_number
 from moorage.cli.flows import existing, exit_code
 from moorage.cli.output import dump, out
@@ -45,7 +46,9 @@ def show(path: Path, accelerator: str | None, choices: Choices, *, as_json: bool
     Raises:
         Failure: When the spec, the source or a choice is no good.
     """
-    spec = load_spec(existing(path))
+    path = existing(path)
+    spec = load_spec(path)
+    check_early(spec, load_fleet(None, path), Settings().root)
     device = _device(accelerator) if accelerator else None
     resolved = resolve_all(spec, Settings(), _token(spec))
     model, asked = _model(spec, resolved, choices), _question(spec, resolved, choices)

@@ -13,6 +13,7 @@ from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.preparation import preparation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
+from moorage.engines.schema.rules import Rules
 from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
 from moorage.engines.start import start_flags
 from moorage.engines.updates import AdapterUpdates
@@ -81,6 +82,9 @@ class Engine(ABC):
 
     updates: ClassVar[AdapterUpdates | None] = None
     """How it takes adapters while it serves; None = it does not."""
+
+    argument_rules: ClassVar[Rules | None] = None
+    """What is known of its arguments; None = they are not checked before it starts."""
 
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 

@@ -10,7 +10,7 @@ import pytest
 from moorage.models.memory.calibration import CalibrationKey
 from moorage.placement.claims import Resource
 from moorage.units import GIB
-from tests.e2e.conftest import vllm_engine
+from tests.e2e.conftest import VLLM_VERSION, vllm_engine
 from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
@@ -100,7 +100,26 @@ def test_two_engines_share_the_ram_of_a_host_and_a_third_is_told_who_holds_it(
     assert f"Retire {workplace.named('first')}.v1" in error["suggestion"]
 
 
-def test_an_argument_that_vllm_does_not_know(workplace: Workplace, vllm_image: str) -> None:
+def test_an_argument_that_vllm_does_not_know_is_refused_at_once(workplace: Workplace) -> None:
+    spec = workplace.spec(
+        engine={
+            "name": "vllm",
+            "runtime": "docker",
+            "version": VLLM_VERSION,
+            "args": ["--max-modle-len 1024"],
+        },
+    )
+    for command in ("plan", "deploy", "memory"):
+        error = workplace.json(command, spec, code=2)["error"]
+        assert error["cause"] == "bad-spec"
+        assert "--max-modle-len: vLLM 0.32.0 does not know it" in error["detail"]
+        assert error["suggestion"] == "Did you mean `--max-model-len`?"
+    assert workplace.releases() == []
+    assert workplace.is_clean()
+
+
+def test_an_argument_that_only_the_engine_can_judge(workplace: Workplace, vllm_image: str) -> None:
+    """Nobody knows the version in this image, until its schema is made."""
     spec = workplace.spec(
         engine={
             "name": "vllm",
@@ -111,7 +130,15 @@ def test_an_argument_that_vllm_does_not_know(workplace: Workplace, vllm_image: s
         },
         placement={"accelerators": 0},
     )
+    (warning,) = workplace.json("plan", spec)["plan"]["warnings"]
+    assert f"`moorage schema --image {vllm_image}`" in warning
     error = workplace.json("deploy", spec, code=6)["error"]
     assert error["cause"] == "engine-bad-argument"
     assert "--no-such-flag" in error["evidence"]
+    assert workplace.is_clean()
+
+    schema = workplace.json("schema", "--image", vllm_image)
+    assert schema["version"] == VLLM_VERSION
+    error = workplace.json("deploy", spec, code=2)["error"]
+    assert "--no-such-flag: vLLM 0.32.0 does not know it" in error["detail"]
     assert workplace.is_clean()

@@ -223,6 +223,17 @@ class TestServed:
         _eventually(lambda: "'flet'" in served.log(crashed["id"]))
         assert workplace.releases("unknown") == []
 
+    def test_an_argument_that_the_engine_does_not_know_is_refused_by_the_flow_too(
+        self, served: PrefectServer, parameters: Parameters, workplace: Workplace
+    ) -> None:
+        engine = {"name": "vllm", "runtime": "docker", "args": ["--max-modle-len 4096"]}
+        for name in ("plan-model/plan", "deploy-model/deploy"):
+            failed = served.run(name, parameters("typo", engine=engine))
+            assert failed["state"]["type"] == "FAILED"
+            artifact = served.artifacts(failed["id"])[f"failure-{workplace.named('typo')}"]
+            assert "Did you mean `--max-model-len`?" in artifact["data"]
+        assert workplace.releases("typo") == []
+
     def test_a_failure_is_the_state_of_the_run_and_an_artifact(
         self, served: PrefectServer, parameters: Parameters, workplace: Workplace
     ) -> None:

@@ -11,6 +11,7 @@ from moorage.engines.base import Engine
 from moorage.engines.devices import DEVICES
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
+from moorage.engines.schema.rules import Rules
 from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.adapters import update_variables
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
@@ -19,9 +20,11 @@ from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.environment import SILENT, cache_variables, variables
 from moorage.engines.vllm.exposure import API_KEY, exposure_warnings, unguarded
+from moorage.engines.vllm.gone import GONE
 from moorage.engines.vllm.kept import kept_mounts, kept_variables
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
+from moorage.engines.vllm.owned import OWNED
 from moorage.engines.vllm.recovery import remedy_for
 from moorage.engines.vllm.requested import context_of, extended_cache, version_of
 from moorage.engines.vllm.rule import variable
@@ -61,6 +64,7 @@ class Vllm(Engine):
     aliases = SHORT_NAMES
     wishes = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
     updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
+    argument_rules = Rules(title="vLLM", owned=OWNED, gone=GONE)
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
