@@ -49,6 +49,8 @@ def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
         accelerator_reserve=int(host.reserve.accelerator_memory),
         unified_memory=host.unified_memory,
         port_range=host.port_range,
+        ray_range=host.ray_range,
+        interface=host.interface or "",
     )
     return snapshot.model_copy(update=look(host, fleet or Fleet()))
 

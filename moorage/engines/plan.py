@@ -5,13 +5,13 @@ from __future__ import annotations
 from moorage.engines.base import Engine
 from moorage.engines.isolation import isolation_warnings
 from moorage.engines.registry import ENGINES
-from moorage.engines.request import LaunchRequest
+from moorage.engines.request import LaunchRequest, Peer
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Placement, Seat
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec, RuntimeName
 
@@ -27,7 +27,7 @@ def plan_launch(
     ledger: str,
     caches: str = "",
 ) -> LaunchPlan:
-    """The plan of a release: one container for each seat.
+    """The plan of a release: one container for each seat, and what it needs beside it.
 
     Args:
         spec: What the user wrote.
@@ -59,6 +59,7 @@ def plan_launch(
             updates_folder=model.updates_folder,
             image=image if seat.runtime == RuntimeName.DOCKER else None,
             caches=caches,
+            peers=_peers(placement, snapshot, seat),
         )
         for seat in placement.seats
     ]
@@ -66,9 +67,17 @@ def plan_launch(
         release=release,
         engine=engine.name,
         engine_version=_version(requests[0], engine),
-        containers=tuple(engine.container(request) for request in requests),
+        containers=tuple(spec for item in requests for spec in engine.containers(item)),
         warnings=tuple(dict.fromkeys(w for item in requests for w in _warnings(engine, item))),
     )
+
+
+def _peers(placement: Placement, snapshot: FleetSnapshot, seat: Seat) -> tuple[Peer, ...]:
+    """All hosts of a seat's replica; none where it is alone."""
+    seats = [other for other in placement.seats if other.replica == seat.replica]
+    if len(seats) < 2:
+        return ()
+    return tuple(Peer(address=snapshot.host(other.host).bind, seat=other) for other in seats)
 
 
 def _version(request: LaunchRequest, engine: Engine) -> str:

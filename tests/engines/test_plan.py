@@ -93,6 +93,21 @@ def planned(
     return plan_launch(spec, model, known, placement, snapshot, image, release, LEDGER, caches)
 
 
+def over_hosts(
+    wish: Wish, *hosts: HostSnapshot, image: Image | None = None, **profile: Any
+) -> LaunchPlan:
+    """The plan over several hosts, each with an address and an interface of its own."""
+    spec, known = a_spec(**wish), a_profile(**profile)
+    named = (
+        host.model_copy(update={"bind": f"10.0.0.{at}", "interface": f"eth{at}"})
+        for at, host in enumerate(hosts, 1)
+    )
+    snapshot, model = a_fleet(*named), with_companions(a_model(), spec)
+    placement = propose(Subject(spec, known), snapshot)
+    found = image or an_image()
+    return plan_launch(spec, model, known, placement, snapshot, found, "tiny.v1", LEDGER)
+
+
 def configured(default_version: str | None = None, **version: str) -> HostSnapshot:
     """A host of a fleet that says something about vLLM 0.31.0."""
     own = EngineVersions(
@@ -112,7 +127,48 @@ def flag(plan: LaunchPlan, name: str) -> Flag:
     return found
 
 
+TWO_GPU_HOSTS = (a_host("gpu-1", 4), a_host("gpu-2", 4))
+UNEVEN_HOSTS = (a_host("gpu-1", 4), a_host("gpu-2", 2))
+TWO_CPU_HOSTS = (a_host("cpu-1", 0), a_host("cpu-2", 0))
+CPU_IMAGE = {"reference": "vllm/vllm-openai-cpu:v0.32.0"}
+LARGE = {"weight_bytes": 340 * GIB, "context": 32768}
+
 CASES: dict[str, Callable[[], LaunchPlan]] = {
+    "hosts_native_tp8": lambda: over_hosts(
+        {"engine": {"args": ["-tp 8"]}, "placement": {"across_hosts": True}}, *TWO_GPU_HOSTS
+    ),
+    "hosts_native_pipeline": lambda: over_hosts(
+        {"placement": {"accelerators": 8, "hosts": 2}}, *TWO_GPU_HOSTS
+    ),
+    "hosts_native_data": lambda: over_hosts(
+        {"engine": {"args": ["-tp 4 -dp 2"]}, "placement": {"hosts": 2}}, *TWO_GPU_HOSTS
+    ),
+    "hosts_native_cpu": lambda: over_hosts(
+        {"engine": {"name": "vllm"}, "placement": {**ON_CPU, "hosts": 2, "ram": "24GiB"}},
+        *TWO_CPU_HOSTS,
+        image=an_image(**CPU_IMAGE),
+    ),
+    "hosts_ray": lambda: over_hosts(
+        {
+            "engine": {"distributed": "ray", "packages": ["ray[cgraph]"]},
+            "secrets": {"VLLM_API_KEY": "key"},
+            "placement": {"hosts": 2, "accelerators": 8},
+        },
+        *TWO_GPU_HOSTS,
+    ),
+    "hosts_ray_uneven": lambda: over_hosts(
+        {"engine": {"distributed": "ray"}, "placement": {"across_hosts": True}},
+        *UNEVEN_HOSTS,
+        **LARGE,
+    ),
+    "hosts_ray_cpu": lambda: over_hosts(
+        {
+            "engine": {"name": "vllm", "distributed": "ray"},
+            "placement": {**ON_CPU, "hosts": 2, "ram": "24GiB"},
+        },
+        *TWO_CPU_HOSTS,
+        image=an_image(**CPU_IMAGE),
+    ),
     "vllm_single": lambda: planned({}, GPU, an_image()),
     "vllm_tp2": lambda: planned({"placement": {"accelerators": 2}}, GPU, an_image()),
     "vllm_two_replicas": lambda: planned({"replicas": 2}, GPU, an_image()),
