@@ -26,6 +26,7 @@ from moorage.fleet import Fleet, Host, StaticAccelerator
 from moorage.placement.snapshot import Accelerator, HostSnapshot, Program
 from moorage.spec import RuntimeName
 from moorage.survey.facts import HostFacts
+from moorage.survey.routes import interface_of
 
 ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
@@ -50,7 +51,6 @@ def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
         unified_memory=host.unified_memory,
         port_range=host.port_range,
         ray_range=host.ray_range,
-        interface=host.interface or "",
     )
     return snapshot.model_copy(update=look(host, fleet or Fleet()))
 
@@ -69,6 +69,7 @@ def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
         **_described(host, facts, platform.machine()),
         "unreachable": "" if runtimes else trouble,
         "runtimes": runtimes,
+        "interface": host.interface or _interface_with(host.bind),
         "programs": _programs() if RuntimeName.PROCESS in runtimes else (),
         "images": _images(host) if RuntimeName.DOCKER in runtimes else frozenset(),
     }
@@ -86,6 +87,7 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
         **_described(host, facts, machine),
         "runtimes": (RuntimeName.DOCKER,),
         "images": images,
+        "interface": host.interface or interface_of(host.bind, facts.routes),
         "paths": frozenset(),
         "troubles": facts.troubles,
     }
@@ -168,6 +170,14 @@ def _written(item: StaticAccelerator) -> Accelerator:
 
 def _programs() -> tuple[Program, ...]:
     return tuple(program for engine in ENGINES.values() if (program := installed_program(engine)))
+
+
+def _interface_with(bind: str) -> str:
+    """The interface of this machine that has an address; a daemon in a network of its own has none."""
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(item.address == bind for item in addresses):
+            return str(name)
+    return ""
 
 
 def _listening_ports() -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.placement.snapshot import Accelerator
+from moorage.survey.routes import Route
 from moorage.values import Value
 
 
@@ -17,6 +18,7 @@ class HostFacts(Value):
         disk_free: Bytes that are free where models are kept; None = it was not looked at.
         clock: Seconds since 1970 by its clock; None = not asked.
         accelerators: In index order.
+        routes: Nets that its interfaces are on.
         topology: How the accelerators are joined, as the driver draws it; empty = not told.
         troubles: What could not be found out, and why.
     """
@@ -28,5 +30,6 @@ class HostFacts(Value):
     disk_free: int | None = None
     clock: float | None = None
     accelerators: tuple[Accelerator, ...] = ()
+    routes: tuple[Route, ...] = ()
     topology: str = ""
     troubles: tuple[str, ...] = ()

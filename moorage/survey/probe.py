@@ -10,6 +10,7 @@ import re
 
 from moorage.survey.facts import HostFacts
 from moorage.survey.nvidia import NVIDIA_QUERY, nvidia_accelerators
+from moorage.survey.routes import read_routes
 from moorage.units import KIB
 
 STORE = "/moorage-store"
@@ -20,6 +21,7 @@ section() {{ echo "== $1"; shift; "$@" 2>&1; }}
 section meminfo cat /proc/meminfo
 section cores grep -c ^processor /proc/cpuinfo
 section tcp cat /proc/net/tcp /proc/net/tcp6
+section routes cat /proc/net/route
 section clock date +%s
 section disk df -kP {STORE}
 command -v nvidia-smi >/dev/null || exit 0
@@ -54,6 +56,7 @@ def read_probe(answer: str) -> HostFacts:
         disk_free=_free_disk(told.get("disk", "")),
         clock=_number(told.get("clock", "")),
         accelerators=nvidia_accelerators(told.get("nvidia", ""), told.get("nvidia-runtime", "")),
+        routes=read_routes(told.get("routes", "")),
         topology=told.get("nvidia-topology", ""),
     )
 
