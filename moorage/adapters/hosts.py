@@ -173,7 +173,7 @@ def _programs() -> tuple[Program, ...]:
 
 
 def _interface_with(bind: str) -> str:
-    """The interface of this machine that has an address; none where a daemon has its own network."""
+    """The interface of this machine that has an address; none for a daemon in another network."""
     for name, addresses in psutil.net_if_addrs().items():
         if any(item.address == bind for item in addresses):
             return str(name)
