@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +10,12 @@ from typing import Any
 
 import openai
 import pytest
+from docker.errors import APIError
 
 from moorage.adapters.docker_client import forget_clients
 from moorage.placement.claims import Resource
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, vllm_engine, vllm_image
-from tests.e2e.workplace import Workplace
+from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.prefect_server import PrefectServer
 
@@ -23,6 +25,17 @@ pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
 TWO = {"accelerators": 0, "hosts": 2, "ram": "4GiB"}
 APPEAR_SECONDS = 60
+CLUSTER_SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def ray_image(vllm_image: str) -> str:
+    """The real vLLM with Ray beside it."""
+    script = REPOSITORY / "scripts" / "build_vllm_cpu_ray_image.sh"
+    built = subprocess.run([script], capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        pytest.skip(f"the image with Ray cannot be built here: {built.stderr[-300:]}")
+    return vllm_image.replace("vllm-cpu:", "vllm-cpu-ray:")
 
 
 @pytest.fixture
@@ -54,7 +67,7 @@ def gone(fleet: TestFleet, place: Workplace) -> bool:
     return not place.claims() and not left and not any(place.prefix in name for name in names)
 
 
-def follower_of(fleet: TestFleet, place: Workplace, name: str = "follower1") -> Any:
+def part_of(fleet: TestFleet, place: Workplace, name: str) -> Any:
     """A container of a start that is under way, once it runs."""
     deadline = time.monotonic() + APPEAR_SECONDS
     while time.monotonic() < deadline:
@@ -92,7 +105,7 @@ def test_any_host_that_is_lost_while_the_replica_loads_fails_it_by_name(
 ) -> None:
     engine = container_engine(lifecycle_image, "deaf")
     deploying = workplace.start("deploy", workplace.spec(engine=engine, placement=TWO), "--json")
-    follower_of(fleet, workplace, part).kill()
+    part_of(fleet, workplace, part).kill()
     told, _ = deploying.communicate(timeout=120)
     assert deploying.returncode != 0
     assert "engine-exited" in told
@@ -128,3 +141,52 @@ def test_vllm_over_two_hosts_answers_a_chat(
     assert "world_size=2 rank=1" in own
     workplace.run("retire", workplace.named("tiny"))
     assert gone(fleet, workplace)
+
+
+ALIVE = """
+import ray
+ray.init(address="auto", log_to_driver=False)
+print(*sorted(node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]))
+"""
+
+
+@pytest.mark.vllm
+def test_a_cluster_of_ray_joins_two_hosts_and_vllm_on_cpu_refuses_it(
+    workplace: Workplace, fleet: TestFleet, ray_image: str
+) -> None:
+    """The CPU platform has no device that Ray knows, so the cluster is as far as it goes."""
+    first, second = fleet.hosts[:2]
+    for host in (first, second):
+        host.daemon.load(ray_image)
+    engine = vllm_engine(ray_image, distributed="ray")
+    spec = workplace.spec(engine=engine, placement=TWO, context=1024)
+    deploying = workplace.start("deploy", spec, "--json")
+    head = part_of(fleet, workplace, "ray-head")
+    joined = nodes_of(head)
+    told, _ = deploying.communicate(timeout=300)
+    assert joined == {first.address, second.address}
+    assert "does not support ray" in told
+    assert deploying.returncode != 0
+    (row,) = workplace.releases()
+    assert row.release
+    assert (plan := row.release.plan)
+    assert [container.role for container in plan.containers] == ["ray-head", "leader", "follower"]
+    words = {container.role: " ".join(container.argv) for container in plan.containers}
+    assert "--head --port=41000" in words["ray-head"]
+    assert "--distributed-executor-backend ray" in words["leader"]
+    assert words["follower"].endswith(f"--address={plan.containers[0].bind}:41000")
+    assert gone(fleet, workplace)
+
+
+def nodes_of(head: Any) -> set[str]:
+    """Addresses of the nodes that are alive in a cluster, once there are two of them."""
+    seen: set[str] = set()
+    deadline = time.monotonic() + CLUSTER_SECONDS
+    while len(seen) < 2 and time.monotonic() < deadline:
+        try:
+            code, said = head.exec_run(["python3", "-c", ALIVE])
+        except APIError:  # it has been stopped: nothing more will be seen
+            break
+        lines = said.decode().splitlines()
+        seen = set(lines[-1].split()) if code == 0 and lines else seen
+    return seen
