@@ -169,9 +169,10 @@ def test_a_cluster_of_ray_joins_two_hosts_and_vllm_on_cpu_refuses_it(
     assert deploying.returncode != 0
     (row,) = workplace.releases()
     assert row.release
-    assert (plan := row.release.plan)
+    plan = row.release.plan
+    assert plan
     assert [container.role for container in plan.containers] == ["ray-head", "leader", "follower"]
-    words = {container.role: " ".join(container.argv) for container in plan.containers}
+    words = {container.role.value: " ".join(container.argv) for container in plan.containers}
     assert "--head --port=41000" in words["ray-head"]
     assert "--distributed-executor-backend ray" in words["leader"]
     assert words["follower"].endswith(f"--address={plan.containers[0].bind}:41000")
