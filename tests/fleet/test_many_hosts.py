@@ -24,7 +24,7 @@ __all__ = ["prefect_server", "tiny_llama", "vllm_image"]
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
 TWO = {"accelerators": 0, "hosts": 2, "ram": "4GiB"}
-APPEAR_SECONDS = 60
+APPEAR_SECONDS = 180
 CLUSTER_SECONDS = 120
 
 
