@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from moorage.adapters.accelerators import nvidia_accelerators
+from moorage.adapters.accelerators import found_here
 from moorage.adapters.docker import DockerRuntime
 from moorage.adapters.remote_host import look_at
 from moorage.adapters.runners import runner_images
@@ -24,7 +24,7 @@ from moorage.failures import Failure
 from moorage.fleet import Fleet, Host, StaticAccelerator
 from moorage.placement.snapshot import Accelerator, HostSnapshot, Program
 from moorage.spec import RuntimeName
-from moorage.survey.facts import HostFacts
+from moorage.survey.facts import Found, HostFacts
 
 ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
@@ -39,17 +39,20 @@ def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
         fleet: What it belongs to; None = a fleet of its own.
     """
     look = _look_at_another if host.access.is_remote else _look_at_this
-    snapshot = HostSnapshot(
+    return describe(host).model_copy(update=look(host, fleet or Fleet()))
+
+
+def describe(host: Host) -> HostSnapshot:
+    """A host as it is written down, before anybody has looked at it."""
+    return HostSnapshot(
         name=host.name,
         address=host.access.url,
         bind=host.bind,
         labels=host.labels,
         ram_reserve=int(host.reserve.ram),
         accelerator_reserve=int(host.reserve.accelerator_memory),
-        unified_memory=host.unified_memory,
         port_range=host.port_range,
     )
-    return snapshot.model_copy(update=look(host, fleet or Fleet()))
 
 
 def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
@@ -60,7 +63,7 @@ def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
         ram_total=memory.total,
         ram_free=memory.available,
         ports=tuple(sorted(_listening_ports() | _bound_ports(host))),
-        accelerators=nvidia_accelerators() if host.accelerators == "auto" else (),
+        **dict(found_here() if host.accelerators == "auto" else Found()),
     )
     return {
         **_described(host, facts, platform.machine()),
@@ -83,7 +86,6 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
         "runtimes": (RuntimeName.DOCKER,),
         "images": images,
         "paths": frozenset(),
-        "troubles": facts.troubles,
     }
 
 
@@ -101,6 +103,9 @@ def _described(host: Host, facts: HostFacts, machine: str) -> dict[str, Any]:
         "ram_free": min(total, facts.ram_free),
         "ports_in_use": facts.ports,
         "accelerators": accelerators,
+        "unified_memory": host.unified_memory or facts.unified_memory,
+        "links": facts.links,
+        "troubles": facts.troubles,
         "catalogue": runner_images({item.type for item in accelerators}, architecture),
     }
 

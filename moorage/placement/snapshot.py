@@ -68,6 +68,7 @@ class HostSnapshot(Value):
         accelerator_reserve: Bytes of each accelerator that are never claimed.
         accelerators: In index order.
         unified_memory: Whether the accelerators use the host's RAM as their memory.
+        links: Indexes of accelerators that NVLink joins, group by group; empty = none, or not told.
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware beside the official ones.
@@ -95,6 +96,7 @@ class HostSnapshot(Value):
     accelerator_reserve: int = 0
     accelerators: tuple[Accelerator, ...] = ()
     unified_memory: bool = False
+    links: tuple[tuple[int, ...], ...] = ()
     models: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
     catalogue: tuple[CatalogueRow, ...] = ()

@@ -46,3 +46,7 @@ class HostFacts(Found):
     clock: float | None = None
     vendors: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+
+    def with_trouble(self, trouble: str) -> HostFacts:
+        """The same, with one more trouble."""
+        return self.model_copy(update={"troubles": (*self.troubles, trouble)})

@@ -54,6 +54,14 @@ def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int])
     )
 
 
+def split_by_mig(index: int, name: str) -> str:
+    """The trouble with a GPU of which CUDA sees the parts only."""
+    return (
+        f"GPU {index} ({name}) is split by MIG, and parts are not placed on:"
+        f" `nvidia-smi -i {index} -mig 0` makes it whole"
+    )
+
+
 def _rows(listed: str) -> list[dict[str, str]]:
     """Rows by name; a line of anything else is a message."""
     rows = csv.reader(listed.splitlines(), skipinitialspace=True)
@@ -70,10 +78,7 @@ def _trouble(row: dict[str, str]) -> str:
         return row["message"] if FAULT.search(row["message"]) else ""
     name, memory = f"GPU {row['index']} ({row['name']})", (row["memory.total"], row["memory.free"])
     if row["mig.mode.current"] == "Enabled":
-        return (
-            f"{name} is split by MIG, and parts are not placed on: `nvidia-smi -i {row['index']}"
-            " -mig 0` makes it whole, or write its parts down under `accelerators`"
-        )
+        return split_by_mig(int(row["index"]), row["name"])
     if all(amount.isdigit() for amount in memory):
         return ""
     if all(amount in NOT_TOLD for amount in memory) and SHARES_RAM.search(row["name"]):

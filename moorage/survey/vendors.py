@@ -5,6 +5,9 @@ A probe sees `/sys` and `/proc` without any of this; none is ever privileged.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from moorage.placement.snapshot import Accelerator
 from moorage.values import Value
 
 NVIDIA, AMD, HUAWEI = "NVIDIA", "AMD", "Huawei"
@@ -91,3 +94,18 @@ def vendors_on(bus: str) -> tuple[str, ...]:
         for vendor in VENDORS
         if any(number == vendor.pci and kind.startswith(vendor.classes) for kind, number in pairs)
     )
+
+
+def silent_vendors(seen: Iterable[str], told: Iterable[Accelerator]) -> tuple[str, ...]:
+    """Vendors whose accelerators the bus shows, though nothing told of any.
+
+    AMD's are told by `/sys` as soon as their driver is there; what is not told is the graphics of
+    a processor.
+
+    Args:
+        seen: Names of vendors.
+        told: The accelerators that were told of.
+    """
+    types = {item.type for item in told}
+    missing = {vendor.name for vendor in VENDORS if vendor.type not in types} - {AMD}
+    return tuple(name for name in seen if name in missing)
