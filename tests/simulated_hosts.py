@@ -121,11 +121,11 @@ class _Daemon:
                 )
                 await reader.readexactly(length)
                 status, body = self._answer(verb, path.partition("?")[0])
-                writer.write(
+                head = (
                     f"HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\n"
                     f"Content-Length: {len(body)}\r\n\r\n".encode()
                 )
-                writer.write(body)
+                writer.write(head + body)  # at once: a second packet would wait for an answer
                 await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             writer.close()
