@@ -32,8 +32,6 @@ MemTotal:       1056270320 kB
 MemAvailable:   1000000000 kB
 == cores
 128
-== clock
-1700000000
 """
 GPU = "{index}, GPU-{host}-{index}, NVIDIA H100 80GB HBM3, 81559, 81000, 570.86.15, Disabled"
 
@@ -139,6 +137,7 @@ class _Daemon:
                 "NCPU": 128,
                 "MemTotal": 1 << 40,
                 "Architecture": "x86_64",
+                "ServerVersion": "20.10.24",
                 "Runtimes": {"nvidia": {}, "runc": {}},
             },
             "images/json": [{"RepoTags": [HELPER], "RepoDigests": None}],

@@ -54,16 +54,6 @@ class DockerRuntime:
         names = (image.get(key) or () for image in images for key in ("RepoTags", "RepoDigests"))
         return frozenset(name for some in names for name in some)
 
-    def inventory(self) -> tuple[frozenset[str], str]:
-        """The images, and the machine's kind of processor as its kernel calls it.
-
-        Raises:
-            Failure: `RUNTIME_UNAVAILABLE`.
-        """
-        with self._client() as client:
-            machine = str(client.info()["Architecture"])
-        return self.images(), machine
-
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
         """Create and start a container; one left over from the same release is replaced.
 

@@ -56,17 +56,19 @@ def describe(host: Host) -> HostSnapshot:
 
 
 def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
-    runtimes, trouble = _runtimes(host)
+    runtimes, docker, trouble = _runtimes(host)
     memory = psutil.virtual_memory()
     facts = HostFacts(
         cores=psutil.cpu_count() or 1,
         ram_total=memory.total,
         ram_free=memory.available,
         ports=tuple(sorted(_listening_ports() | _bound_ports(host))),
+        docker=docker,
+        machine=platform.machine(),
         **dict(found_here() if host.accelerators == "auto" else Found()),
     )
     return {
-        **_described(host, facts, platform.machine()),
+        **_described(host, facts),
         "unreachable": "" if runtimes else trouble,
         "runtimes": runtimes,
         "programs": _programs() if RuntimeName.PROCESS in runtimes else (),
@@ -78,26 +80,27 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
     gpus = host.accelerators == "auto"
     try:
         facts = look_at(host.access, fleet.helper_image, fleet.registries, gpus)
-        images, machine = DockerRuntime(host.access.url).inventory()
+        images = DockerRuntime(host.access.url).images()
     except Failure as failure:
         return {"unreachable": failure.detail}
     return {
-        **_described(host, facts, machine),
+        **_described(host, facts),
         "runtimes": (RuntimeName.DOCKER,),
         "images": images,
         "paths": frozenset(),
     }
 
 
-def _described(host: Host, facts: HostFacts, machine: str) -> dict[str, Any]:
+def _described(host: Host, facts: HostFacts) -> dict[str, Any]:
     """What is written down wins over what was found."""
-    architecture = ARCHITECTURES.get(machine, machine)
+    architecture = ARCHITECTURES.get(facts.machine, facts.machine)
     total = facts.ram_total if host.ram == "auto" else int(host.ram)
     accelerators = facts.accelerators
     if host.accelerators != "auto":
         accelerators = tuple(_written(item) for item in host.accelerators)
     return {
         "architecture": architecture,
+        "docker": facts.docker,
         "cpus": facts.cores if host.cores == "auto" else host.cores,
         "ram_total": total,
         "ram_free": min(total, facts.ram_free),
@@ -126,16 +129,17 @@ def _images(host: Host) -> frozenset[str]:
         return frozenset()
 
 
-def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str]:
+def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str, str]:
+    """What there is, the version of Docker, and why that does not answer."""
     allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
     found: list[RuntimeName] = []
-    trouble = "no runtime is allowed on this host"
+    version, trouble = "", "no runtime is allowed on this host"
     if "docker" in allowed:
         version, trouble = docker_version(host.access.url)
         found += [RuntimeName.DOCKER] if version else []
     if "process" in allowed and host.address == "local":
         found.append(RuntimeName.PROCESS)
-    return tuple(found), trouble
+    return tuple(found), version, trouble
 
 
 def _written(item: StaticAccelerator) -> Accelerator:

@@ -39,11 +39,14 @@ def look_at(access: Access, helper_image: str, registries: Registries, gpus: boo
     told = ask_daemon(access)
     try:
         image = have_helper(access, helper_image, registries)
-        return _probed(access, image, NVIDIA in told.get("Runtimes", {}), gpus)
+        facts = probed(access, image, told, gpus)
     except Failure as failure:
-        return _told(told, f"the probe did not run, so its use of RAM is not known: {failure}")
+        facts = _told(told, f"the probe did not run, so its use of RAM is not known: {failure}")
     except (DockerException, RequestException, ValueError) as error:
-        return _told(told, f"the probe did not run, so its use of RAM is not known: {error}")
+        facts = _told(told, f"the probe did not run, so its use of RAM is not known: {error}")
+    return facts.model_copy(
+        update={"docker": told.get("ServerVersion", ""), "machine": told["Architecture"]}
+    )
 
 
 def ask_daemon(access: Access) -> dict[str, Any]:
@@ -75,9 +78,22 @@ def have_helper(access: Access, image: str, registries: Registries) -> str:
     return places[-1]
 
 
-def _probed(access: Access, image: str, toolkit: bool, gpus: bool) -> HostFacts:
-    """Most hosts take one probe; one whose accelerators want more than `/sys` takes another."""
-    if toolkit and gpus:
+def probed(access: Access, image: str, told: dict[str, Any], gpus: bool) -> HostFacts:
+    """What probes on a host tell.
+
+    Most hosts take one probe; one whose accelerators want more than `/sys` takes another.
+
+    Args:
+        access: The way to its daemon.
+        image: Image of the probe; it is there.
+        told: What the daemon says of itself.
+        gpus: Whether to look for accelerators.
+
+    Raises:
+        Failure: As `run_helper`.
+        ValueError: When a probe answers nonsense.
+    """
+    if gpus and NVIDIA.lower() in told.get("Runtimes", {}):
         try:
             return _whole(probe(access, image, HANDED[NVIDIA]))
         except Failure as failure:

@@ -59,6 +59,7 @@ class HostSnapshot(Value):
         troubles: What could not be found out about it, and why.
         labels: As in the fleet.
         runtimes: What can start engines there.
+        docker: Version of its Docker; empty = it has none, or was not asked.
         programs: Engines installed there for the process runtime.
         architecture: CPU architecture, such as `amd64`.
         cpus: Logical processors.
@@ -87,6 +88,7 @@ class HostSnapshot(Value):
     troubles: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     runtimes: tuple[RuntimeName, ...] = ()
+    docker: str = ""
     programs: tuple[Program, ...] = ()
     architecture: str = "amd64"
     cpus: int = 1

@@ -32,8 +32,10 @@ class HostFacts(Found):
         ports: TCP ports on which something listens.
         image_disk_free: Bytes that are free where Docker keeps images; None = not looked at.
         disk_free: Bytes that are free where models are kept; None = it was not looked at.
-        clock: Seconds since 1970 by its clock; None = not asked.
+        docker: Version of its Docker; empty = it has none, or was not asked.
+        machine: Its kind of processor as its kernel calls it.
         vendors: Whose accelerators hang on its PCI bus, by the names of `VENDORS`.
+        nvidia_driver: Whether its kernel has NVIDIA's driver.
         tools: Drivers' tools that the probe's own image has.
     """
 
@@ -43,8 +45,10 @@ class HostFacts(Found):
     ports: tuple[int, ...] = ()
     image_disk_free: int | None = None
     disk_free: int | None = None
-    clock: float | None = None
+    docker: str = ""
+    machine: str = ""
     vendors: tuple[str, ...] = ()
+    nvidia_driver: bool = False
     tools: tuple[str, ...] = ()
 
     def with_trouble(self, trouble: str) -> HostFacts:

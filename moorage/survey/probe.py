@@ -1,6 +1,6 @@
 """The probe: a shell script that shows what a host has, and the reading of its answer.
 
-It needs nothing but `sh`, `cat`, `grep`, `date`, `df` and `readlink`; the drivers' own tools are
+It needs nothing but `sh`, `cat`, `grep`, `df` and `readlink`; the drivers' own tools are
 asked where they are there.
 """
 
@@ -39,6 +39,7 @@ amd_cards() {{
 tools() {{ for t in nvidia-smi amd-smi rocm-smi npu-smi; do has $t && echo $t; done; }}
 section pci pci
 section tools tools
+section nvidia-driver cat /proc/driver/nvidia/version
 section amd-cards amd_cards
 section amd-driver cat /sys/module/amdgpu/version
 has nvidia-smi && {{
@@ -61,7 +62,6 @@ SCRIPT = f"""\
 section meminfo cat /proc/meminfo
 section cores grep -c ^processor /proc/cpuinfo
 section tcp cat /proc/net/tcp /proc/net/tcp6
-section clock date +%s
 section image-disk df -kP /
 section disk df -kP {STORE}
 exit 0
@@ -91,8 +91,8 @@ def read_probe(answer: str) -> HostFacts:
         ports=_listening(told.get("tcp", "")),
         image_disk_free=_free_disk(told.get("image-disk", "")),
         disk_free=_free_disk(told.get("disk", "")),
-        clock=_number(told.get("clock", "")),
         vendors=vendors_on(told.get("pci", "")),
+        nvidia_driver=_is_there(told.get("nvidia-driver", "")),
         tools=tuple(told.get("tools", "").split()),
         **dict(read_vendors(answer, (total, free))),
     )
@@ -153,5 +153,5 @@ def _free_disk(table: str) -> int | None:
     return int(last[3]) * KIB if len(last) >= 6 and last[3].isdigit() else None
 
 
-def _number(text: str) -> float | None:
-    return float(text) if text.isdigit() else None
+def _is_there(told: str) -> bool:
+    return told.startswith("NVRM")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 
 import psutil
 import pytest
@@ -26,7 +25,6 @@ def test_the_script_tells_of_the_machine_that_it_runs_on() -> None:
     assert facts.ram_total == memory.total
     assert facts.ram_free == pytest.approx(memory.available, rel=0.2)
     assert port in facts.ports
-    assert facts.clock == pytest.approx(time.time(), abs=60)
     disk = os.statvfs("/")
     assert facts.disk_free == pytest.approx(disk.f_bavail * disk.f_frsize, rel=0.2)
     assert facts.image_disk_free == facts.disk_free
@@ -38,6 +36,7 @@ def test_accelerators_of_all_vendors_are_read() -> None:
         for name, told in {
             "pci": "0x030200 0x10de\n0x120000 0x19e5",
             "tools": "nvidia-smi\nnpu-smi",
+            "nvidia-driver": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15",
             "nvidia": "0, GPU-aaaa, NVIDIA H200, 143771, 140000, 570.86.15, Disabled",
             "nvidia-runtime": "| NVIDIA-SMI 570.86.15   CUDA Version: 12.8  |",
             "ascend": sample("npu-smi-910b4.txt"),
@@ -53,6 +52,7 @@ def test_accelerators_of_all_vendors_are_read() -> None:
     ]
     assert facts.accelerators[0].runtime_version == "12.8"
     assert (facts.vendors, facts.tools) == (("NVIDIA", "Huawei"), ("nvidia-smi", "npu-smi"))
+    assert facts.nvidia_driver
     assert (facts.ram_total, facts.cores, facts.disk_free) == (MIB, 4, None)
 
 
