@@ -39,15 +39,6 @@ class DockerRuntime:
         with daemon(self.address) as client:
             return str(client.version()["Version"])
 
-    def machine(self) -> str:
-        """The machine's kind of processor as its kernel calls it.
-
-        Raises:
-            Failure: `RUNTIME_UNAVAILABLE`.
-        """
-        with daemon(self.address) as client:
-            return str(client.info()["Architecture"])
-
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
         """Create and start a container; one left over from the same release is replaced.
 

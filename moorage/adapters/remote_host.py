@@ -13,12 +13,15 @@ from moorage.adapters.docker_errors import reach_failure
 from moorage.adapters.helper import run_helper
 from moorage.failures import Cause, Failure
 from moorage.images.registries import Registries
-from moorage.survey.facts import HostFacts
+from moorage.survey.facts import Found, HostFacts
 from moorage.survey.probe import SCRIPT, read_probe
+from moorage.survey.vendors import AMD, HANDED, NOTHING, NVIDIA, Handed, silent_vendors
 
 ASK_SECONDS = 10
 PROBE_SECONDS = 30
 PULL_SECONDS = 300
+
+AMD_TOOLS = {"amd-smi", "rocm-smi"}
 
 
 def look_at(access: Access, helper_image: str, registries: Registries, gpus: bool) -> HostFacts:
@@ -33,37 +36,38 @@ def look_at(access: Access, helper_image: str, registries: Registries, gpus: boo
     Raises:
         Failure: When the daemon cannot be talked to.
     """
+    told = ask_daemon(access)
     try:
-        told = connect(access, ASK_SECONDS).info()
+        image = have_helper(access, helper_image, registries)
+        facts = probed(access, image, told, gpus)
+    except Failure as failure:
+        facts = _told(told, f"the probe did not run, so its use of RAM is not known: {failure}")
+    except (DockerException, RequestException, ValueError) as error:
+        facts = _told(told, f"the probe did not run, so its use of RAM is not known: {error}")
+    return facts.model_copy(
+        update={"docker": told.get("ServerVersion", ""), "machine": told["Architecture"]}
+    )
+
+
+def ask_daemon(access: Access) -> dict[str, Any]:
+    """What a daemon says of itself and its host.
+
+    Raises:
+        Failure: When it cannot be talked to.
+    """
+    try:
+        return dict(connect(access, ASK_SECONDS).info())
     except (DockerException, RequestException) as error:
         forget_clients()
         raise reach_failure(error, access.address) from error
-    try:
-        return _probed(access, _have(access, helper_image, registries), gpus)
-    except Failure as failure:
-        return _told(told, f"the probe did not run, so its use of RAM is not known: {failure}")
-    except (DockerException, RequestException, ValueError) as error:
-        return _told(told, f"the probe did not run, so its use of RAM is not known: {error}")
 
 
-def _probed(access: Access, image: str, gpus: bool) -> HostFacts:
-    if gpus:
-        try:
-            return _probe(access, image, gpus=True)
-        except Failure as failure:
-            if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
-                raise
-    return _probe(access, image, gpus=False)
+def have_helper(access: Access, image: str, registries: Registries) -> str:
+    """The name under which the host has the helper's image, after a pull if it must be.
 
-
-def _probe(access: Access, image: str, *, gpus: bool) -> HostFacts:
-    command = ("sh", "-c", SCRIPT)
-    said = run_helper(access, image, command, purpose="probe", seconds=PROBE_SECONDS, gpus=gpus)
-    return read_probe(said)
-
-
-def _have(access: Access, image: str, registries: Registries) -> str:
-    """The name under which the host has the image, after a pull if it must be."""
+    Raises:
+        DockerException: When it cannot be pulled.
+    """
     client = connect(access, PULL_SECONDS)
     there = {name for item in client.api.images() for name in item.get("RepoTags") or ()}
     places = (image, *registries.places(image))
@@ -72,6 +76,76 @@ def _have(access: Access, image: str, registries: Registries) -> str:
         return found
     client.images.pull(places[-1])
     return places[-1]
+
+
+def probed(access: Access, image: str, told: dict[str, Any], gpus: bool) -> HostFacts:
+    """What probes on a host tell.
+
+    Most hosts take one probe; one whose accelerators want more than `/sys` takes another.
+
+    Args:
+        access: The way to its daemon.
+        image: Image of the probe; it is there.
+        told: What the daemon says of itself.
+        gpus: Whether to look for accelerators.
+
+    Raises:
+        Failure: As `run_helper`.
+        ValueError: When a probe answers nonsense.
+    """
+    if gpus and NVIDIA.lower() in told.get("Runtimes", {}):
+        try:
+            return _whole(probe(access, image, HANDED[NVIDIA]))
+        except Failure as failure:
+            if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
+                raise
+    facts = probe(access, image)
+    if not gpus:
+        return facts.model_copy(update=dict(Found()))
+    for vendor in _to_ask(facts):
+        facts = _asked(facts, access, image, vendor)
+    return _whole(facts)
+
+
+def probe(access: Access, image: str, handed: Handed = NOTHING) -> HostFacts:
+    """Run the probe once.
+
+    Raises:
+        Failure: As `run_helper`.
+        ValueError: When it answers nonsense.
+    """
+    command = ("sh", "-c", SCRIPT)
+    said = run_helper(access, image, command, purpose="probe", seconds=PROBE_SECONDS, handed=handed)
+    return read_probe(said)
+
+
+def _to_ask(facts: HostFacts) -> list[str]:
+    """Vendors whose accelerators are there and tell more to a probe that gets them."""
+    with_tool = AMD_TOOLS & set(facts.tools)
+    return [name for name in facts.vendors if name in HANDED and (name != AMD or with_tool)]
+
+
+def _asked(facts: HostFacts, access: Access, image: str, vendor: str) -> HostFacts:
+    """The facts, with what a vendor's tool tells: it knows more than the kernel shows."""
+    try:
+        found = probe(access, image, HANDED[vendor])
+    except Failure as failure:
+        if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
+            raise
+        return facts.with_trouble(f"{vendor} accelerators are there, but {failure.detail}")
+    kept = (one for one in facts.troubles if one not in found.troubles)
+    return found.model_copy(update={"troubles": (*kept, *found.troubles)})
+
+
+def _whole(facts: HostFacts) -> HostFacts:
+    """Accelerators are not passed over in silence."""
+    silent = silent_vendors(facts.vendors, facts.accelerators)
+    if not silent or facts.troubles:
+        return facts
+    return facts.with_trouble(
+        f"accelerators of {', '.join(silent)} are there that tell nothing: write them down under"
+        " `accelerators` of the host"
+    )
 
 
 def _told(info: dict[str, Any], trouble: str) -> HostFacts:

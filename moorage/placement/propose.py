@@ -42,6 +42,7 @@ class NoFit(Failure):
     def __init__(self, cause: Cause, placement: Placement) -> None:
         why = [explain(placement.verdicts)]
         why += [f"nearest: {placement.shortage}"] if placement.shortage else []
+        why += [f"trouble: {trouble}" for trouble in placement.troubles]
         super().__init__(cause, "\n".join(why), suggestion="\n".join(placement.remedies))
         self.placement = placement
 

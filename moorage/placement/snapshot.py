@@ -63,6 +63,7 @@ class HostSnapshot(Value):
         troubles: What could not be found out about it, and why.
         labels: As in the fleet.
         runtimes: What can start engines there.
+        docker: Version of its Docker; empty = it has none, or was not asked.
         programs: Engines installed there for the process runtime.
         architecture: CPU architecture, such as `amd64`.
         cpus: Logical processors.
@@ -72,6 +73,7 @@ class HostSnapshot(Value):
         accelerator_reserve: Bytes of each accelerator that are never claimed.
         accelerators: In index order.
         unified_memory: Whether the accelerators use the host's RAM as their memory.
+        links: Indexes of accelerators that NVLink joins, group by group; empty = none, or not told.
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware beside the official ones.
@@ -90,6 +92,7 @@ class HostSnapshot(Value):
     troubles: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     runtimes: tuple[RuntimeName, ...] = ()
+    docker: str = ""
     programs: tuple[Program, ...] = ()
     architecture: str = "amd64"
     cpus: int = 1
@@ -99,6 +102,7 @@ class HostSnapshot(Value):
     accelerator_reserve: int = 0
     accelerators: tuple[Accelerator, ...] = ()
     unified_memory: bool = False
+    links: tuple[tuple[int, ...], ...] = ()
     models: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
     catalogue: tuple[CatalogueRow, ...] = ()

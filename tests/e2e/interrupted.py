@@ -20,7 +20,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "resolve": ("before", "tasks.resolve", "source_for"),
     "derive": ("before", "tasks.derive", "derive_profile"),
     "release begun": ("after", "moorage.adapters.ledger.releases", "Releases.begin"),
-    "survey": ("before", "tasks.survey", "survey_host"),
+    "survey": ("before", "tasks.survey", "survey_hosts"),
     "before the claim": ("before", "moorage.adapters.ledger.claims", "Claims.commit"),
     "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "image": ("before", "tasks.image", "_image"),

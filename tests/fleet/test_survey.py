@@ -97,4 +97,4 @@ def test_a_host_that_is_gone_does_not_delay_the_others(
     seen: dict[str, HostSnapshot] = {host.name: host for host in snapshot.hosts}
     assert seen["w1"].unreachable == ""
     assert "onnect" in seen["w2"].unreachable
-    assert seen["w3"].unreachable == "it did not answer within 8 s"
+    assert "timed out" in seen["w3"].unreachable

@@ -6,6 +6,7 @@ import pytest
 
 from moorage.failures import Cause, Failure
 from moorage.placement.claims import Resource
+from moorage.placement.page import placement_sections
 from moorage.placement.propose import Subject, propose
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, Mode, ModelSpec
@@ -80,6 +81,15 @@ def test_what_fits_nowhere_is_refused_with_the_reason_of_each_host() -> None:
         " accelerators",
         "gpu-1: unreachable: no route",
     ]
+
+
+def test_troubles_of_hosts_are_told_with_the_placement_and_with_its_refusal() -> None:
+    gone = a_cpu_host(troubles=("GPU 1 cannot be used",))
+    failure = refused(a_spec(engine={"name": "vllm"}, placement={"accelerators": 1}), gone)
+    assert failure.detail.splitlines()[-1] == "trouble: cpu-1: GPU 1 cannot be used"
+    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_host(), gone))
+    assert placement.troubles == ("cpu-1: GPU 1 cannot be used",)
+    assert "Trouble: cpu-1: GPU 1 cannot be used" in placement_sections(placement)[0].text
 
 
 @pytest.mark.parametrize(
