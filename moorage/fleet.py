@@ -17,7 +17,7 @@ from moorage.reach import (
     access_of,
     others_can_reach,
 )
-from moorage.spec import EngineName, Name
+from moorage.spec import PATH_PATTERN, EngineName, Name
 from moorage.units import Bytes
 from moorage.values import Value
 
@@ -112,6 +112,13 @@ class Host(Value):
         pattern=BIND_PATTERN,
         description="Address of the host on which engines listen. The default is for this machine"
         " only; a remote host names one that can be reached from here.",
+    )
+
+    store: str = Field(
+        "/var/lib/moorage",
+        pattern=PATH_PATTERN,
+        description="Directory of a remote host in which models are kept; it is made where it is"
+        " not there. This machine keeps them in `MOORAGE_HOME`.",
     )
 
     @model_validator(mode="after")

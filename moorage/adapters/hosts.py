@@ -88,7 +88,8 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
         **_described(host, facts),
         "runtimes": (RuntimeName.DOCKER,),
         "images": images,
-        "paths": frozenset(),
+        "store": host.store,
+        "helper_image": fleet.helper_image,
     }
 
 

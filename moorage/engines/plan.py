@@ -9,6 +9,7 @@ from moorage.engines.request import LaunchRequest
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
+from moorage.models.placed import on_host
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Placement
@@ -45,23 +46,28 @@ def plan_launch(
     """
     engine = ENGINES[placement.engine]
     _require_wishes(spec, engine)
-    requests = [
-        LaunchRequest(
-            spec=spec,
-            profile=profile,
-            seat=seat,
-            host=snapshot.host(seat.host),
-            release=release,
-            ledger=ledger,
-            model_path=model.path,
-            files=model.files,
-            companions=model.companions,
-            updates_folder=model.updates_folder,
-            image=image if seat.runtime == RuntimeName.DOCKER else None,
-            caches=caches,
+    _require_own_store(spec, placement, snapshot)
+    requests = []
+    for seat in placement.seats:
+        host = snapshot.host(seat.host)
+        placed = on_host(model, host.store)
+        requests.append(
+            LaunchRequest(
+                spec=spec,
+                profile=profile,
+                seat=seat,
+                host=host,
+                release=release,
+                ledger=ledger,
+                model_path=placed.path,
+                files=placed.files,
+                companions=placed.companions,
+                updates_folder=placed.updates_folder,
+                image=image if seat.runtime == RuntimeName.DOCKER else None,
+                # A remote host's folders cannot be made from here.
+                caches="" if host.store else caches,
+            )
         )
-        for seat in placement.seats
-    ]
     return LaunchPlan(
         release=release,
         engine=engine.name,
@@ -84,6 +90,17 @@ def _version(request: LaunchRequest, engine: Engine) -> str:
 
 def _warnings(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
     return (*isolation_warnings(request), *engine.warnings(request))
+
+
+def _require_own_store(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> None:
+    """Adapters that come later are put into folders of this machine."""
+    remote = [seat.host for seat in placement.seats if snapshot.host(seat.host).store]
+    if spec.lora_updates and remote:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"lora_updates: {remote[0]} is another machine, and adapters are loaded from this one",
+            suggestion="List the adapters under `lora`, or place the model on this machine.",
+        )
 
 
 def _require_wishes(spec: ModelSpec, engine: Engine) -> None:
