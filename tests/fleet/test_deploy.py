@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from ruamel.yaml import YAML
 
-from moorage.launch import LABEL_MODEL
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
-from tests.fleet.conftest import HELPER
-from tests.fleet.fleet import PORTS, FleetHost, TestFleet
+from tests.fleet.fleet import TestFleet
+from tests.fleet.sites import containers, write_fleet
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
@@ -29,33 +26,6 @@ def place(workplace: Workplace, equipped: TestFleet) -> Iterator[Workplace]:
     yield workplace
     for host in equipped.hosts:
         assert containers(host) == []
-
-
-def write_fleet(place: Workplace, fleet: TestFleet, way: str) -> None:
-    hosts = [described(fleet, host, way) for host in fleet.hosts]
-    with Path(place.folder, "fleet.yaml").open("w") as file:
-        YAML().dump({"hosts": hosts, "helper_image": HELPER}, file)
-
-
-def described(fleet: TestFleet, host: FleetHost, way: str) -> dict[str, Any]:
-    common = {
-        "name": host.name,
-        "bind": host.address,
-        "ports": PORTS,
-        "store": str(host.daemon.folder / "store"),
-    }
-    if way == "tls":
-        return common | {
-            "address": host.tls,
-            "tls": {"certificates": str(fleet.certificates.client)},
-        }
-    ssh = {"key": "FLEET_KEY", "known_hosts": str(fleet.known_hosts)}
-    return common | {"address": f"{host.ssh}{host.daemon.socket}", "ssh": ssh}
-
-
-def containers(host: FleetHost) -> list[str]:
-    found = host.daemon.client().containers.list(all=True, filters={"label": LABEL_MODEL})
-    return [container.name for container in found]
 
 
 @pytest.mark.parametrize("way", WAYS)
