@@ -69,7 +69,7 @@ def deploys_again_and_leaves_nothing(place: Workplace, fleet: TestFleet, image: 
     place.run("deploy", a_spec(place, image))
     here = [name for host in fleet.hosts for name in containers(host)]
     assert len(here) == 1
-    assert {claim.release for claim in place.claims()} == {place.releases()[-1].id}
+    assert {claim.release for claim in place.claims()} == {place.releases()[0].id}
     place.run("retire", place.named("tiny"))
     assert place.is_clean()
     assert [name for host in fleet.hosts for name in containers(host)] == []
