@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from docker.errors import APIError
 
+from moorage.adapters.network_errors import NETWORK_ERRORS, plain
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec
 
@@ -37,6 +38,11 @@ PULL_ERRORS: tuple[tuple[str, Cause], ...] = (
 )
 """Texts of a daemon when a pull fails, and what they mean; the first that matches counts."""
 
+NO_CERTIFICATES = (
+    "The directory of `tls` has to hold `ca.pem`, `cert.pem` and `key.pem`, and this user must be"
+    " able to read them."
+)
+
 REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
     (
         "certificate verify failed",
@@ -60,6 +66,9 @@ REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
         Cause.RUNTIME_UNAVAILABLE,
         "What listens there does not speak TLS: check the port (TLS is usually on 2376).",
     ),
+    ("Path to a certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    ("Invalid CA certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    *NETWORK_ERRORS,
 )
 """Texts when a daemon cannot be talked to, and what they mean."""
 
@@ -86,7 +95,7 @@ def reach_failure(
 ) -> Failure:
     """The failure behind a daemon that cannot be talked to, or that refused what was asked."""
     text = str(getattr(error, "explanation", None) or error)
-    detail = f"Docker at {address}: {text.splitlines()[0][:300]}"
+    detail = f"Docker at {address}: {plain(text)}"
     for fragment, cause, suggestion in REACH_ERRORS:
         if fragment.lower() in text.lower().replace("_", " "):
             return Failure(cause, detail, suggestion=suggestion)
