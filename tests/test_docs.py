@@ -31,6 +31,10 @@ def test_the_readme_names_every_command() -> None:
     readme = (REPOSITORY / "README.md").read_text()
     from moorage.cli.app import app  # noqa: PLC0415  (the test is about its commands)
 
-    for command in app.registered_commands:
-        assert command.callback
-        assert f"moorage {command.callback.__name__}" in readme
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
+    named = [("moorage", app), *((f"moorage {name}", group) for name, group in groups.items())]
+    for prefix, group in named:
+        assert f"`{prefix}" in readme
+        for command in group.registered_commands if group else ():
+            assert command.callback
+            assert f"{prefix} {command.callback.__name__}" in readme

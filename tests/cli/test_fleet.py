@@ -62,12 +62,15 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["fleet", *map(str, arguments)])
 
 
-def test_a_row_tells_what_a_host_has_and_who_holds_it(file: Path) -> None:
+def test_a_row_tells_what_a_host_has_and_who_holds_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(out, "_width", 2 * WIDE)
     shown = " ".join(run("--fleet", file).output.split())
     assert "unreachable" in shown
     assert "cuda:0-7 NVIDIA H100" in shown
     assert "79.1 GiB / 79.6 GiB each" in shown
-    assert "tiny.v3: 60.0 GiB on 2, 4.0 GiB" in shown
+    assert "tiny.v3: 60.0 GiB on 2, 4.0 GiB of RAM" in shown
     assert "port 40000" in shown
     assert "20.10.24" in shown
 
