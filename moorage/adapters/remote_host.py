@@ -15,7 +15,7 @@ from moorage.failures import Cause, Failure
 from moorage.images.registries import Registries
 from moorage.survey.facts import Found, HostFacts
 from moorage.survey.probe import SCRIPT, read_probe
-from moorage.survey.vendors import AMD, HANDED, NOTHING, NVIDIA, Handed, silent_vendors
+from moorage.survey.vendors import AMD, HANDED, NOTHING, NVIDIA, Handed, handed_to, silent_vendors
 
 ASK_SECONDS = 10
 PROBE_SECONDS = 30
@@ -103,7 +103,7 @@ def probed(access: Access, image: str, told: dict[str, Any], gpus: bool) -> Host
     if not gpus:
         return facts.model_copy(update=dict(Found()))
     for vendor in _to_ask(facts):
-        facts = _asked(facts, access, image, vendor)
+        facts = _asked(facts, access, image, vendor, facts.vendors[vendor])
     return _whole(facts)
 
 
@@ -125,10 +125,10 @@ def _to_ask(facts: HostFacts) -> list[str]:
     return [name for name in facts.vendors if name in HANDED and (name != AMD or with_tool)]
 
 
-def _asked(facts: HostFacts, access: Access, image: str, vendor: str) -> HostFacts:
+def _asked(facts: HostFacts, access: Access, image: str, vendor: str, number: int) -> HostFacts:
     """The facts, with what a vendor's tool tells: it knows more than the kernel shows."""
     try:
-        found = probe(access, image, HANDED[vendor])
+        found = probe(access, image, handed_to(vendor, number))
     except Failure as failure:
         if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
             raise

@@ -34,7 +34,7 @@ class HostFacts(Found):
         disk_free: Bytes that are free where models are kept; None = it was not looked at.
         docker: Version of its Docker; empty = it has none, or was not asked.
         machine: Its kind of processor as its kernel calls it.
-        vendors: Whose accelerators hang on its PCI bus, by the names of `VENDORS`.
+        vendors: How many accelerators of whom hang on its PCI bus, by the names of `VENDORS`.
         nvidia_driver: Whether its kernel has NVIDIA's driver.
         tools: Drivers' tools that the probe's own image has.
     """
@@ -47,7 +47,7 @@ class HostFacts(Found):
     disk_free: int | None = None
     docker: str = ""
     machine: str = ""
-    vendors: tuple[str, ...] = ()
+    vendors: dict[str, int] = {}
     nvidia_driver: bool = False
     tools: tuple[str, ...] = ()
 

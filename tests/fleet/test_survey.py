@@ -12,10 +12,13 @@ import pytest
 
 from moorage.adapters import docker_client
 from moorage.adapters.docker_client import forget_clients
+from moorage.adapters.helper import run_helper
 from moorage.adapters.hosts import survey_host
+from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import RuntimeName
+from moorage.survey.vendors import HANDED, handed_to
 from tasks import survey
 from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
@@ -79,6 +82,17 @@ def test_without_the_helper_image_the_daemon_tells_what_it_knows(equipped: TestF
     assert seen.unreachable == ""
     assert seen.cpus == psutil.cpu_count()
     assert "the probe did not run" in seen.troubles[0]
+
+
+@pytest.mark.parametrize("vendor", sorted(HANDED))
+def test_what_is_not_there_cannot_be_handed_over(equipped: TestFleet, vendor: str) -> None:
+    access = over_tls(equipped).hosts[0].access
+    with pytest.raises(Failure) as caught:
+        run_helper(
+            access, HELPER, ("true",), purpose="probe", seconds=20, handed=handed_to(vendor, 1)
+        )
+    assert caught.value.cause == Cause.ACCELERATOR_RUNTIME_MISSING
+    assert not equipped.hosts[0].daemon.client().containers.list(all=True)
 
 
 def test_a_host_that_is_gone_does_not_delay_the_others(

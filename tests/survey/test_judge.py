@@ -72,11 +72,11 @@ def test_docker_may_be_too_old(api: str, is_old: bool) -> None:
     ("known", "found", "fix"),
     [
         ({}, "none", ""),
-        ({"accelerators": CUDA, "vendors": ("NVIDIA",)}, "2 x NVIDIA H100 80GB HBM3", ""),
-        ({"vendors": ("NVIDIA",)}, "without NVIDIA's driver", "Install NVIDIA's driver"),
+        ({"accelerators": CUDA, "vendors": {"NVIDIA": 2}}, "2 x NVIDIA H100 80GB HBM3", ""),
+        ({"vendors": {"NVIDIA": 2}}, "without NVIDIA's driver", "Install NVIDIA's driver"),
         (
             {
-                "vendors": ("NVIDIA",),
+                "vendors": {"NVIDIA": 2},
                 "nvidia_driver": True,
                 "troubles": ("could not select device driver",),
             },
@@ -100,7 +100,7 @@ def test_every_trouble_with_an_accelerator_is_a_finding() -> None:
 
 
 def test_accelerators_that_are_written_down_are_not_doubted() -> None:
-    (check,) = judge_accelerators(facts(vendors=("NVIDIA",)), asked=False)
+    (check,) = judge_accelerators(facts(vendors={"NVIDIA": 2}), asked=False)
     assert not check.broken
 
 
