@@ -9,7 +9,6 @@ import threading
 
 import pytest
 
-from moorage.adapters import greeting
 from moorage.adapters.greeting import greet, listen, reach
 from moorage.adapters.listener import PYTHON, listening_here
 
@@ -63,8 +62,6 @@ def test_as_a_program_it_needs_the_standard_library_alone() -> None:
 
 def test_an_address_of_version_6_is_listened_on_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    monkeypatch.setattr(
-        greeting.socket, "create_server", lambda place, family: made.append((place, family))
-    )
+    monkeypatch.setattr(socket, "create_server", lambda place, family: made.append((place, family)))
     listen("::1", 40000)
     assert made == [(("::1", 40000), socket.AF_INET6)]
