@@ -9,39 +9,37 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.starting import starting
 from flows.story import Story, told, unchanged
-from moorage.engines.plan import plan_launch
-from moorage.engines.turns import in_turns
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.propose import NoFit
-from moorage.readiness.protocol import Readiness
 from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
+from tasks.arguments import check_early, check_placed
 from tasks.cleanup import (
     abandon,
-    end_superseded,
     free_claims,
     replaceable,
     sole_flow,
     start_again,
-    stop_for,
 )
 from tasks.context import in_thread, ledger, to_its_end
 from tasks.derive import derive
-from tasks.image import pull
-from tasks.launch import launch
+from tasks.facts import read_facts
+from tasks.image import moved, pull
 from tasks.measure import measure, remember
 from tasks.place import place
+from tasks.plan import planned
 from tasks.release import publish, serving
 from tasks.resolve import resolve
 from tasks.stage import stage
+from tasks.stopping import end_superseded, stop_for
 from tasks.survey import survey
 from tasks.turns import Turn
-from tasks.verify import verify
 
 PORT_ATTEMPTS = 3
 
@@ -58,12 +56,13 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         fleet: The hosts it may run on; without it, this machine.
     """
     async with told(spec.name) as story:
+        await check_early(spec, fleet)
         model = await resolve(spec)
         profile = await derive(spec, model)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
             old, healthy = await serving(spec)
-            if old and healthy and old.is_of(spec, model.revision):
-                return unchanged(old)
+            if old and healthy and old.is_of(spec, model.revision, model.pins):
+                return unchanged(old, await moved(old, fleet))
             release = await _deploy_on_a_free_port(story, spec, fleet, model, profile, old)
     return Completed(message=_announcement(release), data=release)
 
@@ -105,10 +104,11 @@ async def _deploy(
                 spec, model, profile, fleet, snapshot, draft.id, replaceable(old)
             )
             draft = draft.model_copy(update={"placement": placement})
-            image, model = await asyncio.gather(pull(spec, placement, snapshot), stage(spec, model))
-            plan = plan_launch(
-                spec, model, profile, placement, snapshot, image, draft.id, ledger().identity
+            notes = await check_placed(spec, placement, snapshot)
+            image, model = await asyncio.gather(
+                pull(spec, placement, snapshot), stage(spec, model, placement, snapshot)
             )
+            plan = planned(spec, model, profile, placement, snapshot, image, draft.id, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
             turn = Turn(draft.id, spec.name, placement, old)
             if turn.names:
@@ -116,16 +116,15 @@ async def _deploy(
                 await turn.wait(spec.readiness.deadlines, story.journal)
             if old and placement.stop_first:
                 saga.arm(f"start {old.id} again", start_again, old, draft.id)
-                await in_thread(stop_for, old, draft.id)
+                await stop_for(old, draft.id)
             saga.arm("stop what was started", abandon, draft.id)
-            readiness: tuple[Readiness, ...] = ()
-            for part in in_turns(plan):
-                earlier, started = draft.workloads, await launch(part)
-                draft = draft.model_copy(update={"workloads": (*earlier, *started)})
-                readiness += await verify(spec, profile, part, started, earlier)
+            async for further in starting(draft, plan, profile):
+                draft = further
+            plan = draft.plan or plan
             measured = await measure(profile, plan, draft.workloads, snapshot, placement.predicted)
+            facts = await read_facts(spec, plan, measured)
             release = _finished(
-                draft, story, readiness=readiness, measured=measured, replacement=_how(draft, old)
+                draft, story, measured=measured, facts=facts, replacement=_how(draft, old)
             )
             await publish(release)
     except (Failure, TimeoutError) as error:
@@ -140,11 +139,13 @@ async def _deploy(
         cause = Cause.INTERRUPTED if not isinstance(error, Exception) else f"internal: {error!r}"
         to_its_end(lambda: ledger().releases.fail(draft.id, cause))
         raise
-    if old:
-        # The new release serves: an impatient signal must not leave the old one half ended.
-        to_its_end(lambda: end_superseded(old.id, story.journal))
-    to_its_end(turn.end)
-    to_its_end(lambda: remember(release, story.journal))
+    try:
+        if old:
+            await end_superseded(old, story.journal)
+    finally:
+        # The new release serves, whatever signal arrives now.
+        to_its_end(turn.end)
+        to_its_end(lambda: remember(release, story.journal))
     return release
 
 
@@ -164,6 +165,7 @@ async def _begin(
         spec=spec,
         spec_digest=spec.digest,
         revision=model.revision,
+        companions=model.pins,
         profile=profile,
         replaced=old.id if old else "",
         flow_run_id=story.flow_run_id,
@@ -174,7 +176,8 @@ async def _begin(
 
 def _announcement(release: Release) -> str:
     endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.workloads)
-    return f"{release.id} serves {release.model} at {endpoints}"
+    corrected = "".join(f"; second try: {one.said}" for one in release.corrections)
+    return f"{release.id} serves {release.model} at {endpoints}{corrected}"
 
 
 def _how(draft: Release, old: ReleaseRow | None) -> str:

@@ -9,15 +9,16 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.story import told, unchanged
-from moorage.engines.plan import plan_launch
 from moorage.fleet import Fleet
 from moorage.release import Release
 from moorage.spec import ModelSpec
+from tasks.arguments import check_early, check_placed
 from tasks.cleanup import abandoned, replaceable
 from tasks.context import in_thread, ledger
 from tasks.derive import derive
-from tasks.image import choose
+from tasks.image import choose, moved
 from tasks.place import propose_placement
+from tasks.plan import planned
 from tasks.release import publish_plan, serving
 from tasks.resolve import resolve
 from tasks.survey import survey
@@ -33,30 +34,32 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
     """
     begun = datetime.now(UTC)
     async with told(spec.name) as story:
+        await check_early(spec, fleet)
         model = await resolve(spec)
         profile = await derive(spec, model)
         old, healthy = await serving(spec)
-        if old and healthy and old.is_of(spec, model.revision):
-            return unchanged(old)
+        if old and healthy and old.is_of(spec, model.revision, model.pins):
+            return unchanged(old, await moved(old, fleet))
         snapshot = await survey(fleet)
         # A deploy would clean up first what flows that are gone have left.
         for row in await in_thread(abandoned):
             snapshot = snapshot.without(row.id)
         placement = await propose_placement(spec, model, profile, snapshot, replaceable(old))
+        notes = await check_placed(spec, placement, snapshot)
         image = await choose(spec, placement, snapshot)
         identity = await in_thread(ledger().releases.next_id, spec.name)
+        plan = planned(spec, model, profile, placement, snapshot, image, identity, notes)
         release = Release(
             id=identity,
             model=spec.name,
             spec=spec,
             spec_digest=spec.digest,
             revision=model.revision,
+            companions=model.pins,
             profile=profile,
             placement=placement,
             image=image,
-            plan=plan_launch(
-                spec, model, profile, placement, snapshot, image, identity, ledger().identity
-            ),
+            plan=plan,
             steps=tuple(story.journal.steps),
             replaced=old.id if old else "",
             flow_run_id=story.flow_run_id,

@@ -8,16 +8,19 @@ from prefect.states import Completed
 
 from flows.story import told
 from moorage.failures import Cause, Failure
-from moorage.release import ReleaseState
 from moorage.spec import Name
-from tasks.cleanup import end_release, sole_flow
+from tasks.adapters import tidy
+from tasks.cleanup import sole_flow
 from tasks.context import in_thread, ledger
 from tasks.journal import step
+from tasks.stopping import retire
 
 
 @flow(name="retire-model", flow_run_name="retire {name}", persist_result=False)
 async def retire_model(name: Name) -> State[str]:
     """Stop the release that serves a model name, and free its memory and ports.
+
+    Its requests in flight may end before, as long as its spec lets them (`stopping`).
 
     Args:
         name: Name of the model, as in its spec.
@@ -29,7 +32,8 @@ async def retire_model(name: Name) -> State[str]:
                 raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
             return Completed(name="Unchanged", message=f"{name} was not running", data="")
         with step("stop") as note:
-            await in_thread(ledger().releases.move, running.id, ReleaseState.STOPPING)
-            await in_thread(end_release, running, ReleaseState.STOPPED, "retired")
-            note.say(f"{running.id} is stopped, its claims are free")
+            drained = await retire(running)
+            await in_thread(tidy, name)
+            how = f": {drained.told}" if drained.told else ""
+            note.say(f"{running.id} is stopped{how}; its claims are free")
     return Completed(message=f"{running.id} is retired", data=running.id)

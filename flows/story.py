@@ -51,11 +51,12 @@ async def told(model: str) -> AsyncIterator[Story]:
             raise failure from None
 
 
-def unchanged(old: ReleaseRow) -> State[Release]:
-    """The end of a run that has nothing to do."""
+def unchanged(old: ReleaseRow, drift: str = "") -> State[Release]:
+    """The end of a run that has nothing to do, and what is worth knowing all the same."""
+    message = f"unchanged: {old.id} already serves this spec at this revision"
     return Completed(
         name="Unchanged",
-        message=f"unchanged: {old.id} already serves this spec at this revision",
+        message=f"{message}; {drift}" if drift else message,
         data=old.release,
     )
 

@@ -5,6 +5,7 @@ Retries, exit codes, messages and suggestions all read `CAUSES`; nothing else de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 
 from moorage.values import Value
@@ -54,6 +55,8 @@ class Cause(StrEnum):
     IMAGE_MISSING = "image-missing"
     IMAGE_PULL_FAILED = "image-pull-failed"
     REGISTRY_UNAUTHORIZED = "registry-unauthorized"
+    REGISTRY_UNTRUSTED = "registry-untrusted"
+    REGISTRY_RATE_LIMITED = "registry-rate-limited"
     REGISTRY_UNAVAILABLE = "registry-unavailable"
     RUNTIME_UNAVAILABLE = "runtime-unavailable"
     HOST_UNAUTHORIZED = "host-unauthorized"
@@ -71,9 +74,19 @@ class Cause(StrEnum):
     ENGINE_ACCELERATOR_BUSY = "engine-accelerator-busy"
     ENGINE_NO_DEVICE = "engine-no-device"
     ENGINE_SHM_TOO_SMALL = "engine-shm-too-small"
+    ENGINE_CONTEXT_TOO_LONG = "engine-context-too-long"
+    ENGINE_UNSUPPORTED_QUANTIZATION = "engine-unsupported-quantization"
+    ENGINE_UNSUPPORTED_SETTING = "engine-unsupported-setting"
+    ENGINE_BAD_ADAPTER = "engine-bad-adapter"
+    ENGINE_BAD_TOKENIZER = "engine-bad-tokenizer"
     LOAD_TIMEOUT = "load-timeout"
     WARM_UP_TIMEOUT = "warm-up-timeout"
     BAD_ANSWER = "bad-answer"
+    ADAPTERS_FIXED = "adapters-fixed"
+    ADAPTERS_FULL = "adapters-full"
+    ADAPTER_NAME_TAKEN = "adapter-name-taken"
+    ADAPTER_REFUSED = "adapter-refused"
+    UNKNOWN_ADAPTER = "unknown-adapter"
     LEDGER_UNAVAILABLE = "ledger-unavailable"
     SERVER_UNAVAILABLE = "server-unavailable"
     STORE_UNWRITABLE = "store-unwritable"
@@ -106,6 +119,7 @@ class Failure(Exception):
         suggestion: Overrides the general suggestion of the cause where more is known.
         log_tail: Last lines of the engine's log, if there is one.
         evidence: The line of the log that gave the cause away.
+        named: What that line names, such as `length`.
     """
 
     def __init__(
@@ -116,16 +130,19 @@ class Failure(Exception):
         suggestion: str | None = None,
         log_tail: str = "",
         evidence: str = "",
+        named: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(cause, detail, suggestion, log_tail, evidence)
         self.cause = cause
         self.detail = detail
         self.log_tail = log_tail
         self.evidence = evidence
+        self.named = dict(named or {})
         self.suggestion = suggestion or CAUSES[cause].suggestion
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.cause, self.detail, self.suggestion, self.log_tail, self.evidence)
+        told = (self.suggestion, self.log_tail, self.evidence, self.named)
+        return _rebuild, (self.cause, self.detail, *told)
 
     def __str__(self) -> str:
         return f"{CAUSES[self.cause].summary}: {self.detail}"
@@ -136,8 +153,17 @@ class Failure(Exception):
         return CAUSES[self.cause]
 
 
-def _rebuild(cause: Cause, detail: str, suggestion: str, log_tail: str, evidence: str) -> Failure:
-    return Failure(cause, detail, suggestion=suggestion, log_tail=log_tail, evidence=evidence)
+def _rebuild(
+    cause: Cause,
+    detail: str,
+    suggestion: str,
+    log_tail: str,
+    evidence: str,
+    named: Mapping[str, str],
+) -> Failure:
+    return Failure(
+        cause, detail, suggestion=suggestion, log_tail=log_tail, evidence=evidence, named=named
+    )
 
 
 def _facts(exit_code: ExitCode, summary: str, suggestion: str, retry: bool = False) -> CauseFacts:
@@ -282,6 +308,19 @@ CAUSES: dict[Cause, CauseFacts] = {
         "The registry refused access to the image",
         "Give its account and the name of its secret under `registries.logins` in the fleet file.",
     ),
+    Cause.REGISTRY_UNTRUSTED: _facts(
+        ExitCode.IMAGE,
+        "The connection to the registry is not safe",
+        "Put the certificate of its authority on the host, as"
+        " /etc/docker/certs.d/HOST:PORT/ca.crt.",
+    ),
+    Cause.REGISTRY_RATE_LIMITED: _facts(
+        ExitCode.IMAGE,
+        "The registry asks to slow down",
+        "Give an account under `registries.logins` in the fleet file: its limit is higher; or name"
+        " a mirror as `registries.default`. Docker Hub counts pulls over six hours.",
+        retry=True,
+    ),
     Cause.REGISTRY_UNAVAILABLE: _facts(
         ExitCode.IMAGE,
         "The registry cannot be reached",
@@ -370,6 +409,31 @@ CAUSES: dict[Cause, CauseFacts] = {
         "The container's shared memory is too small",
         "Raise `engine.shm` in the spec.",
     ),
+    Cause.ENGINE_CONTEXT_TOO_LONG: _facts(
+        ExitCode.ENGINE,
+        "The context is longer than the model's",
+        "Lower `context` to the length that the engine names, or extend the rope scaling.",
+    ),
+    Cause.ENGINE_UNSUPPORTED_QUANTIZATION: _facts(
+        ExitCode.ENGINE,
+        "The engine cannot run this quantization here",
+        "Serve another quantization of the model, or use other accelerators.",
+    ),
+    Cause.ENGINE_UNSUPPORTED_SETTING: _facts(
+        ExitCode.ENGINE,
+        "The engine cannot do what its settings ask for",
+        "Change `engine.args`, or the field of the spec that the setting comes from.",
+    ),
+    Cause.ENGINE_BAD_ADAPTER: _facts(
+        ExitCode.ENGINE,
+        "The engine cannot load a LoRA adapter",
+        "Check `lora`: each adapter's directory, its rank, and that it is made for this model.",
+    ),
+    Cause.ENGINE_BAD_TOKENIZER: _facts(
+        ExitCode.ENGINE,
+        "The engine cannot use the model's tokenizer or chat template",
+        "Check tokenizer.json and tokenizer_config.json, and what `engine.args` says of them.",
+    ),
     Cause.LOAD_TIMEOUT: _facts(
         ExitCode.ENGINE,
         "The engine did not become healthy within its deadline",
@@ -384,6 +448,31 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.ENGINE,
         "The engine answered, but not with what was asked for",
         "Check that `mode` is what the model is for.",
+    ),
+    Cause.ADAPTERS_FIXED: _facts(
+        ExitCode.BAD_INPUT,
+        "The adapters of this release cannot be changed while it serves",
+        "Set `lora_updates` in the spec and deploy it again.",
+    ),
+    Cause.ADAPTERS_FULL: _facts(
+        ExitCode.BAD_INPUT,
+        "There is no room for another adapter",
+        "Unload one with `moorage lora unload`, or raise `lora_updates.max` and deploy again.",
+    ),
+    Cause.ADAPTER_NAME_TAKEN: _facts(
+        ExitCode.BAD_INPUT,
+        "Something else is served under the adapter's name",
+        "Choose another name, or `moorage lora unload` the adapter that has it.",
+    ),
+    Cause.ADAPTER_REFUSED: _facts(
+        ExitCode.ENGINE,
+        "The engine does not take the adapter",
+        "The engine's own words above say why; it serves on without the adapter.",
+    ),
+    Cause.UNKNOWN_ADAPTER: _facts(
+        ExitCode.BAD_INPUT,
+        "No such adapter is loaded",
+        "`moorage lora list MODEL` shows what is.",
     ),
     Cause.LEDGER_UNAVAILABLE: _facts(
         ExitCode.MACHINE,

@@ -17,7 +17,7 @@ from moorage.reach import (
     access_of,
     others_can_reach,
 )
-from moorage.spec import EngineName, Name
+from moorage.spec import PATH_PATTERN, EngineName, Name
 from moorage.units import Bytes
 from moorage.values import Value
 
@@ -25,6 +25,7 @@ PORTS_PATTERN = r"^\d{1,5}-\d{1,5}$"
 TYPE_PATTERN = r"^[a-z]+$"
 BIND_PATTERN = r"^[0-9a-fA-F.:]+$"
 VERSION_PATTERN = r"^\d+(\.[\w]+)*$"
+NODE_PATTERN = r"^/dev/dri/renderD\d+$"
 
 PATTERNS_IN_WORDS = {
     ADDRESS_PATTERN: ADDRESS_IN_WORDS,
@@ -32,6 +33,7 @@ PATTERNS_IN_WORDS = {
     TYPE_PATTERN: "a type in lower case, such as cuda",
     BIND_PATTERN: "an IP address",
     VERSION_PATTERN: "a version such as 12.9",
+    NODE_PATTERN: "a render node such as /dev/dri/renderD128",
     REGISTRY_PATTERN: "a registry such as mirror.example.com:5000/hub, without http://",
     HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
 }
@@ -55,6 +57,12 @@ class StaticAccelerator(Value):
     )
     family: str = Field(
         "", description="Chip family where images differ by it, such as `Ascend910B3`."
+    )
+    node: str | None = Field(
+        None,
+        pattern=NODE_PATTERN,
+        description="Its render node (`rocm`, `dcu`, `maca`, `xpu`), such as `/dev/dri/renderD128`:"
+        " a container gets this one alone. Empty = it gets `/dev/dri`, and is told which to use.",
     )
 
 
@@ -104,6 +112,13 @@ class Host(Value):
         pattern=BIND_PATTERN,
         description="Address of the host on which engines listen. The default is for this machine"
         " only; a remote host names one that can be reached from here.",
+    )
+
+    store: str = Field(
+        "/var/lib/moorage",
+        pattern=PATH_PATTERN,
+        description="Directory of a remote host in which models are kept; it is made where it is"
+        " not there. This machine keeps them in `MOORAGE_HOME`.",
     )
 
     @model_validator(mode="after")

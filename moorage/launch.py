@@ -6,8 +6,10 @@ What `moorage plan` prints is the very object that `moorage deploy` executes.
 from __future__ import annotations
 
 from moorage.access import parse_access
+from moorage.isolation import Isolation
+from moorage.models.assets import Pin
 from moorage.placement.placement import Role
-from moorage.spec import EngineName, RuntimeName
+from moorage.spec import EngineName, NetworkMode, RuntimeName
 from moorage.values import Origin, Value
 
 LABEL_LEDGER = "moorage.ledger"
@@ -46,11 +48,12 @@ class Variable(Value):
 
 
 class Mount(Value):
-    """A directory of the host that the engine sees."""
+    """A directory of the host that the engine sees; one that is kept is made where it is not."""
 
     source: str
     target: str
     read_only: bool = True
+    kept: bool = False
 
 
 class Link(Value):
@@ -107,6 +110,7 @@ class ContainerSpec(Value):
         working_directory: Where a container starts; empty = as its image says. A process starts in
             a folder of its own.
         links: Made in the working directory (process runtime).
+        isolation: How far the container is shut off from its host.
     """
 
     name: str
@@ -128,6 +132,7 @@ class ContainerSpec(Value):
     labels: dict[str, str]
     working_directory: str = ""
     links: tuple[Link, ...] = ()
+    isolation: Isolation = Isolation()
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -138,6 +143,13 @@ class ContainerSpec(Value):
     def injected(self) -> tuple[Flag, ...]:
         """What moorage adds to the user's own words."""
         return tuple(flag for flag in self.command if not flag.written)
+
+    @property
+    def publishes(self) -> bool:
+        """Whether it has a network of its own, of which the port is published."""
+        return (
+            self.runtime == RuntimeName.DOCKER and self.isolation.network == NetworkMode.PUBLISHED
+        )
 
     @property
     def endpoint(self) -> str:
@@ -184,6 +196,7 @@ class Workload(Value):
         runtime: What started it.
         identity: Container id, or `pid@start-time` of the process.
         endpoint: Base URL under which it answers.
+        adapters: LoRA adapters that were loaded into it since it serves; a start forgets them.
     """
 
     name: str
@@ -194,6 +207,7 @@ class Workload(Value):
     runtime: RuntimeName
     identity: str = ""
     endpoint: str = ""
+    adapters: tuple[Pin, ...] = ()
 
 
 def planned_workload(spec: ContainerSpec) -> Workload:

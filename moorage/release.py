@@ -6,12 +6,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from moorage.engines.recovery import Correction
 from moorage.failures import Cause
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan, Workload
+from moorage.models.assets import Pin
 from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placement
+from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.spec import ModelSpec
 from moorage.values import Value
@@ -39,7 +42,8 @@ TRANSITIONS: dict[ReleaseState, frozenset[ReleaseState]] = {
         {
             ReleaseState.STOPPED,
             ReleaseState.SUPERSEDED,
-            ReleaseState.RUNNING,  # stop-first: its successor failed and it was started again
+            # stop-first: its successor failed and it was started again; or the stop was cancelled
+            ReleaseState.RUNNING,
             ReleaseState.ERROR,
         }
     ),
@@ -86,12 +90,15 @@ class Release(Value):
         spec: What was asked for.
         spec_digest: Its fingerprint.
         revision: Commit on the hub, or fingerprint of the local directory.
+        companions: What its adapters and its draft model were pinned to.
         profile: What the model is; None when the flow did not get that far, as all below.
         placement: Where it runs, and why nowhere else.
         image: The image, with digest where the runtime could tell; None for a process.
         plan: What was executed, each flag with its origin.
         workloads: What was started.
         readiness: The proof for each replica.
+        facts: What each engine says about itself now that it serves.
+        corrections: What the second try changed, where the engine named a number; one at most.
         measured: What the engines logged about memory, beside what was predicted.
         steps: Each step with its time.
         replaced: Release that this one took over from; empty = none.
@@ -107,12 +114,15 @@ class Release(Value):
     spec: ModelSpec
     spec_digest: str
     revision: str
+    companions: tuple[Pin, ...] = ()
     profile: ModelProfile | None = None
     placement: Placement | None = None
     image: Image | None = None
     plan: LaunchPlan | None = None
     workloads: tuple[Workload, ...] = ()
     readiness: tuple[Readiness, ...] = ()
+    facts: tuple[EngineFacts, ...] = ()
+    corrections: tuple[Correction, ...] = ()
     measured: tuple[Measurement, ...] = ()
     steps: tuple[StepRecord, ...] = ()
     replaced: str = ""
@@ -147,10 +157,17 @@ class ReleaseRow(Value):
     foreign_record: dict[str, Any] | None = None
     workloads: tuple[Workload, ...] = ()
 
-    def is_of(self, spec: ModelSpec, revision: str) -> bool:
-        """Whether it serves this very spec at this revision, as far as its record can be read."""
+    @property
+    def as_it_runs(self) -> Release | None:
+        """The record, with the workloads as they are now while it serves."""
+        if self.release is None or not self.workloads:
+            return self.release
+        return self.release.model_copy(update={"workloads": self.workloads})
+
+    def is_of(self, spec: ModelSpec, revision: str, companions: tuple[Pin, ...]) -> bool:
+        """Whether it serves this very spec at these revisions, as far as its record tells."""
         same = (self.spec_digest, self.revision) == (spec.digest, revision)
-        return same and self.release is not None
+        return same and self.release is not None and self.release.companions == companions
 
 
 def release_id(model: str, number: int) -> str:

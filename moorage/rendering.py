@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from moorage.document import Document, Section
 from moorage.failures import Failure
+from moorage.isolation import Isolation
 from moorage.launch import ContainerSpec
+from moorage.models.assets import AssetRole, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.page import placement_sections
 from moorage.readiness.comparison import COLUMNS, comparison_rows
+from moorage.readiness.page import corrections_section, facts_section
 from moorage.readiness.protocol import Readiness
 from moorage.release import Release
 from moorage.spec import ModelSpec
@@ -16,14 +19,31 @@ from moorage.units import human_bytes, human_seconds
 
 LOG_LINES_SHOWN = 60
 FACTS = ("", "")
+ISOLATION_WORDS = {
+    "privileged": "PRIVILEGED",
+    "user": "user",
+    "groups": "groups",
+    "ulimits": "limits",
+    "ipc": "shared memory of",
+    "network": "network",
+    "restart": "restarted by Docker",
+    "capabilities": "capabilities",
+    "nodes": "device nodes",
+    "runtime": "container runtime",
+}
+"""What each part of a container's isolation is called."""
+
 READINESS_COLUMNS = ("workload", "phase", "after", "attempts", "answer")
 
 
 def release_document(release: Release) -> Document:
     """The audit record of a release."""
     outcome = "failed" if release.failure else f"serves {release.model}"
-    sections = [_facts(release), *_failure(release), *_plan_sections(release)]
-    sections += [_endpoints(release), _readiness(release), _memory(release), _steps(release)]
+    sections = [_facts(release), corrections_section(release.corrections), *_failure(release)]
+    sections += _plan_sections(release)
+    sections += [_endpoints(release), _loaded(release), _readiness(release)]
+    sections += [facts_section(release.facts)]
+    sections += [_memory(release), _steps(release)]
     return _document(f"{release.id} {outcome}", sections)
 
 
@@ -90,6 +110,7 @@ def _facts(release: Release) -> Section:
         ("Source", release.spec.source),
         ("Revision", release.revision),
         ("Spec", release.spec_digest),
+        *map(_companion, release.companions),
     ]
     if release.profile:
         rows += _profile(release.profile)
@@ -103,6 +124,12 @@ def _facts(release: Release) -> Section:
     if release.flow_run_id:
         rows.append(("Flow run", release.flow_run_id))
     return Section(header=FACTS, rows=tuple(rows))
+
+
+def _companion(pin: Pin) -> tuple[str, str]:
+    name = "Draft model" if pin.role == AssetRole.DRAFT else f"Adapter {pin.name}"
+    rank = f", rank {pin.rank}" if pin.rank else ""
+    return name, f"{pin.source} at {pin.revision}{rank}"
 
 
 def _profile(profile: ModelProfile) -> list[tuple[str, str]]:
@@ -173,10 +200,12 @@ def _environment(spec: ContainerSpec) -> Section:
 
 
 def _surroundings(spec: ContainerSpec) -> Section:
-    rows = [("publishes", f"{spec.bind}:{spec.port}"), *_preparation(spec)]
+    verb = "publishes" if spec.publishes else "listens on"
+    rows = [(verb, f"{spec.bind}:{spec.port}"), *_preparation(spec)]
     rows += [
         ("mounts", f"{m.source} at {m.target}{', read-only' * m.read_only}") for m in spec.mounts
     ]
+    rows += _isolation(spec)
     rows += [("links", f"{link.name} to {link.target}") for link in spec.links]
     if spec.devices:
         rows.append(("accelerators", f"{spec.accelerator_type}: {', '.join(spec.devices)}"))
@@ -199,6 +228,25 @@ def _preparation(spec: ContainerSpec) -> list[tuple[str, str]]:
     return rows
 
 
+def _isolation(spec: ContainerSpec) -> list[tuple[str, str]]:
+    """How the container is shut off, as far as it is not as always."""
+    given, usual = spec.isolation, Isolation()
+    rows = []
+    for name, words in ISOLATION_WORDS.items():
+        value = getattr(given, name)
+        if value != getattr(usual, name):
+            rows.append((words, _in_words(value)))
+    return rows
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {'unlimited' if n < 0 else n}" for name, n in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return "yes" if value is True else str(value)
+
+
 def _endpoints(release: Release) -> Section:
     rows = tuple((workload.name, f"{workload.endpoint}/v1") for workload in release.workloads)
     return Section(title="Endpoints", header=("workload", "endpoint"), rows=rows)
@@ -215,6 +263,16 @@ def _readiness_rows(results: tuple[Readiness, ...]) -> tuple[tuple[str, ...], ..
         for result in results
         for p in result.probes
     )
+
+
+def _loaded(release: Release) -> Section:
+    rows = tuple(
+        (pin.name, pin.source, pin.revision, str(pin.rank or "not known"), workload.name)
+        for workload in release.workloads
+        for pin in workload.adapters
+    )
+    header = ("adapter", "source", "revision", "rank", "workload")
+    return Section(title="Adapters loaded since it serves", header=header, rows=rows)
 
 
 def _memory(release: Release) -> Section:

@@ -1,6 +1,7 @@
 """Make a tiny model with random weights that real engines load: about 1 MB, made in a second.
 
-    python scripts/make_tiny_model.py OUT_DIR [--kind llama|bert] [--seed 0] [--force]
+    python scripts/make_tiny_model.py OUT_DIR [--kind llama|bert|reranker|classifier]
+        [--seed 0] [--force]
 
 The files are written by hand, from numpy and tokenizers, so that neither torch nor the version of
 transformers decides what they look like.
@@ -70,6 +71,11 @@ SEQUENCES = {
 # The ids follow from the order above: the trainer numbers the special tokens first.
 LLAMA_TOKEN_IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
+LABELS = {"reranker": 1, "classifier": 3}
+"""What a head on top of BERT tells apart; a single label is a score."""
+
+KINDS = (*SPECIAL_TOKENS, *LABELS)
+
 Array = NDArray[np.float32]
 Named = tuple[str, Array]
 Random = np.random.Generator
@@ -100,16 +106,17 @@ def main() -> int:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Make a tiny model with random weights.")
     parser.add_argument("out_dir", type=Path)
-    parser.add_argument("--kind", choices=list(SPECIAL_TOKENS), default="llama")
+    parser.add_argument("--kind", choices=KINDS, default="llama")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--force", action="store_true", help="make it again")
     return parser.parse_args()
 
 
 def write_model(folder: Path, kind: str, seed: int) -> None:
-    tokenizer = train_tokenizer(kind)
+    family = "llama" if kind == "llama" else "bert"
+    tokenizer = train_tokenizer(family)
     tokenizer.save(str(folder / "tokenizer.json"))
-    write_json(folder / "tokenizer_config.json", tokenizer_config(kind))
+    write_json(folder / "tokenizer_config.json", tokenizer_config(family))
     vocabulary = tokenizer.get_vocab_size()
     random = np.random.default_rng(seed)
     if kind == "llama":
@@ -117,8 +124,12 @@ def write_model(folder: Path, kind: str, seed: int) -> None:
         write_json(folder / "generation_config.json", LLAMA_TOKEN_IDS)
         tensors = dict(llama_tensors(random, vocabulary, unreadable_ids(tokenizer)))
     else:
-        write_json(folder / "config.json", bert_config(vocabulary))
+        labels = LABELS.get(kind, 0)
+        write_json(folder / "config.json", bert_config(vocabulary, labels))
         tensors = dict(bert_tensors(random, vocabulary))
+        if labels:
+            tensors = {f"bert.{name}": tensor for name, tensor in tensors.items()}
+            tensors |= dict(linear(random, "classifier", labels, HIDDEN))
     file = folder / "model.safetensors"
     save_file(tensors, file, metadata={"format": "pt"})
     file.chmod(0o644)  # saved for the owner alone, but containers may run as somebody else
@@ -192,9 +203,11 @@ def llama_config(vocabulary: int) -> dict[str, Any]:
     }
 
 
-def bert_config(vocabulary: int) -> dict[str, Any]:
+def bert_config(vocabulary: int, labels: int) -> dict[str, Any]:
+    names = {str(index): f"LABEL_{index}" for index in range(labels)}
+    head = {"id2label": names, "label2id": {name: int(index) for index, name in names.items()}}
     return {
-        "architectures": ["BertModel"],
+        "architectures": ["BertForSequenceClassification" if labels else "BertModel"],
         "model_type": "bert",
         "torch_dtype": "float32",
         "vocab_size": vocabulary,
@@ -207,6 +220,7 @@ def bert_config(vocabulary: int) -> dict[str, Any]:
         "hidden_act": "gelu",
         "layer_norm_eps": 1e-12,
         "pad_token_id": 0,
+        **(head if labels else {}),
     }
 
 

@@ -15,8 +15,10 @@ from moorage.launch import ContainerSpec, Workload
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import ReleaseRow, ReleaseState
 from tasks.context import in_thread, ledger, settings
+from tasks.drain import ending_of
+from tasks.image import have_again
 from tasks.journal import Journal
-from tasks.launch import ABORT_SECONDS, GRACE_SECONDS, start, stop
+from tasks.launch import ABORT_SECONDS, start, stop
 
 COME_UP_SECONDS = 60.0
 """How long an undo waits for a release that it started again."""
@@ -24,7 +26,7 @@ COME_UP_SECONDS = 60.0
 POLL_SECONDS = 0.5
 
 SUPERSEDED = "superseded by"
-"""How the cause of a release begins that stops for its successor."""
+"""How the cause of a release begins that stops for its successor (`tasks/stopping.py`)."""
 
 
 @asynccontextmanager
@@ -48,8 +50,9 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     """Stop what a release runs, free what it holds, and close it. Safe to repeat."""
     served = row.state in (ReleaseState.RUNNING, ReleaseState.STOPPING)
+    grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
     for workload in row.workloads:
-        stop(workload, GRACE_SECONDS if served else ABORT_SECONDS)
+        stop(workload, grace)
     ledger().claims.free(row.id)
     ledger().releases.move(row.id, to, cause)
 
@@ -92,26 +95,14 @@ def replaceable(old: ReleaseRow | None) -> str:
     return old.id if old and old.release and old.release.plan else ""
 
 
-def stop_for(old: ReleaseRow, release: str) -> None:
-    """Stop a release before its successor starts."""
-    ledger().releases.move(old.id, ReleaseState.STOPPING, f"{SUPERSEDED} {release}, stopped first")
-    for workload in old.workloads:
-        stop(workload)
-
-
-def end_superseded(release: str, journal: Journal) -> None:
-    """End a release whose successor serves; that it does not stop is no reason to fail."""
-    try:
-        row = ledger().releases.get(release)
-        end_release(row, ReleaseState.SUPERSEDED, row.cause)
-    except Failure as failure:
-        journal.tell(f"{release} could not be stopped: {failure}")
-
-
 def start_again(row: ReleaseRow, successor: str) -> None:
     """Undo of a stop-first: the old release serves again, exactly as it was planned."""
     if ledger().releases.get(successor).state == ReleaseState.RUNNING:
         return
+    if ledger().releases.get(row.id).state == ReleaseState.RUNNING:
+        return  # it was never stopped
+    if row.release:
+        have_again(row.release)
     for spec in _containers(row):
         _must_come_up(start(row.id, spec), row)
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
@@ -143,7 +134,7 @@ def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
     give_up = time.monotonic() + COME_UP_SECONDS
     while time.monotonic() < give_up:
         seen = runtime.observe(workload)
-        if not seen.running:
+        if not seen.running or seen.restarts:
             raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
         if asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))[0] == 200:
             return

@@ -7,19 +7,18 @@ from functools import partial
 
 from prefect import task
 
-from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.docker_images import DockerImages
+from moorage.adapters.pinning import credentials, digest_now, identified, pinned
 from moorage.adapters.pulling import have_image
-from moorage.adapters.registry import Found, RegistryClient, find_first
-from moorage.adapters.registry_auth import Credentials
-from moorage.adapters.secrets import read_secrets
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
 from moorage.images.image import Image
 from moorage.images.reference import parse_reference
-from moorage.images.registries import Registries
 from moorage.placement.image import image_on
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
+from moorage.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import in_thread, settings
 from tasks.journal import Note, step
@@ -29,16 +28,13 @@ from tasks.retries import PLAIN, RETRIED
 
 @task(name="image", task_run_name="choose the image for {spec.name}", **PLAIN)
 async def choose(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> Image | None:
-    """Which image will run, and its digest. Nothing is pulled.
-
-    What the first host has already is taken as it is there, without asking a registry.
-    """
+    """Which image will run, and its digest. Nothing is pulled."""
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
             note.say("none: the engine is installed on the host")
             return None
-        image = await _pinned(image, hosts[0])
+        image = await in_thread(pinned, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
         return image
 
@@ -54,87 +50,77 @@ async def pull(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -
         deadline = spec.readiness.deadlines.image_seconds
         try:
             async with asyncio.timeout(deadline):
-                image = await _pinned(image, hosts[0])
-                for host in hosts:
-                    await _have(image, host, note, spec)
+                image = await in_thread(pinned, image, hosts[0])
+                await _have_everywhere(image, hosts, note, spec)
         except TimeoutError as error:
             detail = f"{image.reference}: not pulled within {deadline} s"
             raise Failure(Cause.IMAGE_PULL_FAILED, detail) from error
-        image = await in_thread(_on_host, image, (image.reference,), hosts[0]) or image
+        image = await in_thread(identified, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
         return image
+
+
+@task(name="image", task_run_name="look whether the image of {row.id} moved", **PLAIN)
+async def moved(row: ReleaseRow, fleet: Fleet) -> str:
+    """In words, that the tag which a release was made from stands for another image now.
+
+    Empty where it does not, or where nobody can tell.
+    """
+    image = row.release.image if row.release else None
+    if image is None or not image.digest or parse_reference(image.reference).digest:
+        return ""
+    with step("image") as note:
+        digest = await in_thread(digest_now, image, fleet.registries)
+        if digest in ("", image.digest):
+            note.say(f"{image.pinned}{'' if digest else ' (its registry cannot be asked)'}")
+            return ""
+        newer = image.model_copy(update={"digest": digest}).pinned
+        note.say(f"drift: {image.reference} stands for {digest} now, {row.id} runs {image.digest}")
+        return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
+
+
+def have_again(release: Release) -> None:
+    """Have the image of a release that starts again, by its digest: it may have been removed.
+
+    Its registry is asked with what Docker itself was logged in with.
+    """
+    containers = release.plan.containers if release.plan else ()
+    addresses = {spec.address for spec in containers if spec.runtime == RuntimeName.DOCKER}
+    for address in sorted(addresses):
+        if release.image:
+            have_image(
+                DockerImages(address),
+                release.image,
+                settings().locks,
+                lambda _done, _total: None,
+                credentials=lambda: None,
+                wait_seconds=release.spec.readiness.deadlines.image_seconds,
+            )
+
+
+async def _have_everywhere(
+    image: Image, hosts: list[HostSnapshot], note: Note, spec: ModelSpec
+) -> None:
+    """Have it on all hosts at once; the first failure counts, once all have ended."""
+    pulls = (_have(image, host, note, spec) for host in hosts)
+    for outcome in await asyncio.gather(*pulls, return_exceptions=True):
+        if outcome is not None:
+            raise outcome
 
 
 async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec) -> None:
     async def fetch(progress: Progress) -> None:
         await in_thread(
             have_image,
-            DockerRuntime(host.address),
+            DockerImages(host.address),
             image,
             settings().locks,
             progress,
-            credentials=partial(_credentials, host.registries, image.reference),
+            credentials=partial(credentials, host.registries, image.reference),
             wait_seconds=spec.readiness.deadlines.image_seconds,
         )
 
-    await shown(fetch, note, f"pull-{spec.slug}", f"Pulling {image.reference}")
-
-
-async def _pinned(image: Image, host: HostSnapshot) -> Image:
-    """The image where it is: on the host, else in the first registry that answers."""
-    places = host.registries.places(image.reference)
-    there = await in_thread(_on_host, image, (*places, image.reference), host)
-    if there:
-        return there
-    try:
-        found = await in_thread(_find, places, host)
-    except Failure as failure:
-        if not _may_still_be_pulled(failure, host.registries, places[0]):
-            raise
-        reason = f"{image.reason}; its digest is not known: {failure.detail}"
-        return image.model_copy(update={"reference": places[0], "reason": reason})
-    return image.model_copy(update={"reference": found.reference, "digest": found.digest})
-
-
-def _may_still_be_pulled(failure: Failure, registries: Registries, place: str) -> bool:
-    """Whether the daemon may know a way that this process does not: its network, its login."""
-    if failure.cause is Cause.REGISTRY_UNAUTHORIZED:
-        return registries.login(place) is None
-    return failure.cause is Cause.REGISTRY_UNAVAILABLE
-
-
-def _on_host(image: Image, places: tuple[str, ...], host: HostSnapshot) -> Image | None:
-    runtime = DockerRuntime(host.address)
-    for place in places:
-        if known := runtime.image_identity(place):
-            identity, digest = known
-            digest = parse_reference(place).digest or digest
-            return image.model_copy(
-                update={"reference": place, "identity": identity, "digest": digest}
-            )
-    return None
-
-
-def _find(places: tuple[str, ...], host: HostSnapshot) -> Found:
-    registries = host.registries
-
-    def client(place: str) -> RegistryClient:
-        registry = parse_reference(place).registry
-        return RegistryClient(
-            registry,
-            credentials=_credentials(registries, place),
-            insecure=registry in registries.insecure,
-        )
-
-    return find_first(places, client, host.architecture)
-
-
-def _credentials(registries: Registries, place: str) -> Credentials | None:
-    login = registries.login(place)
-    if login is None:
-        return None
-    password = read_secrets([login.password])[login.password]
-    return Credentials(username=login.username, password=password)
+    await shown(fetch, note, f"pull-{spec.slug}", f"Pulling {image.reference} on {host.name}")
 
 
 def _image(

@@ -12,11 +12,8 @@ from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.retries import PLAIN
 
-GRACE_SECONDS = 30.0
-"""How long an engine that serves may take to end by itself, requests in flight included."""
-
 ABORT_SECONDS = 2.0
-"""The same for one that never was ready: vLLM ignores SIGTERM while it starts."""
+"""How long an engine that never was ready may take to end: vLLM ignores SIGTERM while it starts."""
 
 
 @task(name="launch", task_run_name="launch {plan.release}", timeout_seconds=600, **PLAIN)
@@ -47,7 +44,7 @@ def start(release: str, spec: ContainerSpec) -> Workload:
     return workload
 
 
-def stop(workload: Workload, grace_seconds: float = GRACE_SECONDS) -> None:
+def stop(workload: Workload, grace_seconds: float) -> None:
     """Stop one workload and strike it out. Nothing happens when it is gone."""
     runtime = runtime_for(workload.runtime, workload.address, settings())
     runtime.stop(workload, grace_seconds)

@@ -112,6 +112,7 @@ def _subject(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Su
         profile=profile,
         memory=memory_model(spec, model, profile),
         staged=f"{model.source}@{model.revision}",
+        beside=sum(companion.model.weights.bytes for companion in model.companions),
         measured=ledger().measurements.of(architecture),
     )
 

@@ -1,13 +1,16 @@
-"""Step resolve: pin the model, list its files, read its configuration and weight headers."""
+"""Step resolve: pin the model and what goes with it, list files, read headers."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from prefect import task
 
 from moorage.adapters.secrets import read_secrets
-from moorage.adapters.sources import source_for
+from moorage.adapters.sources import resolve_one
+from moorage.models.assets import Asset, assets_of
+from moorage.models.companions import brought_together
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 from moorage.units import human_bytes
@@ -18,20 +21,27 @@ from tasks.retries import RETRIED
 HUB_TOKEN = "HF_TOKEN"
 
 
-@task(name="resolve", task_run_name="resolve {spec.source}", timeout_seconds=300, **RETRIED)
 async def resolve(spec: ModelSpec) -> ResolvedModel:
-    """Find the model at its source. Weights are not downloaded yet."""
-    with step("resolve") as note:
+    """Find the model, its adapters and its draft model. Weights are not downloaded yet."""
+    assets = assets_of(spec)
+    found = await asyncio.gather(*(resolve_asset(spec, asset) for asset in assets))
+    later = str(settings().loaded(spec.name)) if spec.lora_updates else ""
+    return brought_together(assets, found).model_copy(update={"updates_folder": later})
+
+
+@task(name="resolve", task_run_name="resolve {asset.source}", timeout_seconds=300, **RETRIED)
+async def resolve_asset(spec: ModelSpec, asset: Asset) -> ResolvedModel:
+    """Find one of a spec's assets at its source."""
+    with step(f"resolve{asset.step}") as note:
         # A secret that is missing is told now, not when the old release has stopped for this one.
         await in_thread(read_secrets, sorted(set(spec.secrets.values())))
         token = await in_thread(hub_token, spec)
-        source = source_for(spec, settings(), token)
-        model = await in_thread(source.resolve, spec)
+        found = await in_thread(resolve_one, asset, settings(), token)
         note.say(
-            f"{model.revision[:18]}, {len(model.files)} files,"
-            f" {human_bytes(model.bytes_to_stage)}, {model.weights.family}"
+            f"{found.revision[:18]}, {len(found.files)} files,"
+            f" {human_bytes(found.bytes_to_stage)}, {found.weights.family}"
         )
-        return model
+        return found
 
 
 def hub_token(spec: ModelSpec) -> str | None:

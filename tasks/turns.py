@@ -23,7 +23,7 @@ from tasks.context import in_thread, ledger
 from tasks.journal import Journal, step
 
 POLL_SECONDS = 0.5
-GRACE_SECONDS = 60.0
+GRACE_SECONDS = 120.0
 """How much longer than its start another release is waited for: what it replaces has to end."""
 
 LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
 
 from prefect import task
 from prefect.artifacts import acreate_table_artifact
@@ -17,8 +19,8 @@ from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan, Workload
 from moorage.models.profile import ModelProfile
-from moorage.readiness.diagnosis import diagnose
-from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, judge
+from moorage.readiness.diagnosis import diagnose, last_lines
+from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, is_final, judge
 from moorage.rendering import readiness_table
 from moorage.spec import ModelSpec
 from moorage.units import human_seconds
@@ -26,12 +28,16 @@ from tasks.context import in_thread, settings
 from tasks.journal import step
 from tasks.retries import PLAIN
 
+R = TypeVar("R")
+
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
 ASK_SECONDS = 5.0
 """How long a question about health may take; a real request may take its whole deadline."""
 
-LOG_LINES = 200
+LOG_LINES = 5_000
+"""How much of a log is searched for the cause; a failure keeps the last of it."""
+
 TIMEOUT_CAUSES = {"load_seconds": Cause.LOAD_TIMEOUT, "warm_up_seconds": Cause.WARM_UP_TIMEOUT}
 
 
@@ -52,10 +58,10 @@ async def verify(
         engine = ENGINES[plan.engine]
         key = await in_thread(api_key, spec, engine)
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
-        results = await asyncio.gather(*(watch.until_ready() for watch in watches))
+        results = await _all(watch.until_ready() for watch in watches)
         # The first one to be ready may have died while the last one loaded.
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
-        await asyncio.gather(*(watch.must_live() for watch in watches))
+        await _all(watch.must_live() for watch in watches)
         await acreate_table_artifact(
             table=readiness_table(tuple(results)),
             key=f"readiness-{spec.slug}",
@@ -68,6 +74,16 @@ async def verify(
             )
         )
         return tuple(results)
+
+
+async def _all(watches: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
+    """Wait for all; when one fails the others end too, for what they watch is stopped next."""
+    waiting = [asyncio.ensure_future(watch) for watch in watches]
+    try:
+        return await asyncio.gather(*waiting)
+    finally:
+        for one in waiting:
+            one.cancel()
 
 
 def api_key(spec: ModelSpec, engine: Engine) -> str:
@@ -125,7 +141,7 @@ class Watch:
                 return ProbeResult(
                     phase=probe.phase, seconds=seconds, attempts=attempts, detail=kept
                 )
-            if status == 200 and not probe.patient:
+            if is_final(probe, status):
                 raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")
             await asyncio.sleep(min(pause, max(0.0, left)))
             pause = min(LONGEST_PAUSE_SECONDS, pause * 1.5)
@@ -135,9 +151,9 @@ class Watch:
         )
 
     async def must_live(self) -> None:
-        """Fail with the cause when the workload has ended."""
+        """Fail with the cause when the workload has ended, also if it was started again."""
         seen = await in_thread(self._runtime.observe, self._workload)
-        if not seen.running:
+        if not seen.running or seen.restarts:
             raise await self._death(seen)
 
     async def _death(self, seen: Observation) -> Failure:
@@ -145,7 +161,7 @@ class Watch:
         if seen.out_of_memory:
             log = await self._log()
             detail = f"{self._workload.name}: {seen.detail}{code}"
-            return Failure(Cause.ENGINE_OUT_OF_MEMORY, detail, log_tail=log)
+            return Failure(Cause.ENGINE_OUT_OF_MEMORY, detail, log_tail=last_lines(log))
         return await self._failure(Cause.ENGINE_EXITED, f"{seen.detail}{code}")
 
     async def _failure(self, cause: Cause, detail: str) -> Failure:

@@ -17,9 +17,10 @@ from moorage.launch import (
     Flag,
     Workload,
 )
+from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.memory.calibration import CalibrationKey, Measurement
 from moorage.models.profile import ModelProfile
-from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
+from moorage.models.source import Companion, ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.claims import Claim, Resource
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
@@ -53,6 +54,29 @@ def a_model(config: dict[str, Any] | None = None, **changes: Any) -> ResolvedMod
         "weights": WeightSummary(family="safetensors", bytes=8 * GIB),
     }
     return ResolvedModel.model_validate({**values, **changes})
+
+
+def a_companion(asset: Asset, **changes: Any) -> Companion:
+    """An adapter of rank 8, or a draft model, as it was resolved."""
+    local = asset.source.removeprefix("file://")
+    values: dict[str, Any] = {
+        "source": asset.source,
+        "path": local if local != asset.source else f"/store/{asset.name}/{REVISION}",
+        "files": (ModelFile(name="adapter_model.safetensors", size=1024),),
+        "weights": WeightSummary(family="safetensors", bytes=1024),
+    }
+    if asset.role == AssetRole.ADAPTER:
+        values["config"] = {"peft_type": "LORA", "r": 8, "base_model_name_or_path": "org/tiny"}
+    values |= changes
+    model = a_model(values.pop("config", None), **values)
+    return Companion(role=asset.role, name=asset.name, model=model)
+
+
+def with_companions(model: ResolvedModel, spec: ModelSpec) -> ResolvedModel:
+    """The model with everything that its spec wants beside it."""
+    companions = tuple(a_companion(asset) for asset in assets_of(spec)[1:])
+    folder = f"/home/loaded/{spec.name}" if spec.lora_updates else ""
+    return model.model_copy(update={"companions": companions, "updates_folder": folder})
 
 
 def a_profile(**changes: Any) -> ModelProfile:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import socket
 import subprocess
 import tarfile
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import docker
+import docker.errors
 import httpx
 import pytest
 
@@ -22,6 +25,9 @@ USER, PASSWORD = "harbourmaster", "correct-horse"
 HTPASSWD = f"{USER}:$2b$05$HsIbd7ia2eqFIjAY9P1djeBuMIfA6.Wsf8IAdqFkFvNX9iIZqyGh2\n"
 """The account with its password as bcrypt hashes it; the only form that the registry reads."""
 
+ACCESS = re.compile(r'"(GET|HEAD|PUT|POST|PATCH) (/v2/\S*) HTTP/[\d.]+" (\d{3})')
+"""A line of its access log."""
+
 
 class LocalRegistry:
     """A registry on a free port of this machine.
@@ -29,26 +35,36 @@ class LocalRegistry:
     Args:
         folder: Where it keeps its data.
         protected: Whether it asks for the account above.
+        certificate: A certificate and its key; without, it speaks plain HTTP.
+        address: Where it listens. Docker trusts what is on loopback anyway.
     """
 
-    def __init__(self, folder: Path, *, protected: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        protected: bool = False,
+        certificate: tuple[Path, Path] | None = None,
+        address: str = "127.0.0.1",
+    ) -> None:
         folder.mkdir(parents=True)
-        self.folder, self.protected = folder, protected
+        self.folder, self.protected, self.certificate = folder, protected, certificate
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.host = f"127.0.0.1:{probe.getsockname()[1]}"
+            probe.bind((address, 0))
+            self.host = f"{address}:{probe.getsockname()[1]}"
+        self.base = f"{'https' if certificate else 'http'}://{self.host}/v2"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         config = self.folder / "config.yml"
         config.write_text(self._config())
-        log = (self.folder / "log").open("wb")
+        log = (self.folder / "log").open("ab")
         command = ["docker-registry", "serve", str(config)]
         self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
             with suppress(httpx.HTTPError):
-                if httpx.get(f"http://{self.host}/v2/").status_code in (200, 401):
+                if httpx.get(f"{self.base}/", verify=False).status_code in (200, 401):
                     return
             time.sleep(0.05)
         raise AssertionError((self.folder / "log").read_text())
@@ -64,29 +80,52 @@ class LocalRegistry:
         self.stop()
         client = docker.from_env()
         for image in client.images.list():
-            if any(tag.startswith(f"{self.host}/") for tag in _names(image.attrs)):
-                client.images.remove(image.id, force=True)
+            for name in _names(image.attrs):
+                if name.startswith(f"{self.host}/"):
+                    with suppress(docker.errors.APIError):
+                        client.images.remove(name, force=True)
 
-    def push(self, path: str, tag: str) -> str:
-        """Push a new image of a few bytes; gives its digest. Nothing of it stays in the daemon."""
+    def asked(self, part: str = "") -> list[tuple[str, str, int]]:
+        """The requests that it has answered, with `part` in the path: method, path, status."""
+        answered = ACCESS.findall((self.folder / "log").read_text())
+        return [(how, path, int(status)) for how, path, status in answered if part in path]
+
+    def fetched(self) -> Counter[str]:
+        """How often each blob was sent, whole or from some byte on."""
+        asked = self.asked("/blobs/sha256:")
+        return Counter(path for how, path, status in asked if how == "GET" and status in (200, 206))
+
+    def push(self, path: str, tag: str, image: str = "") -> str:
+        """Push an image, or a new one of a few bytes; gives its digest.
+
+        Nothing of it stays in the daemon.
+        """
         client = docker.from_env()
         name = f"{self.host}/{path}"
-        client.api.import_image_from_data(empty_image(), repository=name, tag=tag)
+        if image:
+            client.images.get(image).tag(name, tag=tag)
+        else:
+            client.api.import_image_from_data(empty_image(), repository=name, tag=tag)
         login = {"username": USER, "password": PASSWORD} if self.protected else None
         for event in client.api.push(name, tag, stream=True, decode=True, auth_config=login):
             assert "error" not in event, event
         digests = client.images.get(f"{name}:{tag}").attrs["RepoDigests"]
-        client.images.remove(f"{name}:{tag}", force=True)
-        return str(digests[0].partition("@")[2])
+        digest = next(entry.partition("@")[2] for entry in digests if entry.startswith(f"{name}@"))
+        client.images.remove(f"{name}:{tag}")
+        with suppress(docker.errors.ImageNotFound):
+            client.images.remove(f"{name}@{digest}")
+        return str(digest)
 
     def _config(self) -> str:
         (self.folder / "htpasswd").write_text(HTPASSWD)
         auth = f"auth: {{htpasswd: {{realm: test, path: {self.folder / 'htpasswd'}}}}}\n"
+        tls = "tls: {{certificate: {}, key: {}}}".format(*self.certificate or ("", ""))
+        more = f", {tls}" if self.certificate else ""
         return (
             "version: 0.1\n"
             "log: {level: warn}\n"
             f"storage: {{filesystem: {{rootdirectory: {self.folder / 'data'}}}}}\n"
-            f"http: {{addr: {self.host}}}\n"
+            f"http: {{addr: '{self.host}'{more}}}\n"
         ) + (auth if self.protected else "")
 
 

@@ -31,10 +31,8 @@ def test_the_readme_names_every_command() -> None:
     readme = (REPOSITORY / "README.md").read_text()
     from moorage.cli.app import app  # noqa: PLC0415  (the test is about its commands)
 
-    groups = {group.name: group.typer_instance for group in app.registered_groups}
-    named = [("moorage", app), *((f"moorage {name}", group) for name, group in groups.items())]
-    for prefix, group in named:
-        assert f"`{prefix}" in readme
-        for command in group.registered_commands if group else ():
+    groups = [(f"{group.name} ", group.typer_instance or app) for group in app.registered_groups]
+    for prefix, commands in (("", app), *groups):
+        for command in commands.registered_commands:
             assert command.callback
-            assert f"{prefix} {command.callback.__name__}" in readme
+            assert f"moorage {prefix}{command.name or command.callback.__name__}" in readme

@@ -24,6 +24,7 @@ def test_only_what_may_pass_by_itself_is_retryable() -> None:
         Cause.CLAIM_CONFLICT,
         Cause.ACCELERATOR_STARTING,
         Cause.IMAGE_PULL_FAILED,
+        Cause.REGISTRY_RATE_LIMITED,
         Cause.REGISTRY_UNAVAILABLE,
         Cause.RUNTIME_UNAVAILABLE,
     }
@@ -47,6 +48,7 @@ def test_a_failure_survives_a_pickle_whole() -> None:
         suggestion="Set `context: 4096`.",
         log_tail="one\ntwo",
         evidence="two",
+        named={"length": "4096"},
     )
     again = pickle.loads(pickle.dumps(failure))
     assert type(again) is Failure

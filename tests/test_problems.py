@@ -108,6 +108,36 @@ def test_a_key_of_a_mapping_is_judged_too() -> None:
     assert problem.message == "found 'HF TOKEN'; allowed: the name of an environment variable."
 
 
+@pytest.mark.parametrize(
+    ("engine", "path", "said"),
+    [
+        (
+            {"container": {"privileged": True, "capabilities": ["SYS_NICE"]}},
+            "engine.container.capabilities",
+            "`privileged` has them all",
+        ),
+        ({"container": {"group": 1}}, "engine.container.group", "needs `user`"),
+        ({"shm": "1GiB", "container": {"ipc": "host"}}, "engine.container", "`shm` is the host's"),
+        (
+            {"runtime": "process", "container": {"network": "host"}},
+            "engine.container",
+            "a process has none",
+        ),
+        (
+            {"container": {"ulimits": {"files": 1}}},
+            "engine.container.ulimits.files",
+            "a limit such as memlock",
+        ),
+    ],
+)
+def test_settings_of_a_container_that_contradict_are_told_by_their_field(
+    engine: dict[str, Any], path: str, said: str
+) -> None:
+    (problem,) = in_spec(engine=engine)
+    assert problem.path == path
+    assert said in problem.message
+
+
 def test_what_was_found_is_shown_in_short() -> None:
     (problem,) = in_spec(replicas="x" * 200)
     assert len(problem.found) == 60

@@ -7,11 +7,14 @@ import pytest
 
 from moorage.document import Document, Section
 from moorage.engines.plan import plan_launch
+from moorage.engines.recovery import Correction, amended
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
-from moorage.launch import Flag, LaunchPlan, Preparation
+from moorage.launch import Flag, LaunchPlan, Preparation, Workload
+from moorage.models.assets import AssetRole, Pin
 from moorage.models.source import SkippedFile
 from moorage.placement.snapshot import HostSnapshot
+from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
 from moorage.release import FailureRecord, Release, StepRecord
 from moorage.rendering import (
@@ -89,6 +92,7 @@ def served(release: Release) -> Release:
             "readiness": tuple(
                 Readiness(workload=w.name, endpoint=w.endpoint, probes=probes) for w in workloads
             ),
+            "facts": tuple(map(some_facts, workloads)),
             "measured": tuple(a_measurement(workload=w.name) for w in workloads),
             "steps": (
                 StepRecord(name="resolve", seconds=0.4, summary="a3c1f0e5b7d94c2e8f, 9 files"),
@@ -99,6 +103,19 @@ def served(release: Release) -> Release:
             "flow_run_id": "5f0c8e1e",
             "finished_at": NOON + timedelta(seconds=90),
         }
+    )
+
+
+def some_facts(workload: Workload) -> EngineFacts:
+    return EngineFacts(
+        workload=workload.name,
+        version="0.32.0",
+        planned_version="0.32.0",
+        names=("llama", "poet"),
+        context=4096,
+        planned_context=8192,
+        kv_cache_bytes=60 * GIB,
+        kv_tokens=491520,
     )
 
 
@@ -115,6 +132,23 @@ def a_table(cell: str) -> str:
 def test_the_record_of_a_release_on_gpus(golden: Golden) -> None:
     release = served(planned(ON_GPUS, an_image(), a_cpu_host(), a_host()))
     golden("release.md", release_document(release).markdown() + "\n")
+
+
+def test_the_record_of_a_release_that_needed_a_second_try(golden: Golden) -> None:
+    correction = Correction(
+        option="--max-model-len",
+        before="8192",
+        value="4096",
+        stated="context",
+        cause=Cause.ENGINE_KV_CACHE_TOO_SMALL,
+        reason="the engine itself named it",
+        evidence="ValueError: the estimated maximum model length is 4096.",
+    )
+    release = planned(ON_CPU, None, a_cpu_host())
+    assert release.plan
+    plan = amended(release.plan, correction, {spec.name for spec in release.plan.containers})
+    corrected = release.model_copy(update={"plan": plan, "corrections": (correction,)})
+    golden("release_corrected.md", release_document(corrected).markdown() + "\n")
 
 
 def test_the_record_of_a_release_that_failed(golden: Golden) -> None:
@@ -212,3 +246,16 @@ def test_a_plan_tells_what_is_added_what_is_written_and_what_happens_first() -> 
         "| Engine version | unknown |",
     ):
         assert row in page
+
+
+def test_a_record_names_what_its_adapters_were_pinned_to_and_what_was_loaded_since() -> None:
+    poet = Pin(role=AssetRole.ADAPTER, name="poet", source="hf://org/poet", revision="a1b2", rank=8)
+    draft = Pin(role=AssetRole.DRAFT, name="draft", source="hf://org/small", revision="c3d4")
+    later = poet.model_copy(update={"name": "later"})
+    release = a_release(companions=(poet, draft), workloads=(a_workload(adapters=(later,)),))
+    text = release_document(release).markdown()
+    assert "| Adapter poet | hf://org/poet at a1b2, rank 8 |" in text
+    assert "| Draft model | hf://org/small at c3d4 |" in text
+    assert "Adapters loaded since it serves" in text
+    assert "| later | hf://org/poet | a1b2 | 8 |" in text
+    assert "Adapter poet" in plan_document(release).markdown()

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from docker.types import DeviceRequest
+from docker.types import DeviceRequest, Ulimit
 from docker.types import Mount as DockerMount
 
+from moorage.engines.devices import device_kind
+from moorage.isolation import Isolation
 from moorage.launch import ContainerSpec
+from moorage.spec import NetworkMode, RestartPolicy
 
 SCRIPT_NAME = "moorage-prepare"
 NANO = 10**9
@@ -17,7 +20,7 @@ NANO = 10**9
 
 
 def container_arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments of a container: no privileges, its own devices, one published port."""
+    """The arguments of a container: what its plan says, and nothing beside it."""
     argv = _prepared(spec)
     return {
         "image": spec.image,
@@ -32,9 +35,9 @@ def container_arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict
             DockerMount(mount.target, mount.source, type="bind", read_only=mount.read_only)
             for mount in spec.mounts
         ],
-        "ports": {f"{spec.port}/tcp": (spec.bind, spec.port)},
+        "ports": {f"{spec.port}/tcp": (spec.bind, spec.port)} if spec.publishes else {},
         "device_requests": _device_requests(spec),
-        "shm_size": spec.shm_bytes,
+        "shm_size": spec.shm_bytes or None,
         "mem_limit": spec.memory_bytes or None,
         "nano_cpus": spec.cores * NANO or None,
         # Without this the limit is doubled by swap, and a container that outgrows its claim crawls.
@@ -46,6 +49,7 @@ def container_arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict
         "healthcheck": {"test": ["NONE"]},
         "init": True,
         "detach": True,
+        **_isolation(spec.isolation),
     }
 
 
@@ -60,7 +64,30 @@ def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
     return ("/bin/sh", "-c", script, SCRIPT_NAME, *spec.preparation.words, *spec.argv)
 
 
+def _isolation(isolation: Isolation) -> dict[str, Any]:
+    """What stands in it; Docker's own default where it says nothing."""
+    found: dict[str, Any] = {
+        "ipc_mode": isolation.ipc.value,
+        "privileged": isolation.privileged,
+        "cap_add": list(isolation.capabilities),
+        "devices": [f"{node}:{node}:rwm" for node in isolation.nodes],
+        "group_add": list(isolation.groups),
+        "ulimits": [
+            Ulimit(name=name, soft=limit, hard=limit) for name, limit in isolation.ulimits.items()
+        ],
+    }
+    if isolation.user:
+        found["user"] = isolation.user
+    if isolation.runtime:
+        found["runtime"] = isolation.runtime
+    if isolation.network == NetworkMode.HOST:
+        found["network_mode"] = "host"
+    if isolation.restart != RestartPolicy.NONE:
+        found["restart_policy"] = {"Name": isolation.restart.value}
+    return found
+
+
 def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:
-    if not spec.devices or spec.accelerator_type != "cuda":
+    if not spec.devices or not device_kind(spec.accelerator_type).requested:
         return []
     return [DeviceRequest(device_ids=list(spec.devices), capabilities=[["gpu"]])]

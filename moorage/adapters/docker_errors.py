@@ -1,10 +1,11 @@
-"""What Docker's words mean when it cannot start or pull something."""
+"""What Docker's words mean when it cannot start something, or cannot be talked to."""
 
 from __future__ import annotations
 
 from docker.errors import APIError
 
 from moorage.adapters.network_errors import NETWORK_ERRORS, plain
+from moorage.engines.devices import device_kind
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec
 
@@ -17,26 +18,15 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("unresolvable CDI devices", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("error gathering device information", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("no space left on device", Cause.DISK_FULL),
     ("executable file not found", Cause.PROGRAM_MISSING),
     ("no such file or directory", Cause.PROGRAM_MISSING),
 )
 """Texts of the daemon when a start fails, and what they mean; the first that matches counts."""
 
-PULL_ERRORS: tuple[tuple[str, Cause], ...] = (
-    ("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
-    ("incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
-    ("no space left on device", Cause.DISK_FULL),
-    ("not found", Cause.IMAGE_MISSING),
-    ("manifest unknown", Cause.IMAGE_MISSING),
-    ("does not exist", Cause.IMAGE_MISSING),
-    # Said of what is not there, too: a registry shows nothing to somebody without a login.
-    ("denied", Cause.IMAGE_MISSING),
-    ("unauthorized", Cause.IMAGE_MISSING),
-    ("invalid reference", Cause.IMAGE_MISSING),
-    ("must be lowercase", Cause.IMAGE_MISSING),
-)
-"""Texts of a daemon when a pull fails, and what they mean; the first that matches counts."""
+NO_MOUNT = "bind source path does not exist"
+"""Said when a directory that a container should see is not on the host; its path ends the text."""
 
 NO_CERTIFICATES = (
     "The directory of `tls` has to hold `ca.pem`, `cert.pem` and `key.pem`, and this user must be"
@@ -76,18 +66,13 @@ REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
 def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
     """The failure behind a daemon's answer to a start."""
     text = str(error.explanation or error)
-    for fragment, cause in START_ERRORS:
-        if fragment.lower() in text.lower():
-            return Failure(cause, f"{spec.name} on {spec.host}: {text}")
-    return Failure(Cause.LAUNCH_REFUSED, f"{spec.name} on {spec.host}: {text}")
-
-
-def pull_failure(text: str, reference: str) -> Failure:
-    """The failure behind a daemon's answer to a pull."""
-    for fragment, cause in PULL_ERRORS:
-        if fragment in text.lower():
-            return Failure(cause, f"{reference}: {text}")
-    return Failure(Cause.IMAGE_PULL_FAILED, f"{reference}: {text}")
+    kind = device_kind(spec.accelerator_type)
+    causes = [cause for fragment, cause in START_ERRORS if fragment.lower() in text.lower()]
+    if NO_MOUNT in text and any(text.endswith(path) for path in kind.mounts):
+        causes = [Cause.ACCELERATOR_RUNTIME_MISSING]
+    cause = next(iter(causes), Cause.LAUNCH_REFUSED)
+    remedy = kind.remedy if cause is Cause.ACCELERATOR_RUNTIME_MISSING else ""
+    return Failure(cause, f"{spec.name} on {spec.host}: {text}", suggestion=remedy or None)
 
 
 def reach_failure(

@@ -16,6 +16,7 @@ import psutil
 
 from moorage.adapters.accelerators import found_here
 from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.remote_host import look_at
 from moorage.adapters.runners import runner_images
 from moorage.engines.base import Engine
@@ -80,14 +81,15 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
     gpus = host.accelerators == "auto"
     try:
         facts = look_at(host.access, fleet.helper_image, fleet.registries, gpus)
-        images = DockerRuntime(host.access.url).images()
+        images = DockerImages(host.access.url).names()
     except Failure as failure:
         return {"unreachable": failure.detail}
     return {
         **_described(host, facts),
         "runtimes": (RuntimeName.DOCKER,),
         "images": images,
-        "paths": frozenset(),
+        "store": host.store,
+        "helper_image": fleet.helper_image,
     }
 
 
@@ -121,10 +123,25 @@ def docker_version(address: str) -> tuple[str, str]:
         return "", failure.detail
 
 
+def installed_program(engine: Engine) -> Program | None:
+    """An engine as it is installed on this machine: beside this Python, else on the path."""
+    if not engine.program:
+        return None
+    beside = Path(sys.executable).parent / engine.program
+    if beside.exists():
+        needed = NEEDED_MODULES.get(engine.program, ())
+        if not all(importlib.util.find_spec(module) for module in needed):
+            return None
+        version = importlib.metadata.version(engine.program)
+        return Program(engine=engine.name, path=str(beside), version=version)
+    elsewhere = shutil.which(engine.program)
+    return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
+
+
 def _images(host: Host) -> frozenset[str]:
     """What need not be pulled; a daemon that does not answer now just gets no bonus for it."""
     try:
-        return DockerRuntime(host.access.url).images()
+        return DockerImages(host.access.url).names()
     except Failure:
         return frozenset()
 
@@ -152,25 +169,12 @@ def _written(item: StaticAccelerator) -> Accelerator:
         memory_free=memory,
         runtime_version=item.runtime_version or "",
         family=item.family,
+        node=item.node or "",
     )
 
 
 def _programs() -> tuple[Program, ...]:
-    return tuple(
-        program for engine in ENGINES.values() if engine.program and (program := _program(engine))
-    )
-
-
-def _program(engine: Engine) -> Program | None:
-    beside = Path(sys.executable).parent / engine.program
-    if beside.exists():
-        needed = NEEDED_MODULES.get(engine.program, ())
-        if not all(importlib.util.find_spec(module) for module in needed):
-            return None
-        version = importlib.metadata.version(engine.program)
-        return Program(engine=engine.name, path=str(beside), version=version)
-    elsewhere = shutil.which(engine.program)
-    return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
+    return tuple(program for engine in ENGINES.values() if (program := installed_program(engine)))
 
 
 def _listening_ports() -> set[int]:

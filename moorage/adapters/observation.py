@@ -12,10 +12,12 @@ class Observation(Value):
         running: Whether it runs.
         exit_code: Exit status once it has ended; None = unknown or still running.
         out_of_memory: Whether the kernel killed it for memory.
+        restarts: How often it ended and was started again by its runtime.
         detail: The state in words.
     """
 
     running: bool
     exit_code: int | None = None
     out_of_memory: bool = False
+    restarts: int = 0
     detail: str

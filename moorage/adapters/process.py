@@ -85,8 +85,19 @@ class ProcessRuntime:
         return "\n".join(text.splitlines()[-tail:])
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
-        """SIGTERM to all its processes, SIGKILL after the grace period; its folder is removed."""
-        self._end(self._processes(workload.name), grace_seconds)
+        """SIGTERM, SIGKILL after the grace period; its folder is removed.
+
+        The engine itself is told first, as in a container, and alone: vLLM's workers end at once
+        when they get a SIGTERM, so that nothing could finish its requests.
+        """
+        give_up = time.monotonic() + grace_seconds
+        if grace_seconds and (state := self._living(workload.name)):
+            found = self._processes(workload.name)
+            engine = [process for process in found if process.pid == state["pid"]]
+            for process in engine:
+                _signal(process, signal.SIGTERM)
+            _wait(engine, grace_seconds)
+        self._end(self._processes(workload.name), max(0, give_up - time.monotonic()))
         self._end(self._processes(workload.name), 0)
         shutil.rmtree(self._folder(workload.name), ignore_errors=True)
 

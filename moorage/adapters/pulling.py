@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.registry_auth import Credentials
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
@@ -16,7 +16,7 @@ from moorage.images.reference import parse_reference
 
 
 def have_image(
-    runtime: DockerRuntime,
+    images: DockerImages,
     image: Image,
     locks: Path,
     on_progress: Callable[[int, int], None],
@@ -29,7 +29,7 @@ def have_image(
     Whoever wants the same image on the same host meanwhile waits for the pull and then finds it.
 
     Args:
-        runtime: The host's daemon.
+        images: The images of the host's daemon.
         image: By digest where that is known, so that every host gets the same.
         locks: Folder that all flows of this machine share.
         on_progress: Told the bytes, done and known so far.
@@ -39,25 +39,25 @@ def have_image(
     Raises:
         Failure: `IMAGE_MISSING` or `IMAGE_PULL_FAILED`.
     """
-    if _is_there(runtime, image):
+    if _is_there(images, image):
         return
     locks.mkdir(parents=True, exist_ok=True)
     wanted = _wanted(image)
-    name = hashlib.sha256(f"{runtime.address} {wanted}".encode()).hexdigest()[:24]
+    name = hashlib.sha256(f"{images.address} {wanted}".encode()).hexdigest()[:24]
     try:
         with FileLock(locks / f"pull-{name}.lock", timeout=wait_seconds):
-            if _is_there(runtime, image):
+            if _is_there(images, image):
                 return
-            runtime.pull(wanted, on_progress, credentials())
+            images.pull(wanted, on_progress, credentials())
             if wanted != image.reference and not parse_reference(image.reference).digest:
-                runtime.tag(wanted, image.reference)
+                images.tag(wanted, image.reference)
     except Timeout as error:
         detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"
         raise Failure(Cause.IMAGE_PULL_FAILED, detail) from error
 
 
-def _is_there(runtime: DockerRuntime, image: Image) -> bool:
-    return runtime.image_identity(_wanted(image)) is not None
+def _is_there(images: DockerImages, image: Image) -> bool:
+    return images.find(_wanted(image)) is not None
 
 
 def _wanted(image: Image) -> str:

@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Collection
 
 import httpx
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
+from moorage.adapters.manifest import ACCEPT, MANIFESTS, Found, platforms
 from moorage.adapters.registry_auth import Credentials, authorization
+from moorage.adapters.registry_errors import CONNECTION, failure_of
+from moorage.adapters.registry_ways import Way, ways
 from moorage.failures import Cause, Failure
 from moorage.images.reference import Reference, parse_reference
 from moorage.images.registries import DOCKER_HUB
-from moorage.values import Value
 
-HUB_HOST = "registry-1.docker.io"
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)
 ATTEMPTS = 3
-
-INDEXES = (
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-)
-MANIFESTS = (
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json",
-)
-ACCEPT = ", ".join((*INDEXES, *MANIFESTS))
-
-
-class Found(Value):
-    """An image as its registry knows it.
-
-    Attributes:
-        reference: Where it was found, as it was written.
-        digest: `sha256:...` of the index, or of the manifest where there is no index.
-        platforms: `linux/amd64`, ... of an index; empty where there is none.
-    """
-
-    reference: str
-    digest: str
-    platforms: tuple[str, ...] = ()
 
 
 class RegistryClient:
@@ -51,7 +26,10 @@ class RegistryClient:
     Args:
         host: Host and port; empty or `docker.io` = Docker Hub.
         credentials: Account to log in with, or None.
-        insecure: Whether it speaks plain HTTP; registries on this machine always may.
+        insecure: Whether its certificate does not count, or it may speak plain HTTP; registries on
+            this machine always may.
+        known: Digests that suit, so that nothing but them is asked: an index that is read counts
+            as a pull where pulls are counted.
         transport: Way to it, for tests.
         attempts: How often it is asked when it cannot be reached.
     """
@@ -62,13 +40,13 @@ class RegistryClient:
         *,
         credentials: Credentials | None = None,
         insecure: bool = False,
+        known: Collection[str] = (),
         transport: httpx.BaseTransport | None = None,
         attempts: int = ATTEMPTS,
     ) -> None:
         self.host = host or DOCKER_HUB
-        plain = insecure or _is_loopback(self.host)
-        address = HUB_HOST if self.host == DOCKER_HUB else self.host
-        self._base = f"{'http' if plain else 'https'}://{address}"
+        self._insecure = insecure
+        self._known = known
         self._credentials = credentials
         self._transport = transport
         self._attempts = attempts
@@ -77,8 +55,8 @@ class RegistryClient:
         """The digest of a reference, and the platforms that it is built for.
 
         Raises:
-            Failure: `IMAGE_MISSING`, `REGISTRY_UNAUTHORIZED`, or `REGISTRY_UNAVAILABLE` after
-                every attempt.
+            Failure: `IMAGE_MISSING`, `REGISTRY_UNAUTHORIZED`, `REGISTRY_UNTRUSTED`,
+                `REGISTRY_RATE_LIMITED`, or `REGISTRY_UNAVAILABLE` after every attempt.
         """
         tries = Retrying(
             stop=stop_after_attempt(self._attempts),
@@ -89,40 +67,44 @@ class RegistryClient:
         return tries(self._find, parse_reference(reference))
 
     def _find(self, reference: Reference) -> Found:
+        *first, last = ways(self.host, insecure=self._insecure)
+        try:
+            for way in first:
+                try:
+                    return self._find_by(way, reference)
+                except httpx.ConnectError:
+                    continue
+            return self._find_by(last, reference)
+        except httpx.HTTPError as error:
+            raise self._away(reference, str(error) or type(error).__name__) from error
+
+    def _find_by(self, way: Way, reference: Reference) -> Found:
         with httpx.Client(
+            base_url=way.base,
+            verify=way.trust,
             transport=self._transport,
             timeout=TIMEOUT,
             follow_redirects=True,
             headers={"Accept": ACCEPT},
         ) as client:
-            try:
-                return self._asked(client, reference)
-            except httpx.HTTPError as error:
-                reason = str(error) or type(error).__name__
-                raise self._away(reference, reason) from error
+            head = self._manifest(client, "HEAD", reference)
+            digest = reference.digest or head.headers.get("docker-content-digest", "")
+            kind = head.headers.get("content-type", "").partition(";")[0]
+            if digest and (kind in MANIFESTS or digest in self._known):
+                return Found(reference=str(reference), digest=digest)
+            return self._read(self._manifest(client, "GET", reference).content, digest, reference)
 
-    def _asked(self, client: httpx.Client, reference: Reference) -> Found:
-        head = self._manifest(client, "HEAD", reference)
-        digest = reference.digest or head.headers.get("docker-content-digest", "")
-        kind = head.headers.get("content-type", "").partition(";")[0]
-        if digest and kind in MANIFESTS:
-            return Found(reference=str(reference), digest=digest)
-        body = self._manifest(client, "GET", reference)
-        actual = f"sha256:{hashlib.sha256(body.content).hexdigest()}"
+    def _read(self, body: bytes, digest: str, reference: Reference) -> Found:
+        actual = f"sha256:{hashlib.sha256(body).hexdigest()}"
         if digest.startswith("sha256:") and digest != actual:
             raise self._away(reference, f"it sent {actual} for {digest}")
-        try:
-            content = body.json()
-        except ValueError as error:
-            raise self._away(reference, "it sent no manifest") from error
-        if not isinstance(content, dict) or "schemaVersion" not in content:
+        built = platforms(body)
+        if built is None:
             raise self._away(reference, "it sent no manifest")
-        return Found(
-            reference=str(reference), digest=digest or actual, platforms=_platforms(content)
-        )
+        return Found(reference=str(reference), digest=digest or actual, platforms=built)
 
     def _manifest(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
-        url = f"{self._base}/v2/{self._path(reference)}/manifests/{reference.wanted}"
+        url = f"/v2/{self._path(reference)}/manifests/{reference.wanted}"
         answer = client.request(method, url)
         if answer.status_code == 401:
             value = authorization(client, answer, self._credentials)
@@ -131,86 +113,38 @@ class RegistryClient:
                 answer = client.request(method, url)
         if answer.is_success:
             return answer
-        raise self._refused(reference, answer.status_code)
+        raise self._refused(reference, answer)
 
     def _path(self, reference: Reference) -> str:
         """Docker Hub keeps its own images below `library`."""
         official = self.host == DOCKER_HUB and "/" not in reference.path
         return f"library/{reference.path}" if official else reference.path
 
-    def _refused(self, reference: Reference, status: int) -> Failure:
+    def _refused(self, reference: Reference, answer: httpx.Response) -> Failure:
+        status = answer.status_code
         if status in (401, 403):
             who = (
                 f"refused the login of {self._credentials.username}"
                 if self._credentials
-                else "asks for a login, and none is configured for it"
+                else "asks for a login, and none is configured for it; it may have no such image"
             )
             return Failure(Cause.REGISTRY_UNAUTHORIZED, f"{reference}: {self.host} {who}")
         if status in (400, 404):
             what = "digest" if reference.digest else f"tag {reference.wanted}"
-            return Failure(
-                Cause.IMAGE_MISSING, f"{reference}: {self.host} has no such image or {what}"
-            )
+            detail = f"{reference}: {self.host} has no such image or {what}"
+            return Failure(Cause.IMAGE_MISSING, detail)
+        if status == 429:
+            later = answer.headers.get("retry-after", "")
+            when = f", and says to wait {later} s" if later.isdigit() else ""
+            detail = f"{reference}: {self.host} answered 429 Too Many Requests{when}"
+            return Failure(Cause.REGISTRY_RATE_LIMITED, detail)
         return self._away(reference, f"it answered {status}")
 
     def _away(self, reference: Reference, reason: str) -> Failure:
-        return Failure(Cause.REGISTRY_UNAVAILABLE, f"{reference}: {self.host}: {reason}")
-
-
-def find_first(
-    places: Sequence[str], client_for: Callable[[str], RegistryClient], architecture: str
-) -> Found:
-    """The image at the first of its places whose registry is there.
-
-    Args:
-        places: References of one image in several registries, the preferred one first.
-        client_for: The client for a reference's registry.
-        architecture: CPU architecture of the hosts, such as `amd64`.
-
-    Raises:
-        Failure: What the first registry that answers says; `REGISTRY_UNAVAILABLE` with every
-            reason when none does; `NO_IMAGE` when the image is not built for the architecture.
-    """
-    away: list[str] = []
-    for place in places:
-        try:
-            found = client_for(place).find(place)
-        except Failure as failure:
-            if failure.cause is not Cause.REGISTRY_UNAVAILABLE:
-                raise
-            away.append(failure.detail)
-            continue
-        _require(found, architecture)
-        return found
-    raise Failure(Cause.REGISTRY_UNAVAILABLE, "; ".join(away))
-
-
-def _require(found: Found, architecture: str) -> None:
-    if not found.platforms or f"linux/{architecture}" in found.platforms:
-        return
-    raise Failure(
-        Cause.NO_IMAGE,
-        f"{found.reference} is built for {', '.join(found.platforms)}, the host is {architecture}",
-    )
-
-
-def _platforms(content: dict[str, Any]) -> tuple[str, ...]:
-    entries = content.get("manifests") or ()
-    platforms = (entry.get("platform") or {} for entry in entries)
-    names = (f"{item.get('os')}/{item.get('architecture')}" for item in platforms)
-    # What is attached to an image, such as its attestations, says `unknown`.
-    return tuple(dict.fromkeys(name for name in names if "unknown" not in name))
+        subject = f"{reference}: {self.host}"
+        known = failure_of(reason, subject, CONNECTION)
+        return known or Failure(Cause.REGISTRY_UNAVAILABLE, f"{subject}: {reason}")
 
 
 def _is_passing(error: BaseException) -> bool:
     return isinstance(error, Failure) and error.cause is Cause.REGISTRY_UNAVAILABLE
-
-
-def _is_loopback(host: str) -> bool:
-    name = host.rpartition(":")[0] or host
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -72,7 +72,8 @@ def _token(
             f"{challenge.url.netloc.decode()}: {parts.netloc} refused the login {who}",
         )
     if answer.status_code >= 500 or answer.status_code == 429:
-        raise httpx.RemoteProtocolError(f"{parts.netloc} answered {answer.status_code}")
+        reason = f"{parts.netloc} answered {answer.status_code} {answer.reason_phrase}"
+        raise httpx.RemoteProtocolError(reason)
     try:
         body = answer.json()
         token = body.get("token") or body.get("access_token")

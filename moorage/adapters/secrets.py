@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 
 import httpx
-from prefect.blocks.system import Secret
 
 from moorage.failures import Cause, Failure
 
@@ -27,6 +26,9 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
 def _read(name: str) -> str | None:
     if (value := os.environ.get(name)) is not None:
         return value
+    # Prefect takes seconds to import, and a bad spec is refused before that.
+    from prefect.blocks.system import Secret  # noqa: PLC0415
+
     block = name.lower().replace("_", "-").replace(".", "-")
     try:
         found = Secret.load(block, _sync=True)  # type: ignore[call-arg]

@@ -20,7 +20,8 @@ class Settings(BaseSettings):
     )
 
     home: Path = Field(
-        Path("~/.moorage"), description="Where models, logs and the default ledger are kept."
+        Path("~/.moorage"),
+        description="Where models, logs, caches and the default ledger are kept.",
     )
     ledger_url: str = Field(
         "", description="SQLAlchemy URL of the ledger. Empty = an SQLite file in the home."
@@ -49,6 +50,20 @@ class Settings(BaseSettings):
     def models(self) -> Path:
         """The model store."""
         return self.root / "models"
+
+    @property
+    def caches(self) -> Path:
+        """What engines keep for their next start, by model."""
+        return self.root / "cache"
+
+    @property
+    def adapters(self) -> Path:
+        """The store of LoRA adapters."""
+        return self.root / "adapters"
+
+    def loaded(self, model: str) -> Path:
+        """Where the adapters lie that are loaded into a model while it serves."""
+        return self.root / "loaded" / model
 
     @property
     def locks(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,19 +33,23 @@ class InvalidFile(Failure):
 
 
 def load_spec(path: Path) -> ModelSpec:
-    """Read a model spec. A relative `file://` source starts at the file's folder.
+    """Read a model spec. Relative `file://` sources start at the file's folder.
 
     Raises:
         InvalidFile: `BAD_SPEC` with every mistake.
     """
     content = _load(path, Cause.BAD_SPEC)
-    source = content.get("source")
-    if isinstance(source, str) and (directory := source.removeprefix("file://")) not in (
-        "",
-        source,
-    ):
-        content["source"] = f"file://{(path.parent / Path(directory).expanduser()).resolve()}"
+    for holder, key in _sources(content):
+        holder[key] = absolute(holder[key], path.parent)
     return _validate(content, ModelSpec, path, Cause.BAD_SPEC)
+
+
+def absolute(source: str, folder: Path) -> str:
+    """A `file://` source whose relative directory starts at a folder; any other as it is."""
+    directory = source.removeprefix("file://")
+    if directory in ("", source):
+        return source
+    return f"file://{(folder / Path(directory).expanduser()).resolve()}"
 
 
 def load_fleet(path: Path | None, beside: Path | None = None) -> Fleet:
@@ -62,6 +67,16 @@ def load_fleet(path: Path | None, beside: Path | None = None) -> Fleet:
     if path is None:
         return Fleet()
     return _validate(_load(path, Cause.BAD_FLEET), Fleet, path, Cause.BAD_FLEET)
+
+
+def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Where a spec may name a source: the model's, its adapters', its draft model's."""
+    adapters = content.get("lora")
+    listed = adapters if isinstance(adapters, list) else []
+    places = [(content, "source"), (content.get("speculative"), "model")]
+    for holder, key in (*places, *((adapter, "source") for adapter in listed)):
+        if isinstance(holder, dict) and isinstance(holder.get(key), str):
+            yield holder, key
 
 
 def _load(path: Path, cause: Cause) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter
 
+from moorage.adapters.arguments import check_early
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
 from moorage.cli import fleet as fleet_commands
-from moorage.cli import inventory, render
+from moorage.cli import inventory, lora, render, schemas
 from moorage.cli import memory as memory_counts
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.cli.output import dump, out
@@ -34,6 +35,7 @@ app = typer.Typer(
     help="Finds every model a berth: deploys LLM inference servers, and keeps a record of why.",
 )
 
+app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
 
 SpecFile = Annotated[
@@ -130,7 +132,7 @@ def status(
 ) -> None:
     """Show every model, whether it really runs, and where it answers."""
 
-    def action() -> list[tuple[ReleaseRow, str]]:
+    def action() -> list[tuple[ReleaseRow, render.Seen]]:
         rows = [row for row in _ledger().releases.latest() if name in (None, row.model)]
         if name and not rows:
             raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
@@ -163,13 +165,14 @@ def show(
     if row.foreign_record is not None:
         dump(row.foreign_record)
         exit_code(ExitCode.OK)
-    if row.release is None and as_json:
+    record = row.as_it_runs
+    if record is None and as_json:
         dump(row.model_dump(mode="json", exclude={"release"}))
         exit_code(ExitCode.OK)
-    if row.release is None:
+    if record is None:
         out.print(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")
         exit_code(ExitCode.OK)
-    render.record(row.release, as_json=as_json)
+    render.record(record, as_json=as_json)
 
 
 @app.command()
@@ -221,6 +224,21 @@ def engines(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def schema(
+    image: Annotated[str | None, typer.Option(help="Ask the vLLM in this image.")] = None,
+    installed: Annotated[
+        bool, typer.Option("--installed", help="Ask the vLLM that is installed here.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find out which arguments a vLLM takes, and check `engine.args` with that from then on.
+
+    Without an option, show the versions whose arguments are known.
+    """
+    guarded(lambda: schemas.show(image, installed=installed, as_json=as_json), as_json=as_json)
+
+
+@app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Check what this machine can run, and say how to mend what is missing."""
     checks = doctor_checks.examine(Settings())
@@ -259,6 +277,7 @@ def _run_on_spec(
     def action() -> Outcome[Release]:
         path = existing(spec)
         wanted, hosts = load_spec(path), load_fleet(fleet, path)
+        check_early(wanted, hosts, Settings().root)
         return run_flow(lambda: begin(wanted, hosts), as_json=as_json)
 
     return guarded(action, as_json=as_json)

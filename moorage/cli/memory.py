@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from moorage.adapters.arguments import check_early
 from moorage.adapters.settings import Settings
-from moorage.adapters.sources import source_for
-from moorage.adapters.specs import load_spec
+from moorage.adapters.sources import resolve_all
+from moorage.adapters.specs import load_fleet, load_spec
 from moorage.arguments import argument, user_tokens, whole_number
 from moorage.cli.flows import existing, exit_code
 from moorage.cli.output import dump, out
@@ -18,6 +19,7 @@ from moorage.failures import Cause, ExitCode, Failure
 from moorage.models.config import context_length, derive_profile
 from moorage.models.memory import MemoryModel, MemoryRefusal, memory_options, wanted_concurrency
 from moorage.models.memory.devices import COMMON_SIZES, REPORTED_MIB, Device, find_device
+from moorage.models.memory.draft import draft_of
 from moorage.models.memory.page import answer_document, refused, sizes_document
 from moorage.models.memory.report import Answer, Question, answer, sizes
 from moorage.models.memory.settings import KVDtype
@@ -44,9 +46,11 @@ def show(path: Path, accelerator: str | None, choices: Choices, *, as_json: bool
     Raises:
         Failure: When the spec, the source or a choice is no good.
     """
-    spec = load_spec(existing(path))
+    path = existing(path)
+    spec = load_spec(path)
+    check_early(spec, load_fleet(None, path), Settings().root)
     device = _device(accelerator) if accelerator else None
-    resolved = source_for(spec, Settings(), _token(spec)).resolve(spec)
+    resolved = resolve_all(spec, Settings(), _token(spec))
     model, asked = _model(spec, resolved, choices), _question(spec, resolved, choices)
     if device:
         _show_one(spec.name, answer(model, device, asked), as_json)
@@ -105,7 +109,7 @@ def _device(text: str) -> Device:
 
 
 def _model(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> MemoryModel:
-    options = memory_options(spec, derive_profile(spec, resolved).mode)
+    options = memory_options(spec, derive_profile(spec, resolved).mode, resolved.companions)
     if choices.kv_cache_dtype:
         if choices.kv_cache_dtype not in get_args(KVDtype):
             known = ", ".join(get_args(KVDtype))
@@ -113,7 +117,13 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Memory
                 Cause.BAD_SPEC, f"--kv-cache-dtype {choices.kv_cache_dtype}: not one of {known}"
             )
         options = options.model_copy(update={"kv_cache_dtype": choices.kv_cache_dtype})
-    return MemoryModel(resolved.config, resolved.headers, options, files=resolved.weights)
+    return MemoryModel(
+        resolved.config,
+        resolved.headers,
+        options,
+        files=resolved.weights,
+        draft=draft_of(resolved),
+    )
 
 
 def _question(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Question:

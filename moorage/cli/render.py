@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from rich.markup import escape
 
+from moorage.adapters.observation import Observation
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.settings import Settings
 from moorage.cli.flows import Outcome
@@ -20,6 +21,13 @@ from moorage.rendering import plan_document, release_document
 from moorage.spec import Mode
 
 ANSWER_SECONDS = 300
+
+
+class Seen(NamedTuple):
+    """What was seen of a release: whether all that it runs is alive, and in words."""
+
+    alive: bool
+    detail: str
 
 
 def deployed(outcome: Outcome[Release], *, as_json: bool) -> None:
@@ -38,6 +46,8 @@ def deployed(outcome: Outcome[Release], *, as_json: bool) -> None:
         )
     for workload in release.workloads:
         out.print(f"  {workload.endpoint}/v1", highlight=False, soft_wrap=True)
+    for told in _told(release):
+        out.print(f"[yellow]  {escape(told)}", highlight=False, soft_wrap=True)
     hint = f"`moorage show {release.id}` tells why; `moorage retire {release.model}` ends it"
     out.print(hint, style="dim", highlight=False, soft_wrap=True)
     return None
@@ -80,27 +90,41 @@ def retired(name: str, outcome: Outcome[str], *, as_json: bool) -> None:
     return None
 
 
-def observed(row: ReleaseRow, settings: Settings) -> str:
+def observed(row: ReleaseRow, settings: Settings) -> Seen:
     """What a release's workloads are really doing."""
     if not row.workloads:
-        return row.cause or row.state
-    states = []
+        return Seen(False, row.cause or row.state)
+    alive, states = True, []
     for workload in row.workloads:
         runtime = runtime_for(workload.runtime, workload.address, settings)
         try:
-            states.append(runtime.observe(workload).detail)
+            seen = runtime.observe(workload)
         except Failure as failure:
+            alive = False
             states.append(str(failure))
-    return "; ".join(states)
+        else:
+            alive = alive and seen.running
+            states.append(seen.detail if seen.running else _dead(seen))
+    return Seen(alive, "; ".join(states))
 
 
-def status(rows: Sequence[tuple[ReleaseRow, str]], *, as_json: bool) -> None:
+def status(rows: Sequence[tuple[ReleaseRow, Seen]], *, as_json: bool) -> None:
     """One line a model."""
     if as_json:
-        return dump([{**_row_json(row), "observed": seen} for row, seen in rows])
+        told = ({"alive": seen.alive, "observed": seen.detail} for _, seen in rows)
+        return dump([{**_row_json(row), **more} for (row, _), more in zip(rows, told, strict=True)])
     return print_table(
         ("model", "release", "state", "endpoint", "observed"),
-        [(row.model, row.id, row.state, _endpoints(row), seen) for row, seen in rows],
+        [
+            (
+                row.model,
+                row.id,
+                row.state,
+                _endpoints(row),
+                "\n".join((seen.detail, *(_told(row.release) if row.release else ()))),
+            )
+            for row, seen in rows
+        ],
         empty="Nothing has been deployed yet: `moorage deploy deployments/tiny-llama.yaml`.",
     )
 
@@ -169,6 +193,18 @@ def answer(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_js
     choice = response.json()["choices"][0]
     sys.stdout.write(f"{choice['message']['content'] if talks else choice['text']}\n")
     return None
+
+
+def _dead(seen: Observation) -> str:
+    """An engine that has ended is dead, whatever it ended with: vLLM exits with 0 when it dies."""
+    code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
+    return f"dead: {seen.detail}{code}"
+
+
+def _told(release: Release) -> tuple[str, ...]:
+    """What a person should know about a release that serves: it is not quite what was planned."""
+    corrected = (f"second try: {one.said}" for one in release.corrections)
+    return (*corrected, *(text for one in release.facts for text in one.surprises))
 
 
 def _row_json(row: ReleaseRow) -> dict[str, Any]:

@@ -8,10 +8,16 @@ from typing import ClassVar
 
 from moorage.arguments import user_tokens
 from moorage.engines.command import kept_flags
+from moorage.engines.draining import Busy
+from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.preparation import preparation
+from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
+from moorage.engines.schema.rules import Rules
 from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
 from moorage.engines.start import start_flags
+from moorage.engines.updates import AdapterUpdates
+from moorage.failures import Failure
 from moorage.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -25,8 +31,8 @@ from moorage.launch import (
     Variable,
     container_name,
 )
+from moorage.models.memory.need import Need
 from moorage.models.profile import ModelProfile
-from moorage.placement.placement import CPU
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
@@ -62,11 +68,23 @@ class Engine(ABC):
     api_key_variable: ClassVar[str] = ""
     """Variable that makes the server ask for a key, where it has one."""
 
+    busy: ClassVar[Busy | None] = None
+    """What tells whether requests are in flight; None = nothing does."""
+
+    shutdown_option: ClassVar[str] = ""
+    """Option that says how many seconds it takes to end after SIGTERM, where it has one."""
+
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Other names of its options, so that the user's writing is seen."""
 
     wishes: ClassVar[frozenset[str]] = frozenset()
     """Fields of the spec that not every engine can fulfil, and this one can."""
+
+    updates: ClassVar[AdapterUpdates | None] = None
+    """How it takes adapters while it serves; None = it does not."""
+
+    argument_rules: ClassVar[Rules | None] = None
+    """What is known of its arguments; None = they are not checked before it starts."""
 
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 
@@ -105,9 +123,22 @@ class Engine(ABC):
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Derived and default variables; the user's win over them."""
 
+    def refusal(self, request: LaunchRequest) -> Failure | None:  # noqa: ARG002
+        """Why it must not be started on a seat; None = it may be."""
+        return None
+
     @property
     def memory_reader(self) -> Callable[[str], Measured | None] | None:
         """Reads from the log of a healthy start what it says about memory; None = it says none."""
+        return None
+
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
+        """A number that the engine named itself, with which it would start; None = there is none.
+
+        Args:
+            failure: Why it did not start.
+            need: What the memory of one accelerator is for, where it was worked out.
+        """
         return None
 
     def links(self, request: LaunchRequest) -> tuple[Link, ...]:  # noqa: ARG002
@@ -131,7 +162,13 @@ class Engine(ABC):
         return readiness_probes(spec, profile, lists_models=self.lists_models)
 
     def container(self, request: LaunchRequest) -> ContainerSpec:
-        """Everything about the container (or process) of one seat."""
+        """Everything about the container (or process) of one seat.
+
+        Raises:
+            Failure: When the engine must not be started there.
+        """
+        if refusal := self.refusal(request):
+            raise refusal
         spec, seat, host = request.spec, request.seat, request.host
         extra = self.extra_mounts(request) if request.in_container else ()
         return ContainerSpec(
@@ -148,9 +185,9 @@ class Engine(ABC):
             devices=devices(request),
             bind=host.bind,
             port=seat.port,
-            shm_bytes=int(spec.engine.shm) if request.in_container else 0,
-            memory_bytes=seat.ram_bytes if seat.accelerator_type == CPU else 0,
-            cores=seat.cores,
+            shm_bytes=shm_bytes(request),
+            memory_bytes=memory_bytes(request),
+            cores=cores(request),
             labels={
                 LABEL_LEDGER: request.ledger,
                 LABEL_MODEL: spec.name,
@@ -160,6 +197,7 @@ class Engine(ABC):
             },
             working_directory=self.working_directory(request) if request.in_container else "",
             links=() if request.in_container else self.links(request),
+            isolation=isolation(request),
         )
 
     def _command(self, request: LaunchRequest) -> tuple[Flag, ...]:

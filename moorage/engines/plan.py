@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from moorage.engines.base import Engine
+from moorage.engines.isolation import isolation_warnings
 from moorage.engines.registry import ENGINES
 from moorage.engines.request import LaunchRequest
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
+from moorage.models.placed import on_host
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Placement
@@ -24,6 +26,7 @@ def plan_launch(
     image: Image | None,
     release: str,
     ledger: str,
+    caches: str = "",
 ) -> LaunchPlan:
     """The plan of a release: one container for each seat.
 
@@ -36,32 +39,41 @@ def plan_launch(
         image: The image of its containers; None for processes.
         release: Id of the release.
         ledger: Identity of the ledger that the release is in.
+        caches: Directory of the hosts under which engines keep caches; empty = nowhere.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
     """
     engine = ENGINES[placement.engine]
     _require_wishes(spec, engine)
-    requests = [
-        LaunchRequest(
-            spec=spec,
-            profile=profile,
-            seat=seat,
-            host=snapshot.host(seat.host),
-            release=release,
-            ledger=ledger,
-            model_path=model.path,
-            files=model.files,
-            image=image if seat.runtime == RuntimeName.DOCKER else None,
+    _require_own_store(spec, placement, snapshot)
+    requests = []
+    for seat in placement.seats:
+        host = snapshot.host(seat.host)
+        placed = on_host(model, host.store)
+        requests.append(
+            LaunchRequest(
+                spec=spec,
+                profile=profile,
+                seat=seat,
+                host=host,
+                release=release,
+                ledger=ledger,
+                model_path=placed.path,
+                files=placed.files,
+                companions=placed.companions,
+                updates_folder=placed.updates_folder,
+                image=image if seat.runtime == RuntimeName.DOCKER else None,
+                # A remote host's folders cannot be made from here.
+                caches="" if host.store else caches,
+            )
         )
-        for seat in placement.seats
-    ]
     return LaunchPlan(
         release=release,
         engine=engine.name,
         engine_version=_version(requests[0], engine),
         containers=tuple(engine.container(request) for request in requests),
-        warnings=tuple(dict.fromkeys(w for item in requests for w in engine.warnings(item))),
+        warnings=tuple(dict.fromkeys(w for item in requests for w in _warnings(engine, item))),
     )
 
 
@@ -74,6 +86,21 @@ def _version(request: LaunchRequest, engine: Engine) -> str:
         return spec.version or ""
     installed = request.host.program(engine.name)
     return installed.version if installed else ""
+
+
+def _warnings(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
+    return (*isolation_warnings(request), *engine.warnings(request))
+
+
+def _require_own_store(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> None:
+    """Adapters that come later are put into folders of this machine."""
+    remote = [seat.host for seat in placement.seats if snapshot.host(seat.host).store]
+    if spec.lora_updates and remote:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"lora_updates: {remote[0]} is another machine, and adapters are loaded from this one",
+            suggestion="List the adapters under `lora`, or place the model on this machine.",
+        )
 
 
 def _require_wishes(spec: ModelSpec, engine: Engine) -> None:

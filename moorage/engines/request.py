@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from moorage.images.image import Image
 from moorage.models.profile import ModelProfile
-from moorage.models.source import ModelFile
+from moorage.models.source import Companion, ModelFile
 from moorage.placement.placement import Seat
 from moorage.placement.snapshot import HostSnapshot
-from moorage.spec import ModelSpec, RuntimeName
+from moorage.spec import ModelSpec, NetworkMode, RuntimeName
 from moorage.values import Value
 
 MODELS_FOLDER = "/models"
@@ -26,7 +26,11 @@ class LaunchRequest(Value):
         ledger: Identity of the ledger that it is in.
         model_path: Directory of the model on the host.
         files: Its files.
+        companions: What is loaded beside it.
+        updates_folder: Directory on the host for adapters that are loaded while it serves; empty =
+            none are.
         image: The image, or None for a process.
+        caches: Directory of the host under which caches are kept; empty = none are.
     """
 
     spec: ModelSpec
@@ -37,7 +41,10 @@ class LaunchRequest(Value):
     ledger: str
     model_path: str
     files: tuple[ModelFile, ...] = ()
+    companions: tuple[Companion, ...] = ()
+    updates_folder: str = ""
     image: Image | None = None
+    caches: str = ""
 
     @property
     def in_container(self) -> bool:
@@ -47,7 +54,12 @@ class LaunchRequest(Value):
     @property
     def listen_address(self) -> str:
         """Address on which the engine itself listens."""
-        return "0.0.0.0" if self.in_container else self.host.bind
+        return "0.0.0.0" if self.publishes else self.host.bind
+
+    @property
+    def publishes(self) -> bool:
+        """Whether the engine has a network of its own, of which one port is published."""
+        return self.in_container and self.spec.engine.container.network == NetworkMode.PUBLISHED
 
     @property
     def engine_model_path(self) -> str:

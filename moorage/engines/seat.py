@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from moorage.engines.command import filled
+from moorage.engines.isolation import claimed, kind_of_seat, sees_more_than_claimed
 from moorage.engines.preparation import WITHOUT_CHECK, runs_by_minor_version
 from moorage.engines.request import LaunchRequest
 from moorage.launch import Flag, Mount, Variable
+from moorage.models.source import ModelFile
 from moorage.values import Origin
-
-VISIBILITY = {
-    "cuda": ("CUDA_VISIBLE_DEVICES", ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")),
-    "rocm": ("HIP_VISIBLE_DEVICES", None),
-}
-"""By accelerator type: the variable that names a process's devices, and how they are counted."""
 
 
 def visibility(request: LaunchRequest) -> tuple[Variable, ...]:
-    """A container is given its devices; a process sees all, so it is told which are its own."""
-    seat = request.seat
-    if request.in_container or seat.accelerator_type not in VISIBILITY:
-        return ()
-    name, order = VISIBILITY[seat.accelerator_type]
-    pairs = [(name, ",".join(map(str, seat.accelerators)), "the accelerators that were claimed")]
-    if order:
-        pairs.append((*order, "counts them as the driver does"))
+    """Where more than the claimed accelerators can be seen, the engine is told its own."""
+    kind, seat = kind_of_seat(request), request.seat
+    indexes = ",".join(map(str, seat.accelerators))
+    pairs: list[tuple[str, str, str]] = []
+    if kind.chosen_by and request.in_container:
+        pairs.append((kind.chosen_by, indexes, "the container runtime hands out the claimed ones"))
+    if kind.visibility and seat.accelerators and sees_more_than_claimed(request):
+        pairs.append((kind.visibility, indexes, "the accelerators that were claimed"))
+        if kind.order:
+            pairs.append((*kind.order, "counts them as the driver does"))
     return tuple(
         Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
         for name, value, reason in pairs
@@ -63,19 +63,29 @@ def placeholders(request: LaunchRequest) -> dict[str, str]:
 
 
 def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
-    """The model's directory; file by file where links lead out of it, as in the hub's cache."""
+    """The model's directory, and what the host's driver brings, all read-only.
+
+    File by file where links lead out of the directory, as in the hub's cache.
+    """
     if not request.in_container:
         return ()
-    source, target = request.model_path, request.engine_model_path
-    if not any(file.target for file in request.files):
+    driver = tuple(Mount(source=path, target=path) for path in kind_of_seat(request).mounts)
+    return (
+        *mounts_of(request.model_path, request.files, request.engine_model_path),
+        *driver,
+    )
+
+
+def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mount, ...]:
+    """A directory, read-only; file by file where links lead out of it."""
+    if not any(file.target for file in files):
         return (Mount(source=source, target=target),)
     return tuple(
         Mount(source=file.target or f"{source}/{file.name}", target=f"{target}/{file.name}")
-        for file in request.files
+        for file in files
     )
 
 
 def devices(request: LaunchRequest) -> tuple[str, ...]:
     """Identifiers of the seat's accelerators: UUIDs where the host tells them."""
-    by_index = {item.index: item for item in request.host.accelerators}
-    return tuple(by_index[index].uuid or str(index) for index in request.seat.accelerators)
+    return tuple(item.uuid or str(item.index) for item in claimed(request))

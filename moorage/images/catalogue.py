@@ -86,6 +86,7 @@ CATALOGUE: tuple[CatalogueRow, ...] = (
     # vLLM issue 18813: the image of 0.9.0 asks for CUDA 12.8 or newer.
     _vllm("cuda", _AMD64, _CUDA, runtime="12.8", since="0.9.0", before="0.12.0"),
     _vllm("cuda", _AMD64, _CUDA, before="0.9.0"),
-    _vllm("rocm", _AMD64, "vllm/vllm-openai-rocm:v{version}"),
-    _vllm("cpu", _BOTH, "vllm/vllm-openai-cpu:v{version}"),
+    # The first versions of which public manifests of these repositories are known.
+    _vllm("rocm", _AMD64, "vllm/vllm-openai-rocm:v{version}", since="0.14.0"),
+    _vllm("cpu", _BOTH, "vllm/vllm-openai-cpu:v{version}", since="0.16.0"),
 )

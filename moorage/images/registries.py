@@ -50,8 +50,8 @@ class Registries(Value):
     )
     insecure: tuple[RegistryHost, ...] = Field(
         (),
-        description="Registries that speak plain HTTP, as in the Docker daemon's"
-        " `insecure-registries`. Those on this machine may do so anyway.",
+        description="Registries whose certificate does not count, or that speak plain HTTP, as in"
+        " the Docker daemon's `insecure-registries`. Those on this machine may do so anyway.",
     )
 
     def places(self, reference: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from moorage.images.runtimes import Fit, pick_runtime
 from moorage.images.versions import version_key
 from moorage.values import Origin
 
-CANN = "cann"
+CANN, CPU = "cann", "cpu"
 
 
 def resolve_image(
@@ -135,7 +135,7 @@ def _said(runtime: str, question: ImageQuestion, fit: Fit) -> str:
             " minor-version compatibility, without the features of the newer driver"
         )
     if not runtime:
-        return ""
+        return "" if question.kind == CPU else f"; its version of {name} is not known"
     if fit is Fit.UNKNOWN:
         return f"; built for {name} {runtime}, the host's version is not known"
     return f"; {name} {runtime} on a host that runs {question.runtime}"

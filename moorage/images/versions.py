@@ -14,9 +14,12 @@ def version_key(version: str) -> tuple[Part, ...]:
     """A sort key: numbers by value, `8.5.rc1` before `8.5`, and that before `8.5.post1`.
 
     An upper-case mark is none of a pre-release: CANN's drivers call a release `8.3.RC1`. Missing
-    numbers count as zero, so `12.9` equals `12.9.0`; an empty version is the oldest.
+    numbers count as zero, so `12.9` equals `12.9.0`. What begins with no number (`nightly`) is the
+    newest, and an empty version the oldest.
     """
     parts: list[Part] = []
+    if re.match("[vV]?[^vV0-9]", version):
+        return (NEWEST,)
     for text in [*re.findall(r"\d+|[A-Za-z]+", re.sub("^[vV]", "", version)), ""]:
         part = _part(text)
         while parts and part[0] <= 0 and parts[-1] == ZERO:
@@ -36,6 +39,7 @@ def major(version: str) -> str:
 
 
 ZERO: Part = (1, 0, "")
+NEWEST: Part = (2, 0, "")
 
 
 def _part(text: str) -> Part:

@@ -31,7 +31,7 @@ CONTEXT_KEYS = (
     "seq_len",
 )
 CONTEXT_WHEN_UNKNOWN = 2048
-SCALING_INCLUDED = ("su", "longrope", "llama3", "default", "mrope", "proportional")
+SCALING_INCLUDED = ("su", "longrope", "llama3", "proportional")
 """Rope types whose configured length already contains the scaling."""
 
 TEXT_CONFIG_KEYS = ("llm_config", "text_config", "thinker_config", "language_config")
@@ -51,6 +51,9 @@ MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
 )
 """What the end of an architecture's name says; the first match wins."""
 
+LABELS_WHEN_UNKNOWN = 2
+"""Of a classifier whose configuration names none (transformers)."""
+
 
 def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     """Read everything that later steps need from a resolved model.
@@ -63,7 +66,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     config = {**model.config, **overrides}
     text = text_config(config)
     warnings: list[str] = []
-    mode, mode_origin = _mode(spec, model, warnings)
+    mode, mode_origin = _mode(spec, model, config, warnings)
     context, origin, reason = _context(spec, config, warnings)
     heads = _first_int(text, "num_attention_heads", "n_head", "n_heads", "num_heads")
     hidden = _first_int(text, "hidden_size", "n_embd", "d_model")
@@ -145,7 +148,8 @@ def context_length(config: Config, unknown: int | None = None) -> int | None:
         if kind in SCALING_INCLUDED or factor is None:
             continue
         if kind == "yarn":
-            length = _first_int(rope, "original_max_position_embeddings") or length
+            stated = _first_int(text, "max_position_embeddings")  # transformers takes it for it
+            length = _first_int(rope, "original_max_position_embeddings") or stated or length
         return int(length * factor)
     return length
 
@@ -167,17 +171,33 @@ def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int,
     return assumed, Origin.DEFAULT, "the configuration names none"
 
 
-def _mode(spec: ModelSpec, model: ResolvedModel, warnings: list[str]) -> tuple[Mode, Origin]:
+def _mode(
+    spec: ModelSpec, model: ResolvedModel, config: Config, warnings: list[str]
+) -> tuple[Mode, Origin]:
     if spec.mode != Mode.AUTO:
         return spec.mode, Origin.USER
     if model.is_sentence_encoder:
         return Mode.EMBEDDING, Origin.DERIVED
-    for name in architectures(model.config):
+    for name in architectures(config):
         for ending, mode in MODE_BY_ARCHITECTURE:
             if name.endswith(ending):
-                return mode, Origin.DERIVED
+                many = name.endswith("ForSequenceClassification") and _labels(config) > 1
+                return (Mode.CLASSIFICATION if many else mode), Origin.DERIVED
     warnings.append("the architecture does not tell what the model is for; completion is assumed")
     return Mode.COMPLETION, Origin.DEFAULT
+
+
+def _labels(config: Config) -> int:
+    """What a classifier tells apart; vLLM scores and ranks only with a single label.
+
+    A classifier made of two tokens of a language model gives one score (vLLM 0.32, `adapters.py`).
+    """
+    if config.get("method") == "from_2_way_softmax":
+        return 1
+    for names in ("classifier_from_token", "id2label"):
+        if isinstance(config.get(names), Mapping | list) and config[names]:
+            return len(config[names])
+    return _first_int(config, "num_labels") or LABELS_WHEN_UNKNOWN
 
 
 def _rope_settings(text: Config) -> list[Config]:

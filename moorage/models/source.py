@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import Field, InstanceOf
 
+from moorage.models.adapter_config import largest_rank
+from moorage.models.assets import AssetRole, Pin
 from moorage.models.tensors import TensorHeaders
 from moorage.values import Value
 
@@ -70,6 +72,8 @@ class ResolvedModel(Value):
         weights: Summary of the weight headers.
         headers: The weight headers themselves; empty where the format has none, or where they were
             not read. No part of any record.
+        companions: What is loaded beside it; the companions themselves have none.
+        updates_folder: Directory for adapters that are loaded while it serves; empty = none are.
     """
 
     source: str
@@ -85,8 +89,53 @@ class ResolvedModel(Value):
     has_chat_template: bool = False
     weights: WeightSummary
     headers: InstanceOf[TensorHeaders] = Field(TensorHeaders(), exclude=True, repr=False)
+    companions: tuple[Companion, ...] = ()
+    updates_folder: str = ""
 
     @property
     def bytes_to_stage(self) -> int:
         """Bytes of the chosen files."""
         return sum(file.size for file in self.files)
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """What the companions were pinned to, for the record."""
+        return tuple(companion.pin for companion in self.companions)
+
+    def companion(self, role: AssetRole, name: str = "") -> ResolvedModel | None:
+        """The companion of a role, and of a name where one is given."""
+        found = (c.model for c in self.companions if c.role == role and name in ("", c.name))
+        return next(found, None)
+
+
+class Companion(Value):
+    """A LoRA adapter or the draft model: loaded beside the model, found and staged as it is.
+
+    Attributes:
+        role: What it is to the model.
+        name: Name of the adapter; `draft` for the draft model.
+        model: Its files. The configuration of an adapter is its `adapter_config.json`.
+    """
+
+    role: AssetRole
+    name: str
+    model: ResolvedModel
+
+    @property
+    def rank(self) -> int | None:
+        """Largest rank of an adapter; None = unknown, or no adapter."""
+        return largest_rank(self.model.config) if self.role == AssetRole.ADAPTER else None
+
+    @property
+    def pin(self) -> Pin:
+        """What it was pinned to."""
+        return Pin(
+            role=self.role,
+            name=self.name,
+            source=self.model.source,
+            revision=self.model.revision,
+            rank=self.rank,
+        )
+
+
+ResolvedModel.model_rebuild()

@@ -33,6 +33,7 @@ CATEGORIES = {
     Mode.COMPLETION: "llm",
     Mode.EMBEDDING: "embedding",
     Mode.RERANKING: "reranker",
+    Mode.CLASSIFICATION: "reranker",
     Mode.IMAGE_GENERATION: "image",
 }
 

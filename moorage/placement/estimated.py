@@ -20,10 +20,16 @@ SHARE_WHEN_UNKNOWN = 0.9
 
 
 class EstimatedMemory:
-    """Weights from file sizes, cache from layers and heads; every term is marked as estimated."""
+    """Weights from file sizes, cache from layers and heads; every term is marked as estimated.
 
-    def __init__(self, profile: ModelProfile, why: str) -> None:
-        self._profile, self._why = profile, why
+    Args:
+        profile: The model.
+        why: Why it is only estimated.
+        beside: Bytes of the files of adapters and draft model.
+    """
+
+    def __init__(self, profile: ModelProfile, why: str, beside: int = 0) -> None:
+        self._profile, self._why, self._beside = profile, why, beside
 
     def need(
         self,
@@ -39,7 +45,7 @@ class EstimatedMemory:
         if not self._profile.weight_bytes:
             reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
             return MemoryRefusal(kind=RefusalKind.UNKNOWN, reason=reason)
-        weights = self._profile.weight_bytes // (tensor * pipeline)
+        weights = self._profile.weight_bytes // (tensor * pipeline) + self._beside
         rest = (weights, weights // 5 + OVERHEAD)
         terms = (
             _term("weights", rest[0], f"{self._why}: the size of the files over the ranks"),
@@ -101,8 +107,8 @@ class StatedMemory:
 class KnownOrEstimated:
     """The exact model, and the estimate where its rules do not cover a question."""
 
-    def __init__(self, exact: Memory, profile: ModelProfile) -> None:
-        self._exact, self._profile = exact, profile
+    def __init__(self, exact: Memory, profile: ModelProfile, beside: int = 0) -> None:
+        self._exact, self._profile, self._beside = exact, profile, beside
 
     def need(self, **question: object) -> Need | MemoryRefusal:
         """What one accelerator has to give."""
@@ -112,7 +118,7 @@ class KnownOrEstimated:
         return answer
 
     def _estimate(self, refusal: MemoryRefusal) -> EstimatedMemory:
-        return EstimatedMemory(self._profile, f"not exact ({refusal.reason})")
+        return EstimatedMemory(self._profile, f"not exact ({refusal.reason})", self._beside)
 
 
 def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:

@@ -56,6 +56,7 @@ class Subject:
         profile: What the model is.
         memory: How much memory it takes; None = only a rough estimate is possible.
         staged: The model as hosts list what they have, `source@revision`.
+        beside: Bytes of the files of its adapters and draft model, for an estimate.
         measured: What earlier starts of its architecture told about memory, the newest first.
     """
 
@@ -63,6 +64,7 @@ class Subject:
     profile: ModelProfile
     memory: MemoryModel | None = None
     staged: str = ""
+    beside: int = 0
     measured: tuple[Measurement, ...] = ()
 
 
@@ -143,8 +145,8 @@ def _memory(subject: Subject, engine: Engine, fleet: FleetSnapshot | None) -> Me
         estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
         return estimated if claim is None else StatedMemory(int(claim))
     if subject.memory is None:
-        return EstimatedMemory(profile, "no tensor headers")
-    known = KnownOrEstimated(subject.memory, profile)
+        return EstimatedMemory(profile, "no tensor headers", subject.beside)
+    known = KnownOrEstimated(subject.memory, profile, subject.beside)
     configured = engine_versions(fleet, engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
     arguments = user_tokens(spec.engine.args)

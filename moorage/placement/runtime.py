@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from moorage.engines.base import Engine
+from moorage.engines.devices import device_kind, in_a_process
 from moorage.failures import Failure
 from moorage.placement.image import image_on
+from moorage.placement.placement import CPU
 from moorage.placement.snapshot import HostSnapshot
-from moorage.spec import ModelSpec, RuntimeName
+from moorage.spec import ContainerSettings, ModelSpec, RuntimeName
 from moorage.values import Origin, Value
 
 
@@ -41,21 +43,31 @@ def _obstacle(
     if name not in host.runtimes:
         return "not available on this host"
     if name == RuntimeName.PROCESS:
-        if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
-            return "the spec names an image"
-        if spec.engine.packages:
-            return "engine.packages are installed in a container, never on a host"
-        installed = host.program(engine.name)
-        wanted = spec.engine.version or host.engine_versions(engine.name).default_version
-        if spec.engine.custom and spec.engine.runtime == RuntimeName.AUTO:
-            return f"{spec.engine.custom} comes in an image"
-        if spec.engine.command or spec.engine.entrypoint or spec.engine.custom:
-            return ""
-        if installed and wanted and installed.version not in ("", wanted):
-            return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
-        return "" if installed else f"{engine.program} is not installed"
+        return _no_process(spec, engine, host, accelerator_type)
+    if accelerator_type != CPU and (refusal := device_kind(accelerator_type).refusal):
+        return refusal
     try:
         image_on(spec, engine, host, accelerator_type)
     except Failure as failure:
         return failure.detail
     return ""
+
+
+def _no_process(spec: ModelSpec, engine: Engine, host: HostSnapshot, accelerator_type: str) -> str:
+    if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
+        return "the spec names an image"
+    if spec.engine.container != ContainerSettings():
+        return "`engine.container` asks for a container"
+    if accelerator_type != CPU and (refusal := in_a_process(accelerator_type)):
+        return refusal
+    if spec.engine.packages:
+        return "engine.packages are installed in a container, never on a host"
+    if spec.engine.custom and spec.engine.runtime == RuntimeName.AUTO:
+        return f"{spec.engine.custom} comes in an image"
+    if spec.engine.command or spec.engine.entrypoint or spec.engine.custom:
+        return ""
+    installed = host.program(engine.name)
+    wanted = spec.engine.version or host.engine_versions(engine.name).default_version
+    if installed and wanted and installed.version not in ("", wanted):
+        return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
+    return "" if installed else f"{engine.program} is not installed"

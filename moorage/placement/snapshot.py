@@ -19,7 +19,10 @@ VENDORS = {
     "dcu": "hygon",
     "corex": "iluvatar",
     "maca": "metax",
+    "hggc": "thead",
+    "mlu": "cambricon",
     "xpu": "intel",
+    "hpu": "intel",
 }
 """Vendor by accelerator type."""
 
@@ -38,6 +41,7 @@ class Accelerator(Value):
     driver: str = ""
     runtime_version: str = ""
     family: str = ""
+    node: str = ""
 
 
 class Program(Value):
@@ -75,6 +79,8 @@ class HostSnapshot(Value):
         catalogue: Images for its hardware beside the official ones.
         engines: What the fleet says about engines, by name.
         registries: Where it takes images from.
+        store: Directory in which a remote host keeps models; empty = this machine's store.
+        helper_image: Image of the small containers that work on a remote host.
         paths: Directories of `file://` models that are there; None = it shares this file system.
         port_range: First and last port that may be taken.
         ports_in_use: Ports on which something listens already.
@@ -104,6 +110,8 @@ class HostSnapshot(Value):
     catalogue: tuple[CatalogueRow, ...] = ()
     engines: dict[str, EngineVersions] = {}
     registries: Registries = Registries()
+    store: str = ""
+    helper_image: str = ""
     paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)
     ports_in_use: tuple[int, ...] = ()

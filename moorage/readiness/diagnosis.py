@@ -26,6 +26,9 @@ class LogCause(Value):
     suggestion: str = ""
 
 
+TAIL_LINES = 200
+"""How many lines of the log a failure keeps."""
+
 COMMON_CAUSES: tuple[LogCause, ...] = (
     LogCause(
         pattern=r"^moorage-prepare: error: (?P<program>\S+) is not in the image",
@@ -61,12 +64,14 @@ _PREFIX = re.compile(r"^(\([\w-]+ pid=\d+\)\s+)?(ERROR [\d-]+ [\d:]+ \[[^\]]*\]\
 _HARMLESS = re.compile(r"^\s*(\([\w-]+ pid=\d+\)\s+)?(DEBUG|INFO|WARNING)\b")
 """Lines that a healthy start has too, whatever they say."""
 
-_ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception)\b\s*:|\S*\s?error:)")
+_ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception)\b\s*:|\S*\s?error:|Value error, )")
 
 _WRAPPERS = (
     "Engine core initialization failed",
     "Worker failed with error",
     "See root cause above",
+    "EngineCore encountered an issue",
+    "validation error for",
 )
 """Errors that only say that another one happened."""
 
@@ -75,7 +80,7 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
     """Turn the log of an engine that failed into a failure with its cause.
 
     Args:
-        log: The last lines of the log.
+        log: The last lines of the log: many, for a traceback of each worker hides the cause.
         causes: The engine's own texts; they are looked for before the common ones.
         fallback: Cause when nothing is recognised.
         detail: What was observed from outside, such as the exit code.
@@ -88,7 +93,12 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
                     return _recognised(entry, match, line, detail, log)
     first = _first_error(lines)
     told = f"; the first error in the log: {first[:300]}" if first else ""
-    return Failure(fallback, f"{detail}{told}", log_tail=log, evidence=first)
+    return Failure(fallback, f"{detail}{told}", log_tail=last_lines(log), evidence=first)
+
+
+def last_lines(log: str) -> str:
+    """As much of a log as a failure keeps."""
+    return "\n".join(log.splitlines()[-TAIL_LINES:])
 
 
 def _recognised(entry: LogCause, match: re.Match[str], line: str, detail: str, log: str) -> Failure:
@@ -97,8 +107,9 @@ def _recognised(entry: LogCause, match: re.Match[str], line: str, detail: str, l
         entry.cause,
         f"{detail}; the log says: {line[:300]}",
         suggestion=entry.suggestion.format_map(named) if entry.suggestion else None,
-        log_tail=log,
+        log_tail=last_lines(log),
         evidence=line,
+        named=named,
     )
 
 

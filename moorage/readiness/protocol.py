@@ -32,7 +32,7 @@ class Probe(Value):
         method: HTTP method; empty = only a TCP connection.
         path: HTTP path.
         body: JSON to send.
-        expects: Kind of answer: `status`, `listed`, `text`, `vector`, `scores`.
+        expects: Kind of answer: `status`, `listed`, `text`, `vector`, `scores`, `labels`.
         name: The served name.
         patient: Whether a bad answer may still become a good one while the engine starts.
     """
@@ -108,6 +108,15 @@ def readiness_probes(
     return tuple(probes)
 
 
+REFUSALS = frozenset({400, 401, 403, 404, 405, 422})
+"""HTTP statuses with which the engine says that it will not answer such a request."""
+
+
+def is_final(probe: Probe, status: int) -> bool:
+    """Whether a bad answer will not become a good one, however often the engine is asked."""
+    return not probe.patient and (status == 200 or status in REFUSALS)
+
+
 def judge(probe: Probe, status: int, answer: Any) -> tuple[str, str]:
     """Hold an answer against what the probe expects.
 
@@ -124,6 +133,7 @@ def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
     pooling: dict[Mode, tuple[str, dict[str, Any], str]] = {
         Mode.EMBEDDING: ("/v1/embeddings", {"input": prompt}, "vector"),
         Mode.RERANKING: ("/rerank", {"query": prompt, "documents": [prompt, "no"]}, "scores"),
+        Mode.CLASSIFICATION: ("/classify", {"input": [prompt]}, "labels"),
     }
     path, body, expects = pooling.get(profile.mode) or _generation(
         prompt, profile.has_chat_template
@@ -186,6 +196,13 @@ def _judge_scores(_probe: Probe, answer: Any) -> tuple[str, str]:
     return "", f"{len(scores)} scores"
 
 
+def _judge_labels(_probe: Probe, answer: Any) -> tuple[str, str]:
+    shares = next(iter(_items(answer, "data")), {}).get("probs")
+    if not isinstance(shares, list) or not shares or not _all_finite(shares):
+        return "the labels' probabilities are missing or not finite", ""
+    return "", f"probabilities of {len(shares)} labels"
+
+
 def _all_finite(numbers: list[Any]) -> bool:
     return all(isinstance(x, int | float) and math.isfinite(x) for x in numbers)
 
@@ -196,6 +213,7 @@ JUDGES = {
     "text": _judge_text,
     "vector": _judge_vector,
     "scores": _judge_scores,
+    "labels": _judge_labels,
 }
 
 

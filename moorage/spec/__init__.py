@@ -3,14 +3,16 @@
 Every field has a description: it is the form in the Prefect UI and the reference in docs/spec.md.
 """
 
-from moorage.spec.adapters import AdapterSpec
+from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
+from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.model import Mode, ModelSpec, slug
 from moorage.spec.patterns import (
     ACCELERATOR_PATTERN,
-    DIRECTORY_PATTERN,
+    CAPABILITY_PATTERN,
+    GROUP_PATTERN,
     IMAGE_PATTERN,
     KIND_PATTERN,
     NAME_PATTERN,
@@ -20,6 +22,7 @@ from moorage.spec.patterns import (
     REVISION_PATTERN,
     SECRET_PATTERN,
     SOURCE_PATTERN,
+    ULIMIT_PATTERN,
     VARIABLE_PATTERN,
     VERSION_PATTERN,
     AcceleratorId,
@@ -27,16 +30,20 @@ from moorage.spec.patterns import (
     Name,
     PackageName,
     Port,
+    Revision,
     SecretName,
+    Source,
     VariableName,
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
 from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
+from moorage.spec.stopping import StoppingSpec
 
 __all__ = [
     "ACCELERATOR_PATTERN",
-    "DIRECTORY_PATTERN",
+    "CAPABILITY_PATTERN",
+    "GROUP_PATTERN",
     "IMAGE_PATTERN",
     "KIND_PATTERN",
     "NAME_PATTERN",
@@ -46,29 +53,38 @@ __all__ = [
     "REVISION_PATTERN",
     "SECRET_PATTERN",
     "SOURCE_PATTERN",
+    "ULIMIT_PATTERN",
     "VARIABLE_PATTERN",
     "VERSION_PATTERN",
     "AcceleratorId",
     "AdapterSpec",
+    "AdapterUpdatesSpec",
+    "ContainerSettings",
     "Deadlines",
     "DraftMethod",
     "EngineName",
     "EngineSpec",
     "ExtendedCacheSpec",
+    "IpcMode",
     "Kind",
     "MemorySpec",
     "Mode",
     "ModelSpec",
     "Name",
+    "NetworkMode",
     "PackageName",
     "PlacementSpec",
     "Policy",
     "Port",
     "ProbeSpec",
     "ReadinessSpec",
+    "RestartPolicy",
+    "Revision",
     "RuntimeName",
     "SecretName",
+    "Source",
     "SpeculativeSpec",
+    "StoppingSpec",
     "Strategy",
     "VariableName",
     "slug",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import ByteSize, Field, field_validator, model_validator
+from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_validator
 
 from moorage.arguments import user_tokens
 from moorage.failures import Failure
+from moorage.spec.container import ContainerSettings, IpcMode
 from moorage.spec.patterns import (
     IMAGE_PATTERN,
     VERSION_PATTERN,
@@ -17,6 +18,8 @@ from moorage.spec.patterns import (
 )
 from moorage.units import GIB, Bytes
 from moorage.values import Value
+
+DEFAULT_SHM = ByteSize(10 * GIB)
 
 
 class EngineName(StrEnum):
@@ -105,8 +108,16 @@ class EngineSpec(Value):
         " driver's. They are taken away before the start because consumer cards fail with them.",
     )
     shm: Bytes = Field(
-        ByteSize(10 * GIB),
+        DEFAULT_SHM,
         description="Shared memory of the container, in bytes or as `10GiB`.",
+    )
+    container: ContainerSettings = Field(
+        ContainerSettings(), description="How far the container is shut off from its host."
+    )
+    keep_cache: bool = Field(
+        True,
+        description="Keep what the engine compiles in a folder of the host, so that the model's"
+        " next start with the same image is faster (vLLM). `false` compiles anew each time.",
     )
 
     @field_validator("args")
@@ -138,3 +149,14 @@ class EngineSpec(Value):
             raise ValueError("command: a custom engine needs one, or `custom` with its name")
         if not self.image and self.runtime != RuntimeName.PROCESS:
             raise ValueError("image: a custom engine needs one, or `runtime: process`")
+
+    @field_validator("container")
+    @classmethod
+    def _goes_with_the_rest(
+        cls, container: ContainerSettings, info: ValidationInfo
+    ) -> ContainerSettings:
+        if info.data.get("runtime") == RuntimeName.PROCESS and container != ContainerSettings():
+            raise ValueError("a process has none; leave it out, or `runtime: process`")
+        if container.ipc == IpcMode.HOST and info.data.get("shm", DEFAULT_SHM) != DEFAULT_SHM:
+            raise ValueError("`shm` is the host's with `ipc: host`; leave one of the two out")
+        return container

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 SOURCE_PATTERN = r"^(hf://[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|file://[^\x00]+)$"
@@ -16,7 +16,6 @@ VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VERSION_PATTERN = r"^\d[\w.+-]*$"
 IMAGE_PATTERN = r"^[^\s-][^\s]*$"
 PATH_PATTERN = r"^/[^\s]*$"
-DIRECTORY_PATTERN = r"^file:///[^\x00:]+$"
 REVISION_PATTERN = r"^[\w][\w./-]*$"
 PACKAGE_PATTERN = (
     r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -26,6 +25,12 @@ PACKAGE_PATTERN = (
 )
 """Name, extras and versions of PEP 508; neither addresses nor markers, and nothing that could be
 an option of an installer."""
+CAPABILITY_PATTERN = r"^[A-Z]+_[A-Z_]+$"
+GROUP_PATTERN = r"^([a-z_][a-z0-9_-]*|\d+)$"
+ULIMIT_PATTERN = (
+    r"^(core|cpu|data|fsize|locks|memlock|msgqueue|nice|nofile|nproc|rss|rtprio|rttime"
+    r"|sigpending|stack)$"
+)
 
 PATTERNS_IN_WORDS = {
     NAME_PATTERN: "letters, digits, '.', '_' and '-', at most 63, a letter or digit at both ends",
@@ -37,12 +42,31 @@ PATTERNS_IN_WORDS = {
     VERSION_PATTERN: "a version such as 0.32.0",
     IMAGE_PATTERN: "an image reference such as vllm/vllm-openai:v0.32.0",
     PATH_PATTERN: "a path that starts with /",
-    DIRECTORY_PATTERN: "file:// and an absolute directory",
     REVISION_PATTERN: "a branch, tag or commit",
     PACKAGE_PATTERN: "a package of an index such as name, name==1.2 or name[extra]>=1,<2",
+    CAPABILITY_PATTERN: "one capability such as SYS_NICE",
+    GROUP_PATTERN: "the name or the number of a group",
+    ULIMIT_PATTERN: "a limit such as memlock, nofile or stack",
 }
 """What each pattern asks for, in the words of an error message."""
 
+
+def _is_absolute(source: str) -> str:
+    if source.startswith("file://") and not source.startswith("file:///"):
+        raise ValueError("a directory must be absolute here: file:///path")
+    return source
+
+
+def _stays_in_the_repository(revision: str) -> str:
+    if ".." in revision.split("/"):
+        raise ValueError("must not contain '..'")
+    return revision
+
+
+Source = Annotated[str, Field(pattern=SOURCE_PATTERN), AfterValidator(_is_absolute)]
+Revision = Annotated[
+    str, Field(min_length=1, pattern=REVISION_PATTERN), AfterValidator(_stays_in_the_repository)
+]
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 AcceleratorId = Annotated[str, StringConstraints(pattern=ACCELERATOR_PATTERN)]
 Kind = Annotated[str, StringConstraints(pattern=KIND_PATTERN)]

@@ -46,3 +46,9 @@ class ReadinessSpec(Value):
         Deadlines(), description="Deadline of each phase; a phase that misses it ends the deploy."
     )
     probe: ProbeSpec = Field(ProbeSpec(), description="What is asked to prove it.")
+    second_try: bool = Field(
+        True,
+        description="Where the engine refuses to start and names what it could do (the context"
+        " that fits, the model's longest, the memory that is free), start it once more with that"
+        " number. It counts for stated values too, and the release says what was changed.",
+    )

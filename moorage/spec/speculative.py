@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
-from moorage.spec.patterns import DIRECTORY_PATTERN
+from moorage.spec.patterns import Revision, Source
 from moorage.values import Value
 
 
@@ -35,10 +35,14 @@ class SpeculativeSpec(Value):
     ngram_max: int | None = Field(
         None, ge=1, description="Most tokens that are matched in the prompt (`ngram`)."
     )
-    model: str | None = Field(
+    model: Source | None = Field(
         None,
-        pattern=DIRECTORY_PATTERN,
-        description="The draft model: `file://` and a directory that each host has.",
+        description="The draft model: `hf://org/repo` or `file://directory`, as for the model.",
+    )
+    revision: Revision | None = Field(
+        None,
+        description="Branch, tag or commit of the draft model on the hub; pinned to a commit when"
+        " deployed. Empty = the default branch.",
     )
 
     @model_validator(mode="after")
@@ -47,4 +51,6 @@ class SpeculativeSpec(Value):
             raise ValueError(f"{self.method} needs `tokens`")
         if self.method in (DraftMethod.EAGLE3, DraftMethod.DRAFT_MODEL) and not self.model:
             raise ValueError(f"{self.method} needs `model`")
+        if self.revision and not self.model:
+            raise ValueError("`revision` is of the draft model, and there is no `model`")
         return self

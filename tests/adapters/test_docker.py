@@ -9,8 +9,12 @@ import requests
 from docker.errors import APIError
 
 from moorage.adapters.docker import DockerRuntime
-from moorage.adapters.docker_errors import pull_failure, start_failure
+from moorage.adapters.docker_arguments import container_arguments
+from moorage.adapters.docker_errors import start_failure
+from moorage.engines.devices import device_kind
 from moorage.failures import Cause, Failure
+from moorage.isolation import Isolation
+from moorage.launch import Mount
 from moorage.spec import RuntimeName
 from tests.builders import a_container
 from tests.local_registry import empty_image, require_docker
@@ -43,19 +47,44 @@ def test_a_start_that_the_daemon_refuses_has_one_clear_cause(text: str, cause: C
     assert text in failure.detail
 
 
+MISSING_NODE = (
+    'error gathering device information while adding custom device "{}": no such file or directory'
+)
+MISSING_MOUNT = 'invalid mount config for type "bind": bind source path does not exist: {}'
+
+
 @pytest.mark.parametrize(
-    ("text", "cause"),
+    ("kind", "text", "remedy"),
     [
-        ("manifest for a:1 not found: manifest unknown", Cause.IMAGE_MISSING),
-        ("pull access denied for a, repository does not exist", Cause.IMAGE_MISSING),
-        ("Get https://own.io/v2/: no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
-        ("unauthorized: incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
-        ("write /var/lib/docker/x: no space left on device", Cause.DISK_FULL),
-        ("dial tcp 127.0.0.1:5000: connect: connection refused", Cause.IMAGE_PULL_FAILED),
+        ("cuda", 'could not select device driver "" with capabilities: [[gpu]]', "NVIDIA"),
+        ("rocm", MISSING_NODE.format("/dev/kfd"), "amdgpu"),
+        ("cann", MISSING_NODE.format("/dev/davinci3"), "Ascend driver"),
+        ("cann", MISSING_MOUNT.format("/usr/local/dcmi"), "Ascend driver"),
+        ("dcu", MISSING_NODE.format("/dev/mkfd"), "Hygon's driver"),
+        ("maca", MISSING_NODE.format("/dev/mxcd"), "MetaX's driver"),
+        ("corex", MISSING_NODE.format("/dev/itrctl"), "Iluvatar's driver"),
+        ("hggc", MISSING_NODE.format("/dev/alixpu"), "T-Head's driver"),
+        ("xpu", MISSING_NODE.format("/dev/dri"), "Intel's graphics driver"),
+        ("hpu", "Unknown runtime specified habana", "habana-container-runtime"),
     ],
 )
-def test_a_pull_that_fails_has_one_clear_cause(text: str, cause: Cause) -> None:
-    assert pull_failure(text, "a:1").cause is cause
+def test_a_host_that_lacks_a_types_devices_is_told_what_brings_them(
+    kind: str, text: str, remedy: str
+) -> None:
+    response = requests.Response()
+    response.status_code = 500
+    error = APIError("500", response=response, explanation=text)
+    failure = start_failure(error, a_container(accelerator_type=kind))
+    assert failure.cause is Cause.ACCELERATOR_RUNTIME_MISSING
+    assert remedy in failure.suggestion
+
+
+def test_a_model_that_is_not_on_the_host_is_no_missing_driver() -> None:
+    response = requests.Response()
+    response.status_code = 400
+    error = APIError("400", response=response, explanation=MISSING_MOUNT.format("/models/tiny"))
+    failure = start_failure(error, a_container(accelerator_type="cann"))
+    assert failure.cause is Cause.LAUNCH_REFUSED
 
 
 @pytest.fixture
@@ -76,4 +105,50 @@ def test_a_host_that_cannot_hand_out_a_gpu_says_so_and_keeps_nothing(image: str)
         DockerRuntime("local").start(spec, {})
     assert caught.value.cause is Cause.ACCELERATOR_RUNTIME_MISSING
     assert "container toolkit" in caught.value.suggestion
+    assert not docker.from_env().containers.list(all=True, filters={"name": name})
+
+
+@pytest.mark.docker
+def test_what_not_every_machine_may_start_is_created_as_it_is_written(image: str) -> None:
+    """Rights that a machine without all capabilities can write down, but not start with."""
+    isolation = Isolation(privileged=True, ulimits={"memlock": -1}, nodes=("/dev/null",))
+    spec = a_container(image=image, runtime=RuntimeName.DOCKER, isolation=isolation)
+    name = image.replace("/", "-").replace(":", "-")
+    said = container_arguments(spec.model_copy(update={"name": name}), {})
+    container = docker.from_env().containers.create(**said)
+    try:
+        host = container.attrs["HostConfig"]
+        assert host["Privileged"]
+        assert host["Ulimits"] == [{"Name": "memlock", "Hard": -1, "Soft": -1}]
+        assert [device["PathOnHost"] for device in host["Devices"]] == ["/dev/null"]
+    finally:
+        container.remove(force=True)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    ("kind", "nodes", "mounts", "remedy"),
+    [
+        ("rocm", ("/dev/kfd", "/dev/dri"), (), "amdgpu"),
+        ("hpu", (), (), "habana-container-runtime"),
+        ("cann", (), ("/usr/local/dcmi",), "Ascend driver"),
+    ],
+)
+def test_a_host_without_a_types_devices_has_one_clear_cause(
+    image: str, kind: str, nodes: tuple[str, ...], mounts: tuple[str, ...], remedy: str
+) -> None:
+    name = image.replace("/", "-").replace(":", "-")
+    spec = a_container(
+        name=name,
+        image=image,
+        runtime=RuntimeName.DOCKER,
+        accelerator_type=kind,
+        devices=("0",),
+        mounts=tuple(Mount(source=path, target=path) for path in mounts),
+        isolation=Isolation(nodes=nodes, runtime=device_kind(kind).runtime),
+    )
+    with pytest.raises(Failure) as caught:
+        DockerRuntime("local").start(spec, {})
+    assert caught.value.cause is Cause.ACCELERATOR_RUNTIME_MISSING
+    assert remedy in caught.value.suggestion
     assert not docker.from_env().containers.list(all=True, filters={"name": name})

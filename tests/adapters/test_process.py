@@ -91,6 +91,26 @@ def test_starting_again_after_the_end_starts_anew(runtime: ProcessRuntime) -> No
     assert runtime.start(running("sleep", "60"), {}).identity != first.identity
 
 
+def test_an_engine_may_finish_with_its_workers_when_it_is_stopped(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    """Workers that got the SIGTERM too would end at once, as vLLM's do."""
+    done, ready = tmp_path / "done", tmp_path / "ready"
+    worker = f"import pathlib, time; time.sleep(1); pathlib.Path({str(done)!r}).touch()"
+    engine = f"""
+import pathlib, signal, subprocess, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(worker.wait()))
+worker = subprocess.Popen([sys.executable, "-c", {worker!r}])
+pathlib.Path({str(ready)!r}).touch()
+signal.pause()
+"""
+    workload = runtime.start(python(engine), {})
+    eventually(ready.exists)
+    runtime.stop(workload, 30)
+    assert done.exists()
+    assert marked(tmp_path) == []
+
+
 def test_stopping_what_is_gone_does_nothing(runtime: ProcessRuntime) -> None:
     for _ in range(2):
         runtime.stop(a_workload(), 0)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from filelock import FileLock
 
-from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.docker_images import DockerImages, LocalImage
 from moorage.adapters.pulling import have_image
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
@@ -25,8 +25,8 @@ class Daemon:
         self.started, self.go_on = threading.Event(), threading.Event()
         self.go_on.set()
 
-    def image_identity(self, reference: str) -> tuple[str, str] | None:
-        return ("sha256:1", "") if reference in self.there else None
+    def find(self, reference: str) -> LocalImage | None:
+        return LocalImage("sha256:1") if reference in self.there else None
 
     def pull(self, reference: str, on_progress: Callable[[int, int], None], _: object) -> None:
         self.pulled.append(reference)
@@ -43,9 +43,9 @@ class Daemon:
 
 
 def have(daemon: Daemon, image: Image, locks: Path, **more: Any) -> None:
-    runtime = cast(DockerRuntime, daemon)
+    images = cast(DockerImages, daemon)
     options = {"credentials": lambda: None, "wait_seconds": 10.0, **more}
-    have_image(runtime, image, locks, lambda _done, _total: None, **options)
+    have_image(images, image, locks, lambda _done, _total: None, **options)
 
 
 def test_an_image_is_pulled_by_digest_and_keeps_its_tag(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from moorage.adapters.registry import INDEXES, MANIFESTS, RegistryClient, find_first
+from moorage.adapters.manifest import INDEXES, MANIFESTS
+from moorage.adapters.registry import RegistryClient
 from moorage.adapters.registry_auth import Credentials
+from moorage.adapters.registry_places import find_first
 from moorage.failures import Cause, Failure
 
 ME = Credentials(username="me", password="s3cret")
@@ -80,8 +82,7 @@ def failure_of(answer: Answer, reference: str = "own.io/team/vllm:v1", **more: A
         ),
         ("docker.io", "ubuntu", "https://registry-1.docker.io/v2/library/ubuntu/manifests/latest"),
         ("own.io:5000", "own.io:5000/vllm", "https://own.io:5000/v2/vllm/manifests/latest"),
-        ("localhost:5000", "localhost:5000/a/b:1", "http://localhost:5000/v2/a/b/manifests/1"),
-        ("127.0.0.1:5000", "127.0.0.1:5000/a:1", "http://127.0.0.1:5000/v2/a/manifests/1"),
+        ("localhost:5000", "localhost:5000/a/b:1", "https://localhost:5000/v2/a/b/manifests/1"),
     ],
 )
 def test_a_registry_is_asked_for_the_manifest(host: str, reference: str, url: str) -> None:
@@ -91,10 +92,60 @@ def test_a_registry_is_asked_for_the_manifest(host: str, reference: str, url: st
     assert (found.reference, found.digest) == (reference, digest_of(MANIFEST))
 
 
-def test_plain_http_is_spoken_only_where_it_is_said() -> None:
+@pytest.mark.parametrize(
+    ("host", "insecure", "speaks"),
+    [
+        ("own.io", False, False),
+        ("own.io", True, True),
+        ("localhost:5000", False, True),
+        ("127.0.0.1:5000", False, True),
+        ("127.1.2.3", False, True),
+        ("[::1]:5000", False, True),
+        ("10.0.0.1:5000", False, False),
+    ],
+)
+def test_plain_http_is_spoken_only_where_docker_speaks_it(
+    host: str, insecure: bool, speaks: bool
+) -> None:
     registry = FakeRegistry()
-    client(registry, "own.io", insecure=True).find("own.io/a:1")
-    assert registry.asked[0][1].startswith("http://own.io/")
+
+    def no_certificate(request: httpx.Request) -> httpx.Response:
+        if request.url.scheme == "https":
+            raise httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number")
+        return registry(request)
+
+    asking = client(no_certificate, host, insecure=insecure, attempts=1)
+    if speaks:
+        assert asking.find(f"{host}/a:1").digest
+        assert registry.asked[0][1] == f"http://{host}/v2/a/manifests/1"
+        return
+    with pytest.raises(Failure, match="wrong version number") as caught:
+        asking.find(f"{host}/a:1")
+    assert caught.value.cause is Cause.REGISTRY_UNTRUSTED
+    assert "registries.insecure" in caught.value.suggestion
+
+
+@pytest.mark.parametrize(
+    ("text", "suggestion"),
+    [
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate (_ssl.c:1006)", "ca.crt"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired (_ssl.c:1006)", "clock"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate is not yet valid", "clock"),
+        ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] alert certificate required", "ca.crt"),
+    ],
+)
+def test_a_certificate_that_is_not_trusted_is_told_once(text: str, suggestion: str) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.method)
+        raise httpx.ConnectError(text)
+
+    failure = failure_of(answer)
+    assert failure.cause is Cause.REGISTRY_UNTRUSTED
+    assert text in failure.detail
+    assert suggestion in failure.suggestion
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("kind", INDEXES)
@@ -102,6 +153,14 @@ def test_an_index_tells_its_platforms(kind: str) -> None:
     found = client(FakeRegistry(INDEX, kind)).find("own.io/vllm:v1")
     assert found.digest == digest_of(INDEX)
     assert found.platforms == ("linux/amd64", "linux/arm64")
+
+
+def test_an_index_that_is_known_is_not_read_again() -> None:
+    registry = FakeRegistry(INDEX, INDEXES[0])
+    assert client(registry, known=(digest_of(INDEX),)).find("own.io/vllm:v1").digest
+    assert [method for method, _ in registry.asked] == ["HEAD"]
+    client(registry, known=("sha256:other",)).find("own.io/vllm:v1")
+    assert [method for method, _ in registry.asked[1:]] == ["HEAD", "GET"]
 
 
 def test_a_registry_that_names_no_digest_has_it_worked_out() -> None:
@@ -183,7 +242,7 @@ def test_wrong_credentials_are_told_without_the_password(
     [
         (404, Cause.IMAGE_MISSING, 1),
         (403, Cause.REGISTRY_UNAUTHORIZED, 1),
-        (429, Cause.REGISTRY_UNAVAILABLE, 2),
+        (429, Cause.REGISTRY_RATE_LIMITED, 1),
         (503, Cause.REGISTRY_UNAVAILABLE, 2),
     ],
 )
@@ -196,6 +255,26 @@ def test_what_may_pass_is_tried_again(status: int, cause: Cause, tries: int) -> 
 
     assert failure_of(answer, attempts=2).cause is cause
     assert len(asked) == tries
+
+
+def test_a_registry_that_asks_to_slow_down_may_say_for_how_long() -> None:
+    failure = failure_of(lambda _: httpx.Response(429, headers={"retry-after": "21600"}))
+    assert failure.cause is Cause.REGISTRY_RATE_LIMITED
+    assert "says to wait 21600 s" in failure.detail
+    assert "registries.logins" in failure.suggestion
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [(429, Cause.REGISTRY_RATE_LIMITED), (503, Cause.REGISTRY_UNAVAILABLE)],
+)
+def test_what_gives_tokens_may_be_away_too(status: int, cause: Cause) -> None:
+    registry = FakeRegistry(login="Bearer abc", challenge=BEARER)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(status) if request.url.host == "auth.own.io" else registry(request)
+
+    assert failure_of(answer, attempts=1).cause is cause
 
 
 def test_something_that_is_no_registry_is_no_digest() -> None:
@@ -224,6 +303,27 @@ def test_all_that_is_down_is_told() -> None:
     with pytest.raises(Failure, match=r"(?s)first\.io.*refused.*second\.io.*refused") as caught:
         find_first(PLACES, lambda _: client(_down, attempts=1), "amd64")
     assert caught.value.cause is Cause.REGISTRY_UNAVAILABLE
+
+
+def test_a_registry_that_asks_to_slow_down_is_passed_over() -> None:
+    ways: dict[str, Answer] = {
+        "first.io/a:1": lambda _: httpx.Response(429),
+        "second.io/a:1": FakeRegistry(),
+    }
+    found = find_first(PLACES, lambda place: client(ways[place]), "amd64")
+    assert found.reference == "second.io/a:1"
+    with pytest.raises(Failure) as caught:
+        find_first(PLACES[:1], lambda place: client(ways[place]), "amd64")
+    assert caught.value.cause is Cause.REGISTRY_RATE_LIMITED
+
+
+def test_a_registry_that_is_not_trusted_is_not_passed_over() -> None:
+    def stranger(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] x", request=request)
+
+    with pytest.raises(Failure) as caught:
+        find_first(PLACES, lambda _: client(stranger), "amd64")
+    assert caught.value.cause is Cause.REGISTRY_UNTRUSTED
 
 
 def test_a_tag_that_the_first_registry_lacks_is_not_looked_for_elsewhere() -> None:

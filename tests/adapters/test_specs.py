@@ -51,6 +51,27 @@ def test_a_relative_directory_starts_at_the_file(
     assert load_spec(file).source == f"file://{tmp_path.resolve() / directory}"
 
 
+def test_so_do_the_directories_of_adapters_and_of_the_draft_model(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.yaml"
+    file.write_text(
+        "name: tiny\nsource: hf://org/tiny\n"
+        "lora: [{name: poet, source: file://poet}, {name: far, source: hf://org/far}]\n"
+        "speculative: {method: draft_model, tokens: 2, model: file://../small}\n"
+    )
+    spec, here = load_spec(file), tmp_path.resolve()
+    assert [item.source for item in spec.lora] == [f"file://{here}/poet", "hf://org/far"]
+    assert spec.speculative
+    assert spec.speculative.model == f"file://{here.parent}/small"
+
+
+@pytest.mark.parametrize("wrong", ["lora: [poet]", "lora: poet", "speculative: mtp"])
+def test_what_is_no_adapter_and_no_draft_is_a_mistake_like_any_other(
+    write: Write, wrong: str
+) -> None:
+    with pytest.raises(InvalidFile):
+        load_spec(write(f"name: tiny\nsource: hf://org/tiny\n{wrong}\n"))
+
+
 @pytest.mark.parametrize("source", ["/srv/models/tiny", "~/tiny"])
 def test_an_absolute_directory_stays(write: Write, source: str) -> None:
     spec = load_spec(write(f"name: tiny\nsource: file://{source}\n"))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.failures import Cause, Failure
-from tests.conformance.launch_answer import Image, Json, answer, error_class
+from tests.conformance.launch_answer import Image, Json, answer, error_classes
 from tests.conformance.launch_compare import Difference, compared
 from tests.conformance.launch_defects import excused
 from tests.conformance.launch_images import catalogue_rows, image_answer, override_answer
@@ -88,12 +88,12 @@ def _chosen(case: Case, image: Image) -> Json:
     try:
         reference, version = image(case["input"])
     except Failure as failure:
-        return {"error": error_class(failure)}
+        return {"error": error_classes(failure)}
     return {"error": None, "image": reference, "engine_version": version or None}
 
 
 def _judged(case: Case, got: Json) -> list[Difference]:
-    return [found for found in compared(case, got) if not excused(case, found)]
+    return [found for found in compared(case, got) if not excused(case, found, got)]
 
 
 if __name__ == "__main__":

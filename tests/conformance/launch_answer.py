@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from moorage.arguments import in_one_writing, is_option, switch, user_tokens
+from moorage.arguments import in_one_writing, is_option, switch
 from moorage.engines.command import kept_flags
 from moorage.engines.preparation import WITHOUT_CHECK, by_minor_version
 from moorage.engines.versions import CommandLine, command_line
-from moorage.engines.vllm.adapters import Adapter, largest_rank
+from moorage.engines.vllm.adapters import Adapter
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.ascend import is_310p
 from moorage.engines.vllm.containers import SHARED_TMP, Containers, baseline_container
@@ -31,9 +31,11 @@ from moorage.engines.vllm.ray import (
 from moorage.engines.vllm.speculative import Method, Speculative
 from moorage.failures import Failure
 from moorage.launch import Flag, Preparation
-from moorage.models.config import CONTEXT_WHEN_UNKNOWN, context_length
+from moorage.models.adapter_config import largest_rank
+from moorage.models.config import CONTEXT_WHEN_UNKNOWN, TEXT_CONFIG_KEYS, context_length
 from moorage.units import GIB
 from tests.conformance.launch_images import configured_versions
+from tests.conformance.launch_words import seen_words, written_words
 
 Json = Mapping[str, Any]
 Image = Callable[[Json], tuple[str, str]]
@@ -44,13 +46,18 @@ Raises:
 """
 
 ENTRYPOINT = ("vllm", "serve")
+UNREAD_PARTS = frozenset(TEXT_CONFIG_KEYS) - {"text_config"}
+"""Parts of a configuration that GPUStack does not take for the language model."""
+
 CLASSES = {
-    "data parallel size .* is asked for, the hosts take": "dp_mismatch",
-    "which then have to be equal": "uneven_hosts",
-    "No closing quotation|No escaped character": "unbalanced_quotes",
-    "no image": "no_image",
+    "data parallel size .* is asked for, the hosts take": ("dp_mismatch",),
+    "which then have to be equal": ("uneven_hosts",),
+    "goes with data parallel size|local ranks are asked for": ("dp_mismatch", "uneven_hosts"),
+    "does not fill hosts of|cannot be split into ranks of": ("dp_mismatch", "uneven_hosts"),
+    "No closing quotation|No escaped character": ("unbalanced_quotes",),
+    "no image": ("no_image",),
 }
-"""Our words for a refusal, and the class that the cases give it."""
+"""Our words for a refusal, and the classes that it meets: several where the cases leave it open."""
 
 
 def answer(given: Json, image: Image) -> dict[str, Any]:
@@ -58,21 +65,21 @@ def answer(given: Json, image: Image) -> dict[str, Any]:
     try:
         return {"error": None, **_answer(given, image)}
     except Failure as failure:
-        return {"error": error_class(failure)}
+        return {"error": error_classes(failure)}
 
 
 def _answer(given: Json, image: Image) -> dict[str, Any]:
     reference, version = image(given)
-    context = a_context(given, version)
+    context, words = a_context(given, version), written_words(given)
     line = _line(given, context, version)
-    flags = _flags(context, line)
+    flags = _flags(context, (*line.start, *words))
     derived = [token for flag in flags for token in flag.tokens]
-    argv = [*line.start, *derived, *context.words]
+    argv = [*line.start, *derived, *words]
     compatible = _compatible(given, reference)
     options = given.get("options") or {}
     found: dict[str, Any] = {
         "argv": argv,
-        "user_argv": list(context.words),
+        "user_argv": list(words),
         "injected": [*_options_of(line.start), *derived],
         "injected_stored": list(in_one_writing([*_options_of(line.start), *derived], True)),
         "command": [*line.entrypoint, *argv],
@@ -99,7 +106,7 @@ def _answer(given: Json, image: Image) -> dict[str, Any]:
 def a_context(given: Json, version: str) -> LaunchContext:
     """The case as the rules see it, with the defaults of the baseline."""
     model, host, placement = given["model"], given["host"], given["placement"]
-    words, kinds = _words(given), set(model.get("categories") or ())
+    words, kinds = seen_words(written_words(given)), set(model.get("categories") or ())
     seats = [placement["leader"], *(placement.get("followers") or ())]
     own = _own(given)
     chosen = _chosen(given)
@@ -144,15 +151,6 @@ def a_context(given: Json, version: str) -> LaunchContext:
     )
 
 
-def _words(given: Json) -> tuple[str, ...]:
-    written = given["model"].get("backend_parameters") or ()
-    words = user_tokens([entry for entry in written if entry is not None])
-    if given.get("data_dir"):
-        words = tuple(word.replace("{data_dir}", given["data_dir"]) for word in words)
-    form = (given.get("engine") or {}).get("parameter_format")
-    return words if form is None else in_one_writing(words, form == "equal")
-
-
 def _preparation(options: Json, compatible: bool) -> Preparation:
     """The peer looks only at whether packages are named, not at how many."""
     asked = options.get("extra_packages")
@@ -179,14 +177,14 @@ def _line(given: Json, context: LaunchContext, detected: str) -> CommandLine:
     return command_line(own_way, found[1] if found else None, values, model.get("env") or {})
 
 
-def _flags(context: LaunchContext, line: CommandLine) -> tuple[Flag, ...]:
+def _flags(context: LaunchContext, written: Sequence[str]) -> tuple[Flag, ...]:
     derived = (*derived_flags(context), *serving_flags(context))
-    return kept_flags(derived, (*line.start, *context.words), SHORT_NAMES)
+    return kept_flags(derived, written, SHORT_NAMES)
 
 
 def _environment(given: Json, context: LaunchContext, compatible: bool) -> dict[str, str]:
     made = {item.name: item.value for item in variables(context)}
-    return {**(WITHOUT_CHECK if compatible else {}), **made, **(given["model"].get("env") or {})}
+    return {**(WITHOUT_CHECK if compatible else {}), **(given["model"].get("env") or {}), **made}
 
 
 def _compatible(given: Json, reference: str) -> bool:
@@ -254,7 +252,8 @@ def _cache(entry: Json | None) -> ExtendedCache | None:
 def _longest(model: Json) -> int | None:
     if "config" not in model or model["config"] is None:
         return model.get("derived_max_model_len")
-    return context_length(model["config"], CONTEXT_WHEN_UNKNOWN)
+    config = {key: part for key, part in model["config"].items() if key not in UNREAD_PARTS}
+    return context_length(config, CONTEXT_WHEN_UNKNOWN)
 
 
 def _own(given: Json) -> Json:
@@ -271,14 +270,16 @@ def _position(placement: Json) -> int:
 
 
 def _chosen(given: Json) -> list[Json]:
-    """Its accelerators on this host, by index; of the placement's type where that is said."""
+    """Its accelerators on this host, ascending; of the placement's type where that is said."""
     kind = given["placement"].get("accelerator_type")
-    wanted = set(_own(given).get("accelerators") or ())
-    return [
-        item
-        for item in given["host"].get("accelerators") or ()
-        if item["index"] in wanted and kind in (None, item["type"])
+    there = [
+        item for item in given["host"].get("accelerators") or () if kind in (None, item["type"])
     ]
+    chosen = (
+        next((item for item in there if item["index"] == index), None)
+        for index in sorted(_own(given).get("accelerators") or ())
+    )
+    return [item for item in chosen if item is not None]
 
 
 def _type(given: Json) -> str:
@@ -292,7 +293,7 @@ def _options_of(words: Sequence[str]) -> list[str]:
 
 
 def _truthy(text: str | None) -> bool:
-    return str(text or "").strip().lower() in ("1", "true", "yes", "on", "t", "y")
+    return str(text or "").lower() in ("1", "true", "yes", "on", "t", "y")
 
 
 def _number(text: str | None, kind: type[Any]) -> Any:
@@ -303,8 +304,8 @@ def _number(text: str | None, kind: type[Any]) -> Any:
         return None
 
 
-def error_class(failure: Failure) -> str:
-    for words, name in CLASSES.items():
+def error_classes(failure: Failure) -> tuple[str, ...]:
+    for words, names in CLASSES.items():
         if re.search(words, failure.detail):
-            return name
-    return f"refused: {failure.detail}"
+            return names
+    return (f"refused: {failure.detail}",)

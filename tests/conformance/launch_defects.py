@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,53 +12,50 @@ from tests.conformance.launch_compare import Difference
 Case = Mapping[str, Any]
 
 NAMED = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,}")
+GATED = ("--disable-access-log-for-endpoints", "--enable-prompt-tokens-details")
 ASPECTS = {
-    "release candidate": (
-        "--disable-access-log-for-endpoints",
-        "--enable-prompt-tokens-details",
-    ),
+    "release candidate": GATED,
+    "order of versions": GATED,
     "offload environment": ("LMCACHE_CHUNK_SIZE", "LMCACHE_MAX_LOCAL_CPU_SIZE"),
     "full command line is doubled": ("start", "first"),
 }
 """By words of the defect: the options, variables or places that may differ."""
 
-SIZES = (
-    "tensor-parallel-size",
-    "pipeline-parallel-size",
-    "data-parallel-size",
-    "data-parallel-size-local",
-)
-FOLLOWING = (
-    *(f"--{name}" for name in SIZES),
-    *("--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless"),
-    *("--data-parallel-start-rank", "--data-parallel-address", "--data-parallel-rpc-port"),
-    *("--data-parallel-backend", "VLLM_PORT", "VLLM_DP_MASTER_PORT"),
-)
-"""What follows from a size: one that the peer does not see changes all of them."""
+SPLIT = "before it is split"
+"""Of a defect that cuts what a run command is filled with, which may end in a refusal."""
 
-JOINED = ("are not joined", "put into the command before it is split")
-"""Defects of splitting: the same text, cut into other words."""
+CUT = ("user_argv", "argv", "command", "injected", "injected_stored")
+"""Where words of the user stand."""
+
+BETWEEN = re.compile(r"[\s\"'\\=]")
+"""What words are cut and joined at."""
 
 
-def excused(case: Case, difference: Difference) -> bool:
+def excused(case: Case, difference: Difference, answer: Case) -> bool:
     """Whether a difference lies in the marked aspect.
 
-    A refusal is always a better answer, and so is the value that the user set.
+    A refusal is always a better answer, and so is the same text, cut into other words.
+
+    Args:
+        case: With what is expected, and the mark.
+        difference: Between that and the answer.
+        answer: All of it.
     """
     defect, (field, expected, got) = case.get("peer_defect") or "", difference
     if not defect:
         return False
     if field == "error":
-        return expected is None and got is not None
-    last = field.partition(".")[2]
-    user = case["input"].get("model", {}).get("env") or {}
-    if field.startswith("env.") and got is not None and user.get(last) == got:
-        return True
+        return got is not None if expected is None else SPLIT in defect and got is None
+    place, _, last = field.partition(".")
     if any(last in places for words, places in ASPECTS.items() if words in defect):
         return True
-    if any(words in defect for words in JOINED):
+    if last.lstrip("-") in NAMED.findall(defect):
         return True
-    named = NAMED.findall(defect)
-    if last in FOLLOWING and any(name in named for name in SIZES):
-        return True
-    return last.lstrip("-") in named
+    return place in CUT and (SPLIT in defect or _is_same_text(case["expected"], answer))
+
+
+def _is_same_text(expected: Case, answer: Case) -> bool:
+    """Letter by letter; options may stand in another order."""
+    field = next(name for name in CUT if name in expected)
+    wanted, got = ("".join(words) for words in (expected[field], answer[field]))
+    return Counter(BETWEEN.sub("", wanted)) == Counter(BETWEEN.sub("", got))

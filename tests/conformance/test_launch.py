@@ -89,12 +89,33 @@ def test_a_defect_excuses_its_own_aspect_only(name: str, change: Change, field: 
 
 
 @pytest.mark.parametrize("marked", [True, False])
-def test_the_value_of_the_user_is_a_better_answer_where_that_is_marked(marked: bool) -> None:
-    case = copy.deepcopy(CASES["launch-env-01"])
-    case["expected"]["env"]["OMP_NUM_THREADS"] = "1"
+def test_the_same_text_in_other_words_is_a_better_answer_where_that_is_marked(marked: bool) -> None:
+    case = copy.deepcopy(CASES["launch-user_parameters-06"])
+    case["input"]["model"]["backend_parameters"] = ['--limit-mm-per-prompt {"image": 2}']
+    cut = ["--limit-mm-per-prompt", "{image:", "2}"]
+    case["expected"] = {"error": None, "user_argv": cut}
     if marked:
-        case["peer_defect"] = "overwrites what was set"
+        case["peer_defect"] = "only a value after `=` is kept whole"
     assert bool(differences(case, IMAGE)) is not marked
+    case["expected"]["user_argv"] = [*cut, "--more"]
+    assert differences(case, IMAGE)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_fails_for_its_splitting_alone_may_be_answered(marked: bool) -> None:
+    case = copy.deepcopy(CASES["launch-run_command-02"])
+    case["expected"] = {"error": {"class": "unbalanced_quotes"}}
+    if not marked:
+        del case["peer_defect"]
+    assert bool(differences(case, IMAGE)) is not marked
+
+
+@pytest.mark.parametrize("name", ["dp_mismatch", "uneven_hosts", "never_heard_of"])
+def test_a_refusal_meets_each_class_that_the_cases_leave_open(name: str) -> None:
+    case = copy.deepcopy(CASES["launch-argv_distributed-08"])
+    case["input"]["model"]["backend_parameters"][-1] = "--data-parallel-size=5"
+    case["expected"] = {"error": {"class": name}}
+    assert not differences(case, IMAGE)
 
 
 def test_without_its_mark_a_defect_is_a_difference() -> None:

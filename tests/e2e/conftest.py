@@ -15,14 +15,23 @@ from tests.prefect_server import PrefectServer, prefect_server
 
 __all__ = ["prefect_server"]
 
+VLLM_VERSION = "0.32.0"
+
 
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real model: random weights, a real tokenizer, a chat template."""
-    folder = tmp_path_factory.mktemp("models") / "tiny-llama"
-    script = REPOSITORY / "scripts" / "make_tiny_model.py"
-    subprocess.run([sys.executable, script, folder], check=True, capture_output=True)
-    return folder
+    return tiny_model(tmp_path_factory.mktemp("models"), "llama")
+
+
+@pytest.fixture(scope="session")
+def vllm_image(docker: None) -> str:  # noqa: ARG001
+    """A real vLLM for CPU."""
+    script = REPOSITORY / "scripts" / "build_vllm_cpu_image.sh"
+    built = subprocess.run([script, VLLM_VERSION], capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        pytest.skip(f"the vLLM image cannot be built here: {built.stderr[-300:]}")
+    return f"moorage/vllm-cpu:{VLLM_VERSION}"
 
 
 @pytest.fixture
@@ -63,6 +72,27 @@ def docker() -> None:
         pytest.skip("no Docker daemon answers")
 
 
+def tiny_model(folder: Path, kind: str) -> Path:
+    """A real model of some kind, with random weights."""
+    model = folder / f"tiny-{kind}"
+    script = REPOSITORY / "scripts" / "make_tiny_model.py"
+    subprocess.run([sys.executable, script, model, "--kind", kind], check=True, capture_output=True)
+    return model
+
+
+def vllm_engine(image: str, *args: str, **more: Any) -> dict[str, Any]:
+    """`engine` of a spec: the real vLLM, as small and quick as it gets."""
+    return {
+        "name": "vllm",
+        "runtime": "docker",
+        "version": VLLM_VERSION,
+        "image": image,
+        "args": ["--enforce-eager", *args],
+        "shm": "512MiB",
+        **more,
+    }
+
+
 def process_engine(program: Path, behaviour: str = "ok", **more: Any) -> dict[str, Any]:
     """`engine` of a spec: the tiny server as a process."""
     arguments = [
@@ -90,3 +120,10 @@ def container_engine(image: str, behaviour: str = "ok", **more: Any) -> dict[str
         "shm": "64MiB",
         "env": {"LIFECYCLE": behaviour, **more},
     }
+
+
+def installed_engine(workplace: Workplace, program: Path, behaviour: str) -> dict[str, Any]:
+    """`engine` of a spec: the tiny server as an installed vLLM, started as moorage plans it."""
+    path = f"{program.parent}{os.pathsep}{workplace.environment['PATH']}"
+    workplace.environment["PATH"] = path
+    return {"name": "vllm", "runtime": "process", "env": {"LIFECYCLE": behaviour}}

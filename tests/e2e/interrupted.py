@@ -30,6 +30,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "engine started": ("after", "tasks.launch", "runtime_for.start"),
     "verify": ("before", "tasks.verify", "ask"),
     "measure": ("before", "tasks.measure", "runtime_for"),
+    "facts": ("before", "tasks.facts", "ask"),
     "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "old one stopping": ("before", "flows.deploy_model", "end_superseded"),
@@ -37,9 +38,16 @@ POINTS: dict[str, tuple[str, str, str]] = {
 }
 """Points in the order of the flow: before or after a call."""
 
+SECOND_TRY: dict[str, tuple[str, str, str]] = {
+    "before the first try is stopped": ("before", "tasks.correct", "stop"),
+    "after the first try is stopped": ("after", "tasks.correct", "stop"),
+    "before the second try": ("before", "flows.starting", "amended"),
+}
+"""Points that only a deploy passes whose first try fails and is corrected."""
+
 
 def main(spec: str, point: str) -> None:
-    when, module, name = POINTS[point]
+    when, module, name = {**POINTS, **SECOND_TRY}[point]
     from flows.deploy_model import deploy_model  # noqa: PLC0415  (before the patch it is not there)
 
     _arm(when, module, name)

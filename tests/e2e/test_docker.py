@@ -33,9 +33,11 @@ def test_a_container_has_what_was_claimed_and_no_more(
     assert not host["Privileged"]
     assert host["SecurityOpt"] == ["no-new-privileges"]
     assert host["Memory"] == claim["ram_bytes"]
-    assert [(mount["Source"], mount["RW"]) for mount in details["Mounts"]] == [
-        (str(workplace.model), False)
-    ]
+    kept = f"{workplace.home}/cache/{workplace.named('tiny')}/"
+    mounts = {mount["Destination"]: (mount["Source"], mount["RW"]) for mount in details["Mounts"]}
+    assert mounts.pop(f"/models/{workplace.named('tiny')}") == (str(workplace.model), False)
+    assert mounts.pop("/cache")[0].startswith(kept)
+    assert not mounts
     assert host["PortBindings"] == {
         f"{claim['port']}/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(claim["port"])}]
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import openai
@@ -11,20 +10,10 @@ import pytest
 from moorage.models.memory.calibration import CalibrationKey
 from moorage.placement.claims import Resource
 from moorage.units import GIB
-from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.e2e.conftest import VLLM_VERSION, vllm_engine
+from tests.e2e.workplace import Workplace
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
-
-VERSION = "0.32.0"
-
-
-@pytest.fixture(scope="module")
-def vllm_image(docker: None) -> str:  # noqa: ARG001
-    script = REPOSITORY / "scripts" / "build_vllm_cpu_image.sh"
-    built = subprocess.run([script, VERSION], capture_output=True, text=True, check=False)
-    if built.returncode != 0:
-        pytest.skip(f"the vLLM image cannot be built here: {built.stderr[-300:]}")
-    return f"moorage/vllm-cpu:{VERSION}"
 
 
 @pytest.fixture
@@ -42,14 +31,7 @@ def test_vllm_serves_a_chat_until_it_is_retired(
 ) -> None:
     spec = workplace.spec(
         source=f"file://{snapshot}",
-        engine={
-            "name": "vllm",
-            "runtime": "docker",
-            "version": VERSION,
-            "image": vllm_image,
-            "args": ["--enforce-eager"],
-            "shm": "512MiB",
-        },
+        engine=vllm_engine(vllm_image),
         placement={"accelerators": 0},
         context=1024,
     )
@@ -86,14 +68,7 @@ def test_vllm_serves_a_chat_until_it_is_retired(
 def test_two_engines_share_the_ram_of_a_host_and_a_third_is_told_who_holds_it(
     workplace: Workplace, vllm_image: str
 ) -> None:
-    engine = {
-        "name": "vllm",
-        "runtime": "docker",
-        "version": VERSION,
-        "image": vllm_image,
-        "args": ["--enforce-eager"],
-        "shm": "512MiB",
-    }
+    engine = vllm_engine(vllm_image)
     specs = {
         name: workplace.spec(
             name, engine=engine, placement={"accelerators": 0}, context=1024, concurrency=2
@@ -125,7 +100,26 @@ def test_two_engines_share_the_ram_of_a_host_and_a_third_is_told_who_holds_it(
     assert f"Retire {workplace.named('first')}.v1" in error["suggestion"]
 
 
-def test_an_argument_that_vllm_does_not_know(workplace: Workplace, vllm_image: str) -> None:
+def test_an_argument_that_vllm_does_not_know_is_refused_at_once(workplace: Workplace) -> None:
+    spec = workplace.spec(
+        engine={
+            "name": "vllm",
+            "runtime": "docker",
+            "version": VLLM_VERSION,
+            "args": ["--max-modle-len 1024"],
+        },
+    )
+    for command in ("plan", "deploy", "memory"):
+        error = workplace.json(command, spec, code=2)["error"]
+        assert error["cause"] == "bad-spec"
+        assert "--max-modle-len: vLLM 0.32.0 does not know it" in error["detail"]
+        assert error["suggestion"] == "Did you mean `--max-model-len`?"
+    assert workplace.releases() == []
+    assert workplace.is_clean()
+
+
+def test_an_argument_that_only_the_engine_can_judge(workplace: Workplace, vllm_image: str) -> None:
+    """Nobody knows the version in this image, until its schema is made."""
     spec = workplace.spec(
         engine={
             "name": "vllm",
@@ -136,7 +130,15 @@ def test_an_argument_that_vllm_does_not_know(workplace: Workplace, vllm_image: s
         },
         placement={"accelerators": 0},
     )
+    (warning,) = workplace.json("plan", spec)["plan"]["warnings"]
+    assert f"`moorage schema --image {vllm_image}`" in warning
     error = workplace.json("deploy", spec, code=6)["error"]
     assert error["cause"] == "engine-bad-argument"
     assert "--no-such-flag" in error["evidence"]
+    assert workplace.is_clean()
+
+    schema = workplace.json("schema", "--image", vllm_image)
+    assert schema["version"] == VLLM_VERSION
+    error = workplace.json("deploy", spec, code=2)["error"]
+    assert "--no-such-flag: vLLM 0.32.0 does not know it" in error["detail"]
     assert workplace.is_clean()

@@ -29,6 +29,7 @@ from tests.builders import (
     a_spec,
     an_accelerator,
     an_image,
+    with_companions,
 )
 
 Wish = dict[str, Any]
@@ -40,6 +41,22 @@ LORA = [
     {"name": "judge", "source": "file:///adapters/judge"},
 ]
 ROCM = a_host(accelerators=tuple(an_accelerator(type="rocm", index=index) for index in range(2)))
+ROCM_NODES = a_host(
+    accelerators=tuple(
+        an_accelerator(type="rocm", index=index, node=f"/dev/dri/renderD{128 + index}")
+        for index in range(2)
+    )
+)
+NPUS = a_host(
+    architecture="arm64",
+    accelerators=tuple(
+        an_accelerator(type="cann", index=index, gib=64, uuid="", family="Ascend910B3")
+        for index in range(4)
+    ),
+)
+PPUS = a_host(accelerators=tuple(an_accelerator(type="hggc", index=index) for index in range(2)))
+GAUDIS = a_host(accelerators=tuple(an_accelerator(type="hpu", index=index) for index in range(2)))
+KEPT = "/home/moorage/cache"
 OWN_RUN = ["acme", "{{model_path}}", "--ids={{accelerator_ids}}", "--n={{accelerator_count}}"]
 OWN_START = "{{model_path}} --quick --max-model-len 4096"
 OLD_DRIVER = a_host(accelerators=(an_accelerator(runtime_version="12.4"),))
@@ -66,13 +83,14 @@ def planned(
     host: HostSnapshot,
     image: Image | None = None,
     model: ResolvedModel | None = None,
+    caches: str = "",
     **profile: Any,
 ) -> LaunchPlan:
-    spec, model, snapshot = a_spec(**wish), model or a_model(), a_fleet(host)
+    spec, snapshot = a_spec(**wish), a_fleet(host)
+    model = model or with_companions(a_model(), spec)
     placement = propose(Subject(spec, a_profile(**profile)), snapshot)
-    return plan_launch(
-        spec, model, a_profile(**profile), placement, snapshot, image, f"{spec.name}.v1", LEDGER
-    )
+    known, release = a_profile(**profile), f"{spec.name}.v1"
+    return plan_launch(spec, model, known, placement, snapshot, image, release, LEDGER, caches)
 
 
 def configured(default_version: str | None = None, **version: str) -> HostSnapshot:
@@ -136,8 +154,40 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         GPU,
         an_image(),
     ),
+    "vllm_draft_of_the_hub": lambda: planned(
+        {
+            "speculative": {
+                "method": "draft_model",
+                "tokens": 4,
+                "model": "hf://org/small",
+                "revision": "v2",
+            }
+        },
+        GPU,
+        an_image(),
+    ),
     "vllm_mtp": lambda: planned({"speculative": {"method": "mtp"}}, GPU, an_image()),
     "vllm_lora": lambda: planned({"lora": LORA}, GPU, an_image()),
+    "vllm_lora_of_the_hub": lambda: planned(
+        {"lora": [{"name": "poet", "source": "hf://org/poet", "revision": "v2"}]}, GPU, an_image()
+    ),
+    "vllm_lora_updates": lambda: planned({"lora_updates": {}}, GPU, an_image()),
+    "vllm_lora_and_updates": lambda: planned(
+        {"lora": LORA, "lora_updates": {"max": 2, "rank": 100}}, GPU, an_image()
+    ),
+    "vllm_lora_updates_on_cpu": lambda: planned(
+        {"lora_updates": {"rank": 8}, "engine": {"name": "vllm"}, "placement": ON_CPU},
+        GPU,
+        an_image(),
+    ),
+    "vllm_lora_updates_process": lambda: planned(
+        {
+            "lora_updates": {"max": 1},
+            "engine": {"runtime": "process", "name": "vllm"},
+            "placement": ON_CPU,
+        },
+        a_host(programs=(VLLM_INSTALLED,)),
+    ),
     "vllm_lora_process": lambda: planned(
         {"lora": LORA, "engine": {"runtime": "process", "name": "vllm"}, "placement": ON_CPU},
         a_host(programs=(VLLM_INSTALLED,)),
@@ -194,6 +244,12 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
     "vllm_embedding_on_cpu": lambda: planned(
         {"engine": {"name": "vllm"}, "placement": ON_CPU}, GPU, an_image(), mode=Mode.EMBEDDING
     ),
+    "vllm_classification": lambda: planned({}, GPU, an_image(), mode=Mode.CLASSIFICATION),
+    "vllm_stopping": lambda: planned(
+        {"stopping": {"drain_seconds": 120, "grace_seconds": 90}}, GPU, an_image()
+    ),
+    "vllm_0_17": lambda: planned({}, GPU, an_image(engine_version="0.17.1")),
+    "vllm_exposed": lambda: planned({}, a_host(bind="10.0.0.7"), an_image()),
     "vllm_fixed_port": lambda: planned({"port": 8000}, GPU, an_image()),
     "vllm_many_requests": lambda: planned({"concurrency": 16, "context": 4096}, GPU, an_image()),
     "vllm_whole": lambda: planned({"placement": {"policy": "whole"}}, GPU, an_image()),
@@ -294,6 +350,71 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         {"engine": {"name": "transformers", "image": "own/transformers:1"}, "placement": ON_CPU},
         a_cpu_host(runtimes=("docker", "process")),
         an_image(reference="own/transformers:1", digest="", engine_version=""),
+    ),
+    "rocm_render_nodes": lambda: planned(
+        {"placement": {"accelerators": 2}},
+        ROCM_NODES,
+        an_image(reference="vllm/vllm-openai-rocm:v0.32.0"),
+    ),
+    "cann_one_of_four": lambda: planned(
+        {"engine": {"image": "own/ascend:1"}, "placement": {"accelerators": ["gpu-1:cann:2"]}},
+        NPUS,
+        an_image(reference="own/ascend:1", engine_version="0.18.0"),
+    ),
+    "cann_privileged": lambda: planned(
+        {
+            "engine": {"image": "own/ascend:1", "container": {"privileged": True}},
+            "placement": {"accelerators": 2},
+        },
+        NPUS,
+        an_image(reference="own/ascend:1", engine_version="0.18.0"),
+    ),
+    "hggc": lambda: planned(
+        {"engine": {"image": "own/ppu:1"}, "placement": {"accelerators": ["gpu-1:hggc:1"]}},
+        PPUS,
+        an_image(reference="own/ppu:1", engine_version=""),
+    ),
+    "hpu": lambda: planned(
+        {"engine": {"image": "own/gaudi:1"}, "placement": {"accelerators": ["gpu-1:hpu:1"]}},
+        GAUDIS,
+        an_image(reference="own/gaudi:1", engine_version=""),
+    ),
+    "host_network": lambda: planned(
+        {"engine": {"container": {"network": "host"}}},
+        a_host(gpus=1, bind="10.0.0.7"),
+        an_image(),
+    ),
+    "privileged": lambda: planned({"engine": {"container": {"privileged": True}}}, GPU, an_image()),
+    "user_and_limits": lambda: planned(
+        {
+            "engine": {
+                "container": {
+                    "user": 1000,
+                    "group": 1001,
+                    "groups": ["render", "109"],
+                    "ulimits": {"memlock": -1, "nofile": 65536, "stack": 67108864},
+                    "ipc": "host",
+                    "capabilities": ["SYS_NICE"],
+                    "memory": "64GiB",
+                    "cores": 8,
+                }
+            }
+        },
+        GPU,
+        an_image(),
+        caches=KEPT,
+    ),
+    "restarted": lambda: planned(
+        {"engine": {"container": {"restart": "unless-stopped"}}}, GPU, an_image()
+    ),
+    "vllm_kept_cache": lambda: planned({}, GPU, an_image(), caches=KEPT),
+    "vllm_kept_cache_on_cpu": lambda: planned(
+        {"engine": {"name": "vllm"}, "placement": ON_CPU}, GPU, an_image(), caches=KEPT
+    ),
+    "vllm_kept_cache_process": lambda: planned(
+        {"engine": {"runtime": "process"}, "placement": {"accelerators": 1}},
+        a_host(gpus=2, programs=(VLLM_INSTALLED,)),
+        caches=KEPT,
     ),
     "own_command_process": lambda: planned({"engine": {"command": OWN}}, CPU),
     "own_command_gpus": lambda: planned(
@@ -478,6 +599,14 @@ def test_only_the_claimed_devices_and_the_model_are_given() -> None:
     container = only(CASES["vllm_tp2"]())
     assert container.devices == ("GPU-0", "GPU-1")
     assert [(m.source, m.read_only) for m in container.mounts] == [("/store/org/tiny", True)]
+
+
+@pytest.mark.parametrize(("family", "eager"), [("Ascend310P3", True), ("Ascend910B3", False)])
+def test_the_chip_family_of_the_claimed_accelerators_counts(family: str, eager: bool) -> None:
+    npus = (an_accelerator(type="cann", family=family),)
+    wish = {"engine": {"image": "own/ascend:1"}}
+    plan = planned(wish, a_host(accelerators=npus), an_image(reference="own/ascend:1"))
+    assert ("--enforce-eager" in only(plan).argv) is eager
 
 
 def test_links_that_lead_out_of_the_model_are_mounted_as_what_they_stand_for() -> None:

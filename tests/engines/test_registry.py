@@ -22,6 +22,7 @@ from tests.builders import (
 
 VLLM, TRANSFORMERS = EngineName.VLLM, EngineName.TRANSFORMERS
 NPUS = a_host(accelerators=(an_accelerator(type="cann"),))
+TPUS = a_host(accelerators=(an_accelerator(type="tpu"),))
 
 
 def test_every_engine_that_a_spec_can_name_is_there() -> None:
@@ -54,7 +55,8 @@ def test_every_image_is_for_hardware_that_its_engine_supports(row: Any) -> None:
         ({"engine": {"name": "transformers"}}, Mode.EMBEDDING, a_host(), TRANSFORMERS, Origin.USER),
         ({}, Mode.COMPLETION, a_host(), VLLM, Origin.DERIVED),
         ({}, Mode.COMPLETION, a_cpu_host(), TRANSFORMERS, Origin.DERIVED),
-        ({}, Mode.COMPLETION, NPUS, TRANSFORMERS, Origin.DERIVED),
+        ({}, Mode.COMPLETION, NPUS, VLLM, Origin.DERIVED),
+        ({}, Mode.COMPLETION, TPUS, TRANSFORMERS, Origin.DERIVED),
         ({"placement": ON_CPU}, Mode.COMPLETION, a_host(), TRANSFORMERS, Origin.DERIVED),
         ({"engine": {"image": "own:1"}}, Mode.COMPLETION, a_cpu_host(), VLLM, Origin.DERIVED),
         ({}, Mode.EMBEDDING, a_cpu_host(), VLLM, Origin.DERIVED),

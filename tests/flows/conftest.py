@@ -17,7 +17,10 @@ from tests.prefect_server import PrefectServer, end, prefect_server
 
 __all__ = ["prefect_server", "tiny_llama"]
 
-DEPLOYMENTS = ("deploy-model/deploy", "plan-model/plan", "retire-model/retire")
+DEPLOYMENTS = (
+    *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),
+    *("load-adapter/load-adapter", "unload-adapter/unload-adapter"),
+)
 SERVE_SECONDS = 120
 
 

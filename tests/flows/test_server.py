@@ -23,15 +23,19 @@ from tests.prefect_server import PrefectApi, PrefectServer, free_port
 pytestmark = pytest.mark.server
 
 MODELS = {
-    *("ModelSpec", "EngineSpec", "PlacementSpec", "MemorySpec"),
+    *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
-    *("SpeculativeSpec", "AdapterSpec", "ExtendedCacheSpec"),
+    *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
+    "StoppingSpec",
 }
 FLEET = {
     *("Fleet", "Host", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
     *("Registries", "RegistryLogin", "EngineVersions", "EngineVersion"),
 }
-ENUMS = {"EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"}
+ENUMS = {
+    *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
+    *("IpcMode", "NetworkMode", "RestartPolicy"),
+}
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
 APPEAR_SECONDS = 120
@@ -69,6 +73,18 @@ class TestDeployed:
         name = deployed["retire-model/retire"]["parameter_openapi_schema"]["properties"]["name"]
         assert name["pattern"]
         assert name["description"]
+
+    def test_an_adapter_to_load_has_the_form_of_the_spec(
+        self, deployed: dict[str, dict[str, Any]]
+    ) -> None:
+        schema = deployed["load-adapter/load-adapter"]["parameter_openapi_schema"]
+        assert schema["properties"]["model"]["pattern"]
+        assert set(schema["definitions"]) == {"AdapterSpec"}
+        adapter = schema["definitions"]["AdapterSpec"]["properties"]
+        assert all(field["description"] for field in adapter.values())
+        unload = deployed["unload-adapter/unload-adapter"]["parameter_openapi_schema"]
+        assert unload["required"] == ["model", "adapter"]
+        assert all(field["pattern"] for field in unload["properties"].values())
 
     def test_parameters_are_enforced_and_runs_go_to_the_work_pool(
         self, deployed: dict[str, dict[str, Any]]
@@ -206,6 +222,17 @@ class TestServed:
         assert crashed["state"]["type"] == "CRASHED"
         _eventually(lambda: "'flet'" in served.log(crashed["id"]))
         assert workplace.releases("unknown") == []
+
+    def test_an_argument_that_the_engine_does_not_know_is_refused_by_the_flow_too(
+        self, served: PrefectServer, parameters: Parameters, workplace: Workplace
+    ) -> None:
+        engine = {"name": "vllm", "runtime": "docker", "args": ["--max-modle-len 4096"]}
+        for name in ("plan-model/plan", "deploy-model/deploy"):
+            failed = served.run(name, parameters("typo", engine=engine))
+            assert failed["state"]["type"] == "FAILED"
+            artifact = served.artifacts(failed["id"])[f"failure-{workplace.named('typo')}"]
+            assert "Did you mean `--max-model-len`?" in artifact["data"]
+        assert workplace.releases("typo") == []
 
     def test_a_failure_is_the_state_of_the_run_and_an_artifact(
         self, served: PrefectServer, parameters: Parameters, workplace: Workplace

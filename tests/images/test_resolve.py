@@ -85,6 +85,7 @@ def test_every_official_row_is_in_that_table() -> None:
         ({"kind": "cann"}, "no official image of vllm for cann is known"),
         ({"kind": "musa"}, "no official image of vllm for musa is known"),
         ({"engine": EngineName.TRANSFORMERS}, "no official image of transformers for cuda"),
+        ({"kind": "rocm", "version": "0.9.0"}, "no image of vllm 0.9.0 for rocm is known"),
         ({"version": "0.9.0", "architecture": "arm64"}, "no image of vllm 0.9.0 for cuda is known"),
     ],
     ids=str,

@@ -49,7 +49,7 @@ def derived(config: Config, *, wish: Config | None = None, **model: Any) -> Mode
         ("Qwen3ForEmbeddingModel", Mode.EMBEDDING),
         ("BertForMaskedLM", Mode.EMBEDDING),
         ("T5EncoderModel", Mode.EMBEDDING),
-        ("XLMRobertaForSequenceClassification", Mode.RERANKING),
+        ("XLMRobertaForSequenceClassification", Mode.CLASSIFICATION),
         ("Qwen2ForRewardModel", Mode.RERANKING),
     ],
 )
@@ -57,6 +57,29 @@ def test_the_architecture_tells_the_mode(architecture: str, mode: Mode) -> None:
     profile = derived({"architectures": [architecture], "max_position_embeddings": 512})
     assert (profile.mode, profile.mode_origin) == (mode, Origin.DERIVED)
     assert profile.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("config", "mode"),
+    [
+        ({"id2label": {"0": "LABEL_0"}}, Mode.RERANKING),
+        ({"num_labels": 1}, Mode.RERANKING),
+        ({"classifier_from_token": ["no", "yes"], "method": "from_2_way_softmax"}, Mode.RERANKING),
+        ({"classifier_from_token": ["yes"], "method": "no_post_processing"}, Mode.RERANKING),
+        ({"classifier_from_token": ["a", "b", "c"]}, Mode.CLASSIFICATION),
+        ({"id2label": {"0": "sad", "1": "glad"}}, Mode.CLASSIFICATION),
+        ({"num_labels": 3, "id2label": None}, Mode.CLASSIFICATION),
+        ({}, Mode.CLASSIFICATION),
+    ],
+)
+def test_a_classifier_of_one_label_scores(config: Config, mode: Mode) -> None:
+    assert derived({"architectures": ["BertForSequenceClassification"], **config}).mode == mode
+
+
+def test_an_architecture_that_is_overridden_for_the_engine_tells_the_mode() -> None:
+    override = '{"architectures": ["Qwen3ForSequenceClassification"], "num_labels": 1}'
+    wish = {"engine": {"args": [f"--hf-overrides {override}"]}}
+    assert derived(LLAMA, wish=wish).mode == Mode.RERANKING
 
 
 @pytest.mark.parametrize("config", [{}, {"architectures": None}, {"architectures": ["Phi3V"]}])
@@ -83,6 +106,7 @@ def test_the_context_is_the_one_that_vllm_derives(case: Config) -> None:
 
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+BARE_YARN = {"rope_type": "yarn", "factor": 4.0}
 NESTED = {
     "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
     "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
@@ -110,6 +134,9 @@ NESTED = {
             131072,
         ),
         ({"max_position_embeddings": 4096, "rope_parameters": {"rope_type": "default"}}, 4096),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "mrope", "factor": 2}}, 8192),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"factor": 2.0}}, 8192),
+        ({"max_position_embeddings": 8192, "seq_len": 2048, "rope_scaling": BARE_YARN}, 32768),
         ({"max_position_embeddings": 32768, "rope_parameters": YARN}, 131072),
         ({"max_position_embeddings": 4096, "rope_parameters": NESTED}, 32768),
         (

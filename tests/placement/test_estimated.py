@@ -99,3 +99,12 @@ def test_what_is_known_is_passed_on_as_it_is() -> None:
     need = estimated()
     memory = KnownOrEstimated(Answering(need), a_profile())
     assert memory.need(**QUESTION) is need
+
+
+def test_adapters_and_draft_models_count_by_their_files_on_each_rank() -> None:
+    memory = EstimatedMemory(a_profile(), "no headers", beside=GIB)
+    need = memory.need(
+        total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1
+    )
+    assert isinstance(need, Need)
+    assert size(need, "weights") == 4 * GIB + GIB

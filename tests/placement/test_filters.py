@@ -71,6 +71,18 @@ def test_the_fleet_is_not_changed_by_looking_at_it() -> None:
         (
             on(accelerator_kinds=["cann"]),
             a_host(accelerators=(an_accelerator(type="cann"),)),
+            Refusal.ENGINE,
+            "no official image of vllm for cann",
+        ),
+        (
+            on(accelerator_kinds=["mthreads"]),
+            a_host(accelerators=(an_accelerator(type="musa"),)),
+            Refusal.ENGINE,
+            "not verified how a container gets single accelerators of musa",
+        ),
+        (
+            on(accelerator_kinds=["tpu"]),
+            a_host(accelerators=(an_accelerator(type="tpu"),)),
             Refusal.NO_ACCELERATOR,
             "vllm can use none",
         ),
@@ -128,9 +140,9 @@ def test_accelerators_of_one_index_but_two_types_are_told_apart() -> None:
 
 
 def test_an_engine_on_cpu_is_not_put_on_a_host_because_it_cannot_use_the_kind_asked_for() -> None:
-    npu = a_host(accelerators=(an_accelerator(type="cann"),))
-    assert usable(a_request(on()), npu) == []
-    assert refusal(a_request(on(accelerator_kinds=["huawei"])), npu).refusal
+    tpu = a_host(accelerators=(an_accelerator(type="tpu"),))
+    assert usable(a_request(on()), tpu) == []
+    assert refusal(a_request(on(accelerator_kinds=["tpu"])), tpu).refusal
 
 
 def test_a_selection_over_hosts_needs_an_engine_and_leave_to_span_them() -> None:
@@ -139,6 +151,22 @@ def test_a_selection_over_hosts_needs_an_engine_and_leave_to_span_them() -> None
     assert refusal(a_request(spans), a_host()).refusal == Refusal.ONE_HOST_ONLY
     assert refusal(a_request(on(names), engine=Spanning()), a_host()).refusal
     assert usable(a_request(spans, engine=Spanning()), a_host()) == ["1 x cuda"]
+
+
+def test_a_program_is_not_what_a_spec_with_settings_of_a_container_means() -> None:
+    program = Program(engine=EngineName.VLLM, path="/opt/vllm", version="0.32.0")
+    host = a_host(runtimes=("process",), programs=(program,))
+    shut = a_spec(engine={"container": {"user": 1000}})
+    assert refusal(a_request(shut), host).refusal == Refusal.ENGINE
+
+
+def test_a_process_that_could_not_be_held_to_its_accelerators_is_not_started() -> None:
+    program = Program(engine=EngineName.VLLM, path="/opt/vllm", version="0.32.0")
+    gaudi = (an_accelerator(type="hpu"),)
+    host = a_host(runtimes=("process",), programs=(program,), accelerators=gaudi)
+    found = refusal(a_request(on(1)), host)
+    assert found.refusal == Refusal.ENGINE
+    assert "no variable is known" in found.note
 
 
 def test_a_program_that_is_installed_serves_where_there_is_no_container() -> None:

@@ -91,7 +91,7 @@ def test_a_manual_selection_is_obeyed(chosen: list[str]) -> None:
 
 
 AMD = an_accelerator(2, type="rocm")
-NPU = an_accelerator(0, type="cann")
+TPU = an_accelerator(0, type="tpu")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ NPU = an_accelerator(0, type="cann")
             "of several types",
         ),
         (on(1), a_cpu_host(), Refusal.NO_ACCELERATOR, "vllm can use none of what is there"),
-        (on(1), a_host(accelerators=(NPU,)), Refusal.NO_ACCELERATOR, "the host has cann:0"),
+        (on(1), a_host(accelerators=(TPU,)), Refusal.NO_ACCELERATOR, "the host has tpu:0"),
         (on(4), a_host(gpus=2), Refusal.NO_ACCELERATOR, "4 accelerators asked for, 2 x"),
         (a_spec(), a_host(runtimes=()), Refusal.ENGINE, "not available on this host"),
         (a_spec(), a_cpu_host(), Refusal.ENGINE, "vllm is not installed"),

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.engines.registry import ENGINES
 from moorage.failures import CAUSES, Cause, Failure
-from moorage.readiness.diagnosis import COMMON_CAUSES, LogCause, diagnose
+from moorage.readiness.diagnosis import COMMON_CAUSES, TAIL_LINES, LogCause, diagnose
 from moorage.spec import EngineName
 
 CORE = "(EngineCore_DP0 pid=7) ERROR 03-01 12:00:05 [core.py:708]"
@@ -42,6 +42,48 @@ SHM = (
 OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
     " capacity of 79.15 GiB of which 1.06 GiB is free."
+)
+
+CPU_BUSY = (
+    "ValueError: Available memory on node 0 (3.2/23.5 GiB) on startup is less than desired CPU"
+    " memory utilization (0.92, 21.62 GiB). On the CPU backend, the `--gpu-memory-utilization` flag"
+    " controls the fraction of CPU memory reserved (despite its name)."
+)
+CPU_CACHE = (
+    "ValueError: Available memory on node 0 (3.2/23.5 GiB) on kv cache allocation is less than"
+    " requested memory for kv (8.0 GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE,"
+    " or reduce CPU memory used by other processes."
+)
+ENGINES_LATE = (
+    "TimeoutError: Timed out waiting for engine core processes to start. This is often caused by"
+    " slow weight loading for large models. Waited 600s (configured by"
+    " VLLM_ENGINE_READY_TIMEOUT_S). To increase the timeout, set the environment variable:"
+    " VLLM_ENGINE_READY_TIMEOUT_S=<seconds>"
+)
+OWN_CODE = (
+    "ValueError: Loading /models/tiny requires you to execute the configuration file in that repo"
+    " on your local machine. Make sure you have read the code there to avoid malicious use, then"
+    " set the option `trust_remote_code=True` to remove this error."
+)
+OLD_DRIVER = (
+    "RuntimeError: The NVIDIA driver on your system is too old (found version 12020). Please update"
+    " your GPU driver"
+)
+NO_KERNEL = (
+    "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device"
+)
+NO_BFLOAT16 = (
+    "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your"
+    " Tesla V100-SXM2-32GB GPU has compute capability 7.0. You can use float16 instead by"
+    " explicitly setting the `dtype` flag in CLI, for example: --dtype=half."
+)
+OLD_DEVICE = (
+    "ValueError: The quantization method awq_marlin is not supported for the current GPU. Minimum"
+    " capability: 75. Current capability: 70."
+)
+GATED = (
+    "huggingface_hub.errors.GatedRepoError: 403 Client Error. Cannot access gated repo for url"
+    " https://huggingface.co/org/tiny/resolve/main/config.json."
 )
 
 
@@ -83,12 +125,52 @@ def diagnosed(log: str, engine: EngineName = EngineName.VLLM) -> Failure:
             Cause.PROGRAM_MISSING,
             "--enforce-eager",
         ),
+        (f"{CORE} {CPU_BUSY}", Cause.ENGINE_OUT_OF_MEMORY, "VLLM_CPU_KVCACHE_SPACE"),
+        (f"{CORE} {CPU_CACHE}", Cause.ENGINE_OUT_OF_MEMORY, "3.2 GiB of RAM were free"),
+        (f"{API} {ENGINES_LATE}", Cause.LOAD_TIMEOUT, "VLLM_ENGINE_READY_TIMEOUT_S"),
+        (
+            f"{API} TimeoutError: Timed out waiting for engines to send initial message on input"
+            " socket.",
+            Cause.LOAD_TIMEOUT,
+            "VLLM_ENGINE_READY_TIMEOUT_S",
+        ),
+        (f"{API} {OWN_CODE}", Cause.CONFIG_UNREADABLE, "`trust_remote_code: true`"),
+        (f"{CORE} {OLD_DRIVER}", Cause.DRIVER_TOO_OLD, "Update the driver"),
+        (f"{CORE} {NO_KERNEL}", Cause.ENGINE_NO_DEVICE, "not built for this accelerator"),
+        (f"{CORE} {NO_BFLOAT16}", Cause.ENGINE_UNSUPPORTED_SETTING, "--dtype half"),
+        (f"{API} {OLD_DEVICE}", Cause.ENGINE_UNSUPPORTED_QUANTIZATION, "compute capability 75"),
+        (f"{API} {GATED}", Cause.SOURCE_GATED, "Ask for access"),
+        (
+            "ValueError: current platform cpu does not support ray.",
+            Cause.ENGINE_UNSUPPORTED_SETTING,
+            "without Ray on cpu",
+        ),
+        (
+            f"{CORE}     assert self.intermediate_tensors is not None",
+            Cause.ENGINE_UNSUPPORTED_SETTING,
+            "--tensor-parallel-size",
+        ),
+        (
+            f"{CORE} RuntimeError: unable to allocate shared memory(shm) for file </torch_1_2>",
+            Cause.ENGINE_SHM_TOO_SMALL,
+            "Raise `engine.shm`",
+        ),
+        (
+            f"{CORE} ValueError: TinyForCausalLM does not support LoRA yet.",
+            Cause.ENGINE_BAD_ADAPTER,
+            "leave it out of `lora`",
+        ),
+        (
+            "importlib.metadata.PackageNotFoundError: vllm",
+            Cause.PROGRAM_MISSING,
+            "package metadata",
+        ),
         ("RuntimeError: Failed to infer device type", Cause.ENGINE_NO_DEVICE, "hardware"),
         (
             "ValueError: World size (4) is larger than the number of available GPUs (2) in this"
             " node.",
             Cause.ENGINE_NO_DEVICE,
-            "hardware",
+            "sees 2 accelerators and is to use 4",
         ),
         (f"{CORE} {OOM}", Cause.ENGINE_OUT_OF_MEMORY, "Lower `context`"),
         (
@@ -201,6 +283,15 @@ def test_of_several_errors_that_are_known_the_first_one_counts() -> None:
         ("pydantic_core._pydantic_core.ValidationError: 1 error", None),
         ("Traceback (most recent call last):\n  raise ValueError(x)\nsomewhere error", ""),
         (WRAPPER, ""),
+        (
+            f"{API} vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See"
+            f" stack trace (above) for the root cause.\n{CORE} KeyError: 'lm_head'",
+            "KeyError: 'lm_head'",
+        ),
+        (
+            "pydantic_core.ValidationError: 1 validation error for ModelConfig\n  Value error, no",
+            "Value error, no",
+        ),
         (f"{API} RuntimeError: Worker failed with error 'x', please check the stack trace", ""),
         ("", ""),
     ],
@@ -218,3 +309,19 @@ def test_the_evidence_is_shortened_in_the_detail_only() -> None:
     failure = diagnosed(f"ValueError: {'x' * 500}")
     assert len(failure.evidence) == 512
     assert len(failure.detail) < 400
+
+
+def test_what_the_line_names_travels_with_the_failure() -> None:
+    assert diagnosed(f"{CORE} {KV_TOO_SMALL}").named == {"asked": "131072", "length": "74544"}
+    assert diagnosed(f"{CORE} {BUSY}").named == {
+        "free": "12.3",
+        "total": "79.2",
+        "share": "0.9",
+        "wanted": "71.24",
+    }
+
+
+def test_a_long_log_is_searched_whole_and_kept_in_part() -> None:
+    failure = diagnosed(f"{CORE} {OOM}\n" + "a frame of a traceback\n" * 500)
+    assert failure.cause is Cause.ENGINE_OUT_OF_MEMORY
+    assert len(failure.log_tail.splitlines()) == TAIL_LINES

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from moorage.readiness.protocol import JUDGES, Phase, Probe, judge, readiness_probes
+from moorage.readiness.protocol import JUDGES, Phase, Probe, is_final, judge, readiness_probes
 from moorage.spec import Deadlines, Mode
 from tests.builders import a_profile, a_spec
 
@@ -60,6 +60,7 @@ def test_the_health_path_is_the_one_of_the_spec() -> None:
         (Mode.COMPLETION, False, "/v1/completions", {"prompt": "Hi?", "max_tokens": 1}, "text"),
         (Mode.EMBEDDING, True, "/v1/embeddings", {"input": "Hi?"}, "vector"),
         (Mode.RERANKING, True, "/rerank", {"query": "Hi?", "documents": ["Hi?", "no"]}, "scores"),
+        (Mode.CLASSIFICATION, True, "/classify", {"input": ["Hi?"]}, "labels"),
     ],
 )
 def test_the_real_request_suits_the_mode(
@@ -90,6 +91,7 @@ def choice(finish: str | None, text: str | None, **rest: Any) -> dict[str, Any]:
         ("text", choice("length", "", usage={"completion_tokens": 1}), "'' (length)"),
         ("vector", {"data": [{"embedding": [0.5, -1, 2]}]}, "a vector of 3"),
         ("scores", {"results": [{"relevance_score": 1}, {"relevance_score": 0.1}]}, "2 scores"),
+        ("labels", {"data": [{"label": "a", "probs": [0.1, 0.9]}]}, "probabilities of 2 labels"),
     ],
 )
 def test_a_good_answer_is_kept(kind: str, answer: Any, kept: str) -> None:
@@ -120,6 +122,8 @@ def test_a_good_answer_is_kept(kind: str, answer: Any, kept: str) -> None:
         ("scores", {"results": [{}, {}]}, "the scores are missing or not finite"),
         ("scores", {"results": [{"relevance_score": math.inf}] * 2}, "not finite"),
         ("scores", {}, "the scores are missing"),
+        ("labels", {"data": []}, "the labels' probabilities are missing"),
+        ("labels", {"data": [{"probs": [math.nan]}]}, "not finite"),
     ],
 )
 def test_an_answer_that_proves_nothing_is_told(kind: str, answer: Any, wrong: str) -> None:
@@ -133,6 +137,26 @@ def test_an_answer_that_proves_nothing_is_told(kind: str, answer: Any, wrong: st
 def test_only_status_200_can_be_good(kind: str, status: int) -> None:
     wrong, kept = judge(a_probe(kind), status, "Valid aliases: tiny.")
     assert (wrong, kept) == (f"HTTP {status}: Valid aliases: tiny.", "")
+
+
+@pytest.mark.parametrize(
+    ("patient", "status", "final"),
+    [
+        (False, 200, True),
+        (False, 404, True),
+        (False, 401, True),
+        (False, 429, False),
+        (False, 503, False),
+        (False, 0, False),
+        (True, 200, False),
+        (True, 404, False),
+    ],
+)
+def test_a_real_request_that_is_refused_is_not_repeated(
+    patient: bool, status: int, final: bool
+) -> None:
+    probe = a_probe("text").model_copy(update={"patient": patient})
+    assert is_final(probe, status) is final
 
 
 def test_a_long_answer_is_shortened() -> None:

@@ -5,26 +5,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from platform import machine
 from typing import Any
+from uuid import uuid4
 
+import docker
 import pytest
 
-from moorage.adapters.docker import DockerRuntime
+from moorage.adapters.docker_images import DockerImages
+from moorage.adapters.hosts import ARCHITECTURES
 from moorage.adapters.secrets import read_secrets
 from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
 from moorage.images.image import Image
 from moorage.images.registries import Registries
+from moorage.launch import LaunchPlan
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot
-from moorage.spec import ModelSpec
-from tasks.image import choose, pull
-from tests.builders import a_fleet, a_host, a_placement, a_spec
-from tests.local_registry import PASSWORD, USER, LocalRegistry, require_registry
+from moorage.release import ReleaseRow, ReleaseState
+from moorage.spec import EngineName, ModelSpec
+from tasks.image import choose, have_again, moved, pull
+from tests.builders import NOON, a_container, a_fleet, a_host, a_placement, a_release, a_spec
+from tests.local_registry import PASSWORD, USER, LocalRegistry, empty_image, require_registry
+from tests.uploads import layer, upload_image, upload_index
 
 pytestmark = pytest.mark.docker
 
 SECRET = "REGISTRY_PASSWORD"
 TAG = "v1"
+ARCHITECTURE = ARCHITECTURES.get(machine(), machine())
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +70,8 @@ def wanted(
     image: str, registries: dict[str, Any] | None = None
 ) -> tuple[ModelSpec, Placement, FleetSnapshot]:
     spec = a_spec(engine={"name": "vllm", "runtime": "docker", "image": image})
-    host = a_host(address="local", registries=Registries.model_validate(registries or {}))
+    known = Registries.model_validate(registries or {})
+    host = a_host(address="local", architecture=ARCHITECTURE, registries=known)
     return spec, a_placement(spec, host), a_fleet(host)
 
 
@@ -85,14 +95,16 @@ async def test_a_tag_is_pinned_by_the_plan_and_pulled_by_its_digest(
 
     plan = await planned(reference)
     assert (plan.reference, plan.digest, plan.identity) == (reference, digest, "")
-    assert DockerRuntime("local").image_identity(reference) is None
+    assert DockerImages("local").find(reference) is None
 
     image = await pulled(reference)
     assert image.pinned == plan.pinned == f"{registry.host}/team/engine@{digest}"
-    assert DockerRuntime("local").image_identity(reference) == (image.identity, digest)
+    there = DockerImages("local").find(reference)
+    assert there
+    assert (there.identity, there.digests) == (image.identity, (digest,))
 
 
-async def test_what_the_host_has_is_planned_and_used_without_the_registry(
+async def test_what_the_host_has_is_used_when_its_registry_is_away_and_that_is_said(
     tmp_path: Path,
 ) -> None:
     require_registry()
@@ -102,8 +114,127 @@ async def test_what_the_host_has_is_planned_and_used_without_the_registry(
     await pulled(f"{away.host}/engine:{TAG}")
     away.stop()
     for again in (planned, pulled):
-        assert (await again(f"{away.host}/engine:{TAG}")).digest == digest
+        image = await again(f"{away.host}/engine:{TAG}")
+        assert image.digest == digest
+        assert "its registry could not be asked, it is taken as the host has it" in image.reason
+    named = await planned(f"{away.host}/engine@{digest}")
+    assert (named.digest, named.reason) == (digest, "engine.image in the spec")
     away.close()
+
+
+async def test_the_registry_decides_what_a_tag_stands_for(registry: LocalRegistry) -> None:
+    reference = f"{registry.host}/moving/engine:{TAG}"
+    first = registry.push("moving/engine", TAG)
+    assert (await pulled(reference)).digest == first
+    second, _ = upload_image(registry, "moving/engine", TAG, layer(10), architecture=ARCHITECTURE)
+    plan = await planned(reference)
+    assert (plan.digest, plan.identity) == (second, "")
+    assert "its tag was moved since the host pulled it" in plan.reason
+    image = await pulled(reference)
+    assert (image.digest, image.identity) != (first, "")
+    assert DockerImages("local").find(reference) == DockerImages("local").find(image.pinned)
+
+
+def _row(image: Image) -> ReleaseRow:
+    release = a_release(image=image)
+    return ReleaseRow(
+        id=release.id,
+        model=release.model,
+        number=1,
+        state=ReleaseState.RUNNING,
+        spec_digest=release.spec_digest,
+        revision=release.revision,
+        flow_run_id="",
+        created_at=NOON,
+        updated_at=NOON,
+        release=release,
+    )
+
+
+async def test_a_tag_that_was_moved_is_told_of_a_release_that_serves(
+    registry: LocalRegistry, down: LocalRegistry
+) -> None:
+    reference = f"{registry.host}/drifting/engine:{TAG}"
+    upload_image(registry, "drifting/engine", TAG, layer(10), architecture=ARCHITECTURE)
+    image = await planned(reference)
+    assert await moved.fn(_row(image), Fleet()) == ""
+    newer, _ = upload_image(registry, "drifting/engine", TAG, layer(10), architecture=ARCHITECTURE)
+    words = f"set `engine.image: {registry.host}/drifting/engine@{newer}` to take it"
+    assert words in await moved.fn(_row(image), Fleet())
+
+    by_digest = image.model_copy(update={"reference": image.pinned})
+    away = image.model_copy(update={"reference": f"{down.host}/engine:{TAG}"})
+    built_here = image.model_copy(update={"digest": ""})
+    for other in (by_digest, away, built_here):
+        assert await moved.fn(_row(other), Fleet()) == ""
+
+
+async def test_a_release_that_starts_again_has_the_same_image_again(
+    registry: LocalRegistry,
+) -> None:
+    first, _ = upload_image(registry, "again/engine", TAG, layer(10), architecture=ARCHITECTURE)
+    image = await pulled(f"{registry.host}/again/engine:{TAG}")
+    upload_image(registry, "again/engine", TAG, layer(10), architecture=ARCHITECTURE)
+    docker.from_env().images.remove(image.identity, force=True)
+
+    container = a_container(runtime="docker", image=image.pinned)
+    plan = LaunchPlan(
+        release="tiny.v1",
+        engine=EngineName.VLLM,
+        engine_version="0.32.0",
+        containers=(container,),
+    )
+    have_again(a_release(image=image, plan=plan))
+    there = DockerImages("local").find(image.pinned)
+    assert there
+    assert (there.identity, there.digests) == (image.identity, (first,))
+
+
+async def test_what_was_built_on_the_host_needs_no_registry() -> None:
+    require_registry()
+    client, name = docker.from_env(), f"moorage/built-here-{uuid4().hex[:8]}"
+    client.api.import_image_from_data(empty_image(), repository=name, tag=TAG)
+    for step in (planned, pulled):
+        image = await step(f"{name}:{TAG}")
+        assert (image.digest, image.pinned) == ("", client.images.get(f"{name}:{TAG}").id)
+    client.images.remove(f"{name}:{TAG}", force=True)
+
+
+OTHER = {"amd64": "arm64"}.get(ARCHITECTURE, "amd64")
+
+
+async def test_an_index_is_pinned_and_the_hosts_processors_find_theirs(
+    registry: LocalRegistry,
+) -> None:
+    built = {
+        cpu: upload_image(registry, "many/engine", cpu, layer(10), architecture=cpu)[0]
+        for cpu in ("amd64", "arm64")
+    }
+    digest = upload_index(registry, "many/engine", TAG, built)
+    assert digest not in built.values()
+    reference = f"{registry.host}/many/engine:{TAG}"
+    assert (await planned(reference)).digest == digest
+    image = await pulled(reference)
+    assert image.pinned == f"{registry.host}/many/engine@{digest}"
+    there = DockerImages("local").find(image.pinned)
+    assert there
+    assert there.architecture == ARCHITECTURE
+    fetched = registry.asked(f"many/engine/manifests/{built[OTHER]}")
+    assert all(how != "GET" or status != 200 for how, _, status in fetched[1:])
+
+
+async def test_an_image_for_other_processors_is_refused_by_the_plan_or_after_the_pull(
+    registry: LocalRegistry,
+) -> None:
+    alone, _ = upload_image(registry, "other/engine", "alone", layer(10), architecture=OTHER)
+    upload_index(registry, "other/engine", "index", {OTHER: alone})
+    for step in (planned, pulled):
+        with pytest.raises(Failure, match=f"is built for linux/{OTHER}, the host is") as caught:
+            await step(f"{registry.host}/other/engine:index")
+        assert caught.value.cause is Cause.NO_IMAGE
+    with pytest.raises(Failure, match=f"is built for {OTHER}, the host is") as caught:
+        await pulled(f"{registry.host}/other/engine:alone")
+    assert caught.value.cause is Cause.NO_IMAGE
 
 
 async def test_a_reference_by_digest_keeps_it(registry: LocalRegistry) -> None:
@@ -183,19 +314,12 @@ async def test_a_registry_that_is_down_is_told_by_the_pull(down: LocalRegistry) 
     assert caught.value.cause is Cause.IMAGE_PULL_FAILED
 
 
-async def test_flows_that_want_one_image_pull_it_once(
-    registry: LocalRegistry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    digest = registry.push("wanted/by-many", TAG)
-    seen: list[str] = []
-    real = DockerRuntime.pull
-
-    def counted(self: DockerRuntime, reference: str, *more: Any) -> None:
-        seen.append(reference)
-        real(self, reference, *more)
-
-    monkeypatch.setattr(DockerRuntime, "pull", counted)
+async def test_flows_that_want_one_image_fetch_each_layer_once(registry: LocalRegistry) -> None:
+    digest, layers = upload_image(
+        registry, "wanted/by-many", TAG, layer(300_000), layer(10), architecture=ARCHITECTURE
+    )
     reference = f"{registry.host}/wanted/by-many:{TAG}"
     images = await asyncio.gather(*(pulled(reference) for _ in range(4)))
     assert {image.digest for image in images} == {digest}
-    assert len(seen) == 1
+    fetched = registry.fetched()
+    assert [fetched[f"/v2/wanted/by-many/blobs/{item}"] for item in layers] == [1, 1]

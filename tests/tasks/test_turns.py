@@ -19,7 +19,7 @@ from tests.builders import NOON, REVISION, a_release, a_spec
 from tests.tasks.test_journal import Ear
 
 DEADLINES = Deadlines(load_seconds=900, warm_up_seconds=100)
-PATIENCE = 1060
+PATIENCE = 1120
 
 
 class Clock:
@@ -149,7 +149,7 @@ async def test_who_does_not_end_in_time_is_waited_for_no_longer() -> None:
     await waits(first)
     second = turn("tiny.v1", on("gpu-1:0"), clock)
     with pytest.raises(
-        Failure, match=r"llama\.v3 is starting on gpu-1 cuda:0, and has not ended within 1060 s"
+        Failure, match=r"llama\.v3 is starting on gpu-1 cuda:0, and has not ended within 1120 s"
     ) as caught:
         await waits(second)
     assert caught.value.cause is Cause.ACCELERATOR_STARTING

@@ -66,6 +66,12 @@ class Releases:
         with gate(self._engine) as connection:
             move(connection, release, to, cause)
 
+    def explain(self, release: str, cause: str) -> None:
+        """Write down better why a release is in the state that it is in."""
+        with gate(self._engine) as connection:
+            own = RELEASES.c.id == release
+            connection.execute(update(RELEASES).where(own).values(cause=cause))
+
     def take_over(self, release: Release) -> None:
         """In one step: the record is written, the release runs, its predecessor is stopping."""
         with gate(self._engine) as connection:

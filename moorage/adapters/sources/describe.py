@@ -11,6 +11,7 @@ from typing import Any
 
 from moorage.adapters.pretrained import read_config
 from moorage.failures import Cause, Failure
+from moorage.models.adapter_config import require_lora
 from moorage.models.files import (
     Split,
     announced_size,
@@ -19,6 +20,7 @@ from moorage.models.files import (
     is_weight,
 )
 from moorage.models.gguf import NeedsMore, read_gguf
+from moorage.models.layout import ADAPTER, MODEL, Layout
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 from moorage.models.weights import FileWeights, from_size, header_end, read_header
 from moorage.values import Value
@@ -41,18 +43,34 @@ class Description(Value):
     has_chat_template: bool
 
 
-def describe(directory: Path, *, trust_remote_code: bool) -> Description:
-    """Read the metadata files of a model.
+def describe(directory: Path, layout: Layout = MODEL, *, trust_remote_code: bool) -> Description:
+    """Read the metadata files of a model, or of an adapter.
 
     Raises:
-        Failure: `CONFIG_UNREADABLE` when config.json cannot be read.
+        Failure: `CONFIG_UNREADABLE` when the configuration cannot be read, `SOURCE_INCOMPLETE`
+            when an adapter is no LoRA.
     """
+    if layout is ADAPTER:
+        return _describe_adapter(directory)
     config, origin = read_config(directory, trust_remote_code=trust_remote_code)
     return Description(
         config=config,
         config_origin=origin,
         is_sentence_encoder=_has_pooling(directory),
         has_chat_template=_has_chat_template(directory),
+    )
+
+
+def _describe_adapter(directory: Path) -> Description:
+    config = _json(directory / ADAPTER.config)
+    if not isinstance(config, dict):
+        raise Failure(Cause.CONFIG_UNREADABLE, f"{ADAPTER.config} is not a JSON object")
+    require_lora(config)
+    return Description(
+        config=config,
+        config_origin=ADAPTER.config,
+        is_sentence_encoder=False,
+        has_chat_template=False,
     )
 
 

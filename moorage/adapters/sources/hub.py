@@ -18,11 +18,12 @@ from moorage.adapters.sources.parallel import Tick, deadline, holding, run_all
 from moorage.adapters.sources.refs import COMMIT
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.failures import Cause, Failure
-from moorage.models.files import choose_files, is_weight
+from moorage.models.assets import Asked
+from moorage.models.files import is_weight
+from moorage.models.layout import MODEL, Layout
 from moorage.models.source import ModelFile, ResolvedModel
 from moorage.models.tensors import TensorHeaders
 from moorage.models.weights import FileWeights, join_headers, summarize
-from moorage.spec import ModelSpec
 
 METADATA_SECONDS = 300.0
 """How long the small files may take, and another process's turn at them."""
@@ -36,30 +37,38 @@ class HubSource:
         store: Keeps what the hub sends.
         workers: How many files are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
+        layout: What the repository is expected to hold.
     """
 
     def __init__(
-        self, client: HubClient, store: ModelStore, *, workers: int = 8, offline: bool = False
+        self,
+        client: HubClient,
+        store: ModelStore,
+        *,
+        workers: int = 8,
+        offline: bool = False,
+        layout: Layout = MODEL,
     ) -> None:
         self._client = client
         self._store = store
         self._workers = workers
         self._offline = offline
+        self._layout = layout
 
-    def resolve(self, spec: ModelSpec) -> ResolvedModel:
+    def resolve(self, asked: Asked) -> ResolvedModel:
         """Pin the revision to a commit and read what the model is, without its weights.
 
-        A complete commit is read from the store; if the spec names it in full, the hub is not even
+        A complete commit is read from the store; if it is named in full, the hub is not even
         asked.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...`, `CONFIG_UNREADABLE` or `DISK_FULL`.
         """
-        asked = spec.revision or ""
+        revision = asked.revision or ""
         listed: tuple[ModelFile, ...] = ()
-        commit = self._stored_commit(asked)
+        commit = self._stored_commit(revision)
         if commit is None:
-            commit, listed = self._list_files(asked)
+            commit, listed = self._list_files(revision)
         tick = deadline(METADATA_SECONDS, f"reading the metadata of {self._client.repo}")
         with holding(self._store.lock(commit, "metadata"), tick):
             stored = self._store.manifest(commit)
@@ -67,15 +76,15 @@ class HubSource:
             if stored:
                 manifest, headers = stored, self._stored_headers(stored)
             else:
-                manifest, headers = self._survey(spec.source, commit, listed, tick)
+                manifest, headers = self._survey(asked.source, commit, listed, tick)
             place = directory if stored else self._store.workspace(commit)
-            description = describe(place, trust_remote_code=spec.trust_remote_code)
+            description = describe(place, self._layout, trust_remote_code=asked.trust_remote_code)
         if stored:
-            self._store.refs.remember(asked, commit)
+            self._store.refs.remember(revision, commit)
         return ResolvedModel(
-            source=spec.source,
+            source=asked.source,
             revision=commit,
-            asked_revision=asked,
+            asked_revision=revision,
             path=str(directory),
             staged=stored is not None,
             files=manifest.files,
@@ -140,7 +149,7 @@ class HubSource:
         self, source: str, commit: str, listed: tuple[ModelFile, ...], tick: Tick
     ) -> tuple[Manifest, TensorHeaders]:
         """Download the metadata, and read the headers of the weights where they are."""
-        family, chosen, skipped = choose_files(listed)
+        family, chosen, skipped = self._layout.choose(listed)
         directory = self._store.open_workspace(commit)
         self._download(commit, (file for file in chosen if not is_weight(file.name)), tick)
         chosen, skipped = keep_indexed(directory, family, chosen, skipped)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from moorage.adapters.sources.anything import MOST_FILES, as_it_is, is_anything
+from moorage.adapters.sources.anything import MOST_FILES, as_it_is
 from moorage.adapters.sources.describe import (
     announced,
     describe,
@@ -16,33 +16,41 @@ from moorage.adapters.sources.describe import (
     weigh_here,
 )
 from moorage.failures import Cause, Failure
-from moorage.models.files import choose_files
+from moorage.models.assets import Asked
+from moorage.models.layout import MODEL, Layout
 from moorage.models.source import ModelFile, ResolvedModel
 from moorage.models.weights import join_headers, summarize
-from moorage.spec import ModelSpec
 
 SCHEME = "file://"
 
 
 class LocalSource:
-    """Directories named by `file://`."""
+    """Directories named by `file://`.
 
-    def resolve(self, spec: ModelSpec) -> ResolvedModel:
+    Args:
+        layout: What a directory is expected to hold.
+        anything: Whether one without a configuration will do: only the engine has to understand it.
+    """
+
+    def __init__(self, layout: Layout = MODEL, *, anything: bool = False) -> None:
+        self._layout, self._anything = layout, anything
+
+    def resolve(self, asked: Asked) -> ResolvedModel:
         """Read what the model is. Its revision is a fingerprint of names, sizes and times.
 
         Raises:
             Failure: `SOURCE_MISSING` when there is no such directory, `SOURCE_INCOMPLETE` when a
                 file is missing, damaged or unreadable, `CONFIG_UNREADABLE`.
         """
-        root = Path(spec.source.removeprefix(SCHEME)).expanduser().absolute()
+        root = Path(asked.source.removeprefix(SCHEME)).expanduser().absolute()
         try:
-            if is_anything(spec, root):
+            if self._anything and root.is_dir() and not (root / self._layout.config).is_file():
                 files = _list_files(root, MOST_FILES)
-                return as_it_is(spec, root, files, _fingerprint(root, files))
+                return as_it_is(asked.source, root, files, _fingerprint(root, files))
         except OSError as error:
             raise _unreadable(error) from None
-        _require_model(root)
-        family, chosen, skipped = choose_files(_list_files(root))
+        _require_config(root, self._layout.config)
+        family, chosen, skipped = self._layout.choose(_list_files(root))
         try:
             chosen, skipped = keep_indexed(root, family, chosen, skipped)
             parts = weigh_here(root, family, chosen)
@@ -51,7 +59,7 @@ class LocalSource:
         except OSError as error:
             raise _unreadable(error) from None
         return ResolvedModel(
-            source=spec.source,
+            source=asked.source,
             revision=revision,
             path=str(root),
             staged=True,
@@ -59,7 +67,7 @@ class LocalSource:
             skipped=skipped,
             weights=summarize(family, (part.summary for part in parts), size),
             headers=join_headers(parts),
-            **dict(describe(root, trust_remote_code=spec.trust_remote_code)),
+            **dict(describe(root, self._layout, trust_remote_code=asked.trust_remote_code)),
         )
 
     def stage(
@@ -87,7 +95,7 @@ class LocalSource:
         return model
 
 
-def _require_model(root: Path) -> None:
+def _require_config(root: Path, config: str) -> None:
     if not root.is_dir():
         raise Failure(
             Cause.SOURCE_MISSING,
@@ -95,8 +103,8 @@ def _require_model(root: Path) -> None:
             suggestion=_similar(root),
         )
     # Before the listing: a wrong path such as / would be listed for hours.
-    if not (root / "config.json").is_file():
-        raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no config.json in {root}")
+    if not (root / config).is_file():
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"there is no {config} in {root}")
 
 
 def _similar(root: Path) -> str | None:

@@ -1,16 +1,17 @@
-"""LoRA adapters that are loaded at the start."""
+"""LoRA adapters: those of the start, and room for those that are loaded later."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from moorage.arguments import is_written
-from moorage.engines.vllm.rule import derived, wanted
-from moorage.launch import Flag
+from moorage.arguments import is_written, whole_number
+from moorage.engines.vllm.rule import derived, variable, wanted
+from moorage.failures import Cause, Failure
+from moorage.launch import Flag, Variable
 from moorage.models.memory.options import allowed_rank
-from moorage.values import Value
+from moorage.spec import AdapterUpdatesSpec
+from moorage.values import Origin, Value
 
 
 class Adapter(Value):
@@ -27,38 +28,59 @@ class Adapter(Value):
     rank: int | None = None
 
 
-def adapter_flags(adapters: Sequence[Adapter], base: str, words: Sequence[str]) -> tuple[Flag, ...]:
+def adapter_flags(
+    adapters: Sequence[Adapter],
+    base: str,
+    words: Sequence[str],
+    updates: AdapterUpdatesSpec | None = None,
+) -> tuple[Flag, ...]:
     """LoRA's switch, number, adapters and rank; nothing where the user lists adapters.
 
     Args:
         adapters: What is to be loaded.
         base: Name under which the model itself is served.
         words: The user's arguments.
+        updates: Room for adapters that are loaded while it serves.
+
+    Raises:
+        Failure: `BAD_SPEC` for later adapters on several API servers: vLLM tells only one of them.
     """
-    if not adapters or is_written(words, "--lora-modules"):
+    if updates:
+        _require_one_server(words)
+    if not (adapters or updates) or is_written(words, "--lora-modules"):
         return ()
-    modules = [
-        json.dumps({"name": item.name, "path": item.path, "base_model_name": base})
-        for item in adapters
-    ]
-    number = f"{len(adapters)} adapters at once"
+    later = updates.max if updates else 0
+    number = f"{len(adapters)} adapters at once" + f", and {later} loaded later" * bool(later)
     flags = [
-        wanted("lora", "--enable-lora"),
-        derived(number, "--max-loras", str(len(adapters))),
-        wanted("lora", "--lora-modules", *modules),
+        wanted("lora" if adapters else "lora_updates", "--enable-lora"),
+        derived(number, "--max-loras", str(len(adapters) + later)),
     ]
-    if rank := max((item.rank or 0 for item in adapters), default=0):
+    if adapters:
+        flags.append(wanted("lora", "--lora-modules", *(_module(item, base) for item in adapters)))
+    ranks = [item.rank or 0 for item in adapters] + ([updates.rank] if updates else [])
+    if rank := max(ranks):
         flags.append(
             derived(f"the largest rank is {rank}", "--max-lora-rank", str(allowed_rank(rank)))
         )
     return tuple(flags)
 
 
-def largest_rank(config: Mapping[str, Any] | None) -> int | None:
-    """The largest rank in an `adapter_config.json`: its `r`, or that of single layers."""
-    if not isinstance(config, Mapping):
-        return None
-    pattern = config.get("rank_pattern")
-    single = pattern.values() if isinstance(pattern, Mapping) else ()
-    ranks = [rank for rank in (config.get("r"), *single) if isinstance(rank, int)]
-    return max(ranks, default=None)
+def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]:
+    """What opens the endpoints through which adapters come and go."""
+    if updates is None:
+        return ()
+    reason = "lora_updates: adapters are loaded and unloaded while it serves"
+    return (variable("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "1", reason, Origin.USER),)
+
+
+def _require_one_server(words: Sequence[str]) -> None:
+    if (whole_number(words, "--api-server-count", "-asc") or 1) > 1:
+        raise Failure(
+            Cause.BAD_SPEC,
+            "lora_updates: vLLM does not load adapters later with --api-server-count above 1",
+            suggestion="Leave --api-server-count or `lora_updates` out; `replicas` serves more.",
+        )
+
+
+def _module(adapter: Adapter, base: str) -> str:
+    return json.dumps({"name": adapter.name, "path": adapter.path, "base_model_name": base})

@@ -11,6 +11,7 @@ from moorage.engines.vllm.length import length_flags
 from moorage.engines.vllm.offload import offload_flags
 from moorage.engines.vllm.parallel import parallel_flags
 from moorage.engines.vllm.rule import derived, wanted
+from moorage.engines.vllm.shutdown import shutdown_flags
 from moorage.engines.vllm.speculative import speculative_flags
 from moorage.launch import Flag
 from moorage.values import Origin
@@ -31,10 +32,11 @@ def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:
         *parallel_flags(context),
         *speculative_flags(context.speculative),
         *gated_flags(context),
+        *shutdown_flags(context),
         *distributed_flags(context),
         *offload_flags(context.cache, context.accelerator_type),
         *ascend_flags(context),
-        *adapter_flags(context.adapters, context.name, context.words),
+        *adapter_flags(context.adapters, context.name, context.words, context.updates),
     )
 
 

@@ -6,6 +6,7 @@ from moorage.engines.vllm.adapters import Adapter
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.policy import OURS, LaunchPolicy
 from moorage.engines.vllm.speculative import Speculative
+from moorage.spec import AdapterUpdatesSpec
 from moorage.values import Origin, Value
 
 
@@ -49,6 +50,8 @@ class LaunchContext(Value):
         speculative: Speculative decoding, if any.
         cache: Extended KV cache, if any.
         adapters: LoRA adapters that are loaded at the start.
+        updates: Room for adapters that are loaded while it serves; None = none are.
+        shutdown_seconds: How long the engine may take to end after SIGTERM; 0 = as it likes.
         cache_root: Directory, as the engine sees it, that outlives the container; empty = none.
         policy: Whose defaults.
     """
@@ -73,6 +76,8 @@ class LaunchContext(Value):
     speculative: Speculative | None = None
     cache: ExtendedCache | None = None
     adapters: tuple[Adapter, ...] = ()
+    updates: AdapterUpdatesSpec | None = None
+    shutdown_seconds: int = 0
     cache_root: str = ""
     policy: LaunchPolicy = OURS
 

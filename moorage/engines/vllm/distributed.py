@@ -101,18 +101,11 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
         flags += [derived(reason, name, str(value)) for name, value in values.items()]
     if topology.shape != Shape.MP_ONLY:
         reason = f"{topology.data} data-parallel ranks over {len(context.members)} hosts"
-        if topology.shape == Shape.DP_ONLY and _says_start_rank(context, topology):
-            rank = topology.start_ranks[context.position]
+        rank = topology.start_ranks[context.position]
+        if topology.shape == Shape.DP_ONLY and (rank or context.policy.leader_rank):
             flags.append(derived(reason, "--data-parallel-start-rank", str(rank)))
         flags.append(derived(reason, "--data-parallel-address", leader))
         flags.append(derived(reason, "--data-parallel-rpc-port", str(context.ports[1])))
     if not context.leads and not switch(context.words, "--data-parallel-hybrid-lb"):
         flags.append(derived("the leader answers the requests", "--headless"))
     return tuple(flags)
-
-
-def _says_start_rank(context: LaunchContext, topology: Topology) -> bool:
-    if topology.start_ranks[context.position]:
-        return True
-    known_old = bool(context.version) and not at_least(context.version, "0.28.0")
-    return context.policy.leader_rank and known_old

@@ -8,16 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moorage.engines.base import Engine
+from moorage.engines.devices import DEVICES
+from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
+from moorage.engines.schema.rules import Rules
+from moorage.engines.updates import AdapterUpdates
+from moorage.engines.vllm.adapters import update_variables
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
+from moorage.engines.vllm.beside import base_warnings, companion_mounts, update_warnings
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
-from moorage.engines.vllm.environment import SILENT, variables
+from moorage.engines.vllm.environment import SILENT, cache_variables, variables
+from moorage.engines.vllm.exposure import API_KEY, exposure_warnings, unguarded
+from moorage.engines.vllm.gone import GONE
+from moorage.engines.vllm.kept import kept_mounts, kept_variables
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
-from moorage.engines.vllm.requested import context_of, extended_cache, extra_mounts
+from moorage.engines.vllm.owned import OWNED
+from moorage.engines.vllm.recovery import remedy_for
+from moorage.engines.vllm.requested import context_of, extended_cache, version_of
 from moorage.engines.vllm.rule import variable
+from moorage.engines.vllm.shutdown import IN_FLIGHT, OPTION
+from moorage.failures import Failure
 from moorage.launch import Flag, Mount, Variable
+from moorage.models.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
@@ -39,14 +53,18 @@ class Vllm(Engine):
     name = EngineName.VLLM
     program = "vllm"
     default_version = "0.32.0"
-    accelerator_types = frozenset({"cuda", "rocm"})
+    accelerator_types = frozenset(DEVICES)
     runs_on_cpu = True
     reserves_cache = True
-    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING})
+    modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION})
     lists_models = True
-    api_key_variable = "VLLM_API_KEY"
+    api_key_variable = API_KEY
+    busy = IN_FLIGHT
+    shutdown_option = OPTION
     aliases = SHORT_NAMES
-    wishes = frozenset({"speculative", "lora", "extended_kv_cache"})
+    wishes = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
+    updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
+    argument_rules = Rules(title="vLLM", owned=OWNED, gone=GONE)
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
@@ -62,6 +80,10 @@ class Vllm(Engine):
     def memory_reader(self) -> Callable[[str], Measured | None]:
         """Reads the lines of its memory profiling."""
         return read_measured
+
+    def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
+        """A shorter context or a smaller share, as it says what would fit."""
+        return remedy_for(failure, need)
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """`vllm serve MODEL`, the rules of `arguments.py`, then what the claim and mode ask for."""
@@ -80,30 +102,48 @@ class Vllm(Engine):
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
         """Host, port and served name."""
         inside = "inside the container; the host publishes it on its own address"
-        listens = inside if request.in_container else "the host's `bind`"
+        listens = inside if request.publishes else "the host's `bind`"
         stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
         return serving_flags(context_of(request), listens, stated)
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """What vLLM should know about its surroundings."""
+        context = context_of(request)
+        later = (
+            *kept_variables(request, context.version),
+            *update_variables(request.spec.lora_updates),
+        )
         if request.seat.accelerator_type != CPU:
-            return variables(context_of(request))
+            return (*variables(context), *later)
         space = max(1, request.seat.cache_bytes // GIB)
         reason = "GiB of the key/value cache, as was claimed"
         return (
             *SILENT,
             variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
             variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
+            *cache_variables(context),
+            *later,
         )
 
+    def refusal(self, request: LaunchRequest) -> Failure | None:
+        """Development paths stay on their host."""
+        return unguarded(request)
+
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """An extended cache that the accelerators do not have."""
+        """A cache that the accelerators do not have, adapters of another model, or of anybody."""
         warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
-        return (warning,) if warning else ()
+        return (
+            *((warning,) if warning else ()),
+            *base_warnings(request),
+            *update_warnings(request, self.api_key_variable),
+            *exposure_warnings(request),
+        )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """LoRA adapters and the draft model."""
-        return extra_mounts(request)
+        """What is loaded beside the model, now or later, and what is kept for the next start."""
+        command = tuple(token for flag in self.base_command(request) for token in flag.tokens)
+        kept = kept_mounts(request, version_of(request), command)
+        return (*companion_mounts(request), *kept)
 
 
 def _cpu_cache(profile: ModelProfile) -> int:

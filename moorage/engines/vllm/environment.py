@@ -27,19 +27,25 @@ LOADING = (
 
 
 def variables(context: LaunchContext) -> tuple[Variable, ...]:
-    """All of them, without those that the user sets."""
+    """All of them, without those that the user sets, unless the policy overwrites these."""
     every = (
         *(SILENT if context.policy.silent else ()),
         *LOADING,
-        *_cache(context),
+        *cache_variables(context),
         *offload_variables(context.cache, context.accelerator_type, context.claimed),
         *_joined(context),
         *ascend_variables(context),
     )
-    return tuple(item for item in every if item.name not in context.given)
+    return tuple(item for item in every if _stays(context, item))
 
 
-def _cache(context: LaunchContext) -> Iterator[Variable]:
+def _stays(context: LaunchContext, item: Variable) -> bool:
+    overwrites = context.policy.overwrites and item.origin != Origin.DEFAULT
+    return overwrites or item.name not in context.given
+
+
+def cache_variables(context: LaunchContext) -> Iterator[Variable]:
+    """Where compiled kernels are kept, if anywhere."""
     if context.cache_root:
         reason = "compiled kernels outlive the container"
         yield variable("VLLM_CACHE_ROOT", f"{context.cache_root}/vllm", reason)

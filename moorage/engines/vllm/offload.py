@@ -50,9 +50,12 @@ def offload_variables(
     values = {}
     if cache.chunk and cache.chunk > 0:
         values["LMCACHE_CHUNK_SIZE"] = (str(cache.chunk), "tokens of a chunk")
-    if size := cache.ram_on_host(claimed):
-        why = "as stated" if cache.ram else f"{cache.ratio:g} x {claimed} claimed bytes"
-        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (_gib(size), f"GiB of RAM, {why}")
+    if cache.ram:
+        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (_gib(cache.ram), "GiB of RAM, as stated")
+    elif cache.ratio and cache.ratio > 0:
+        size = round(cache.ram_on_host(claimed) / GIB, 2)
+        why = f"GiB of RAM, {cache.ratio:g} x {claimed} claimed bytes"
+        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (str(size), why)
     return tuple(
         variable(name, value, reason, Origin.USER) for name, (value, reason) in values.items()
     )

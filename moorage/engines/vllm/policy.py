@@ -23,15 +23,23 @@ class LaunchPolicy(Value):
         longest: Contexts beyond it are cut to it where the user states none; 0 = never.
         silent: Whether the server is kept from reporting home and from asking the hub.
         leader_rank: Whether the leader is told that its first rank is 0. vLLM ignores it until
-            0.27; later it would switch the way of load balancing (vLLM 0.28, `arg_utils.py`).
+            0.27; later it switches the way of load balancing (vLLM 0.28, `arg_utils.py`).
+        overwrites: Whether what is derived wins over a variable of the user. A default never does.
     """
 
     executor: Executor = Executor.NATIVE
     longest: int = 0
     silent: bool = True
     leader_rank: bool = False
+    overwrites: bool = False
 
 
 OURS = LaunchPolicy()
-BASELINE = LaunchPolicy(executor=Executor.RAY, longest=8192, silent=False, leader_rank=True)
+BASELINE = LaunchPolicy(
+    executor=Executor.RAY,
+    longest=8192,
+    silent=False,
+    leader_rank=True,
+    overwrites=True,
+)
 """GPUStack's: Ray, 8192 tokens."""

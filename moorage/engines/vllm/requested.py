@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from moorage.arguments import user_tokens
+from moorage.engines.isolation import claimed
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.adapters import Adapter
+from moorage.engines.vllm.ascend import is_310p
+from moorage.engines.vllm.beside import adapters, draft_path
 from moorage.engines.vllm.context import LaunchContext, Length
+from moorage.engines.vllm.kept import cache_root
 from moorage.engines.vllm.length import capped_length
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.policy import BASELINE, OURS
 from moorage.engines.vllm.speculative import Method, Speculative
-from moorage.launch import Mount
 from moorage.spec import Mode, ModelSpec, Policy
 from moorage.values import Origin
-
-ADAPTERS_FOLDER = "/adapters"
-DRAFT_FOLDER = "/draft"
 
 
 def context_of(request: LaunchRequest) -> LaunchContext:
     """One seat, as the rules see it."""
     spec, seat = request.spec, request.seat
     return LaunchContext(
-        version=_version(request),
+        version=version_of(request),
         name=spec.name,
         model=request.engine_model_path,
         words=user_tokens(spec.engine.args),
         given=frozenset({*spec.engine.env, *spec.secrets}),
         accelerator_type=seat.accelerator_type,
+        is_310p=is_310p(tuple(item.family for item in claimed(request))),
         tensor=seat.tensor if seat.accelerators else 1,
         pipeline=seat.pipeline if seat.accelerators else 1,
         address=request.listen_address,
@@ -37,7 +37,10 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         claimed=sum(seat.accelerator_bytes),
         speculative=_speculative(request),
         cache=extended_cache(spec),
-        adapters=_adapters(request),
+        cache_root=cache_root(request, version_of(request)),
+        adapters=adapters(request),
+        updates=spec.lora_updates,
+        shutdown_seconds=spec.stopping.grace_seconds,
         policy=OURS,
     )
 
@@ -51,16 +54,7 @@ def extended_cache(spec: ModelSpec) -> ExtendedCache | None:
     return ExtendedCache(ram=ram, ratio=wish.ratio, chunk=wish.chunk)
 
 
-def extra_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
-    """Directories beside the model's that a container has to see."""
-    spec = request.spec
-    pairs = [(item.source, f"{ADAPTERS_FOLDER}/{item.name}") for item in spec.lora]
-    if spec.speculative and spec.speculative.model:
-        pairs.append((spec.speculative.model, DRAFT_FOLDER))
-    return tuple(Mount(source=_directory(source), target=target) for source, target in pairs)
-
-
-def _version(request: LaunchRequest) -> str:
+def version_of(request: LaunchRequest) -> str:
     """Of what will run: the image's, else the installed program's; not one that is only wished."""
     if request.image is not None:
         return request.image.engine_version
@@ -89,24 +83,5 @@ def _speculative(request: LaunchRequest) -> Speculative | None:
         tokens=wish.tokens,
         shortest=wish.ngram_min,
         longest=wish.ngram_max,
-        model=_seen(request, wish.model, DRAFT_FOLDER) if wish.model else "",
+        model=draft_path(request),
     )
-
-
-def _adapters(request: LaunchRequest) -> tuple[Adapter, ...]:
-    return tuple(
-        Adapter(
-            name=item.name,
-            path=_seen(request, item.source, f"{ADAPTERS_FOLDER}/{item.name}"),
-            rank=item.rank,
-        )
-        for item in request.spec.lora
-    )
-
-
-def _seen(request: LaunchRequest, source: str, inside: str) -> str:
-    return inside if request.in_container else _directory(source)
-
-
-def _directory(source: str) -> str:
-    return source.removeprefix("file://")

@@ -14,6 +14,7 @@ from moorage.arguments import (
     user_tokens,
     whole_number,
 )
+from moorage.models.assets import AssetRole
 from moorage.models.memory.options import (
     DraftOptions,
     LoraOptions,
@@ -23,12 +24,13 @@ from moorage.models.memory.options import (
     allowed_rank,
 )
 from moorage.models.memory.settings import KVDtype
+from moorage.models.source import Companion
 from moorage.spec import Mode, ModelSpec
 
 TOKENS_AT_ONCE = 32_768
 """Tokens that the KV cache holds at least where the spec says `concurrency: auto`."""
 
-POOLING = (Mode.EMBEDDING, Mode.RERANKING)
+POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
 UNCOVERED = {
     "--quantization": "quantises the weights while they are loaded",
@@ -43,12 +45,15 @@ UNCOVERED = {
 DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
 
 
-def memory_options(spec: ModelSpec, mode: Mode = Mode.AUTO) -> MemoryOptions:
+def memory_options(
+    spec: ModelSpec, mode: Mode = Mode.AUTO, companions: Sequence[Companion] = ()
+) -> MemoryOptions:
     """Read the options of a spec, in every writing of vLLM's arguments.
 
     Args:
         spec: What the user wrote.
         mode: What the model is served for, where the spec leaves it open.
+        companions: Its adapters as they were read: they tell ranks that the spec leaves open.
 
     Raises:
         Failure: `BAD_SPEC` when a value is malformed.
@@ -74,7 +79,7 @@ def memory_options(spec: ModelSpec, mode: Mode = Mode.AUTO) -> MemoryOptions:
         runner=_runner(spec, mode, argument(tokens, "--runner")),
         language_model_only=bool(switch(tokens, "--language-model-only")),
         overrides=json_argument(tokens, "--hf-overrides") or {},
-        lora=_lora(tokens) or _adapters(spec),
+        lora=_lora(tokens) or _adapters(spec, companions),
         draft=_draft(tokens) or _drafts(spec),
         uncovered=_uncovered(tokens),
         stated=spec.memory,
@@ -111,12 +116,16 @@ def _lora(tokens: Sequence[str]) -> LoraOptions | None:
     )
 
 
-def _adapters(spec: ModelSpec) -> LoraOptions | None:
-    """The adapters that the spec names itself; all of them may be in one batch."""
-    if not spec.lora:
+def _adapters(spec: ModelSpec, companions: Sequence[Companion]) -> LoraOptions | None:
+    """The adapters of the spec, and room for later ones; all of them may be in one batch."""
+    later = spec.lora_updates
+    if not (spec.lora or later):
         return None
-    rank = max((adapter.rank or 0 for adapter in spec.lora), default=0) or LoraOptions().max_rank
-    return LoraOptions(max_loras=len(spec.lora), max_rank=allowed_rank(rank))
+    real = {item.name: item.rank for item in companions if item.role == AssetRole.ADAPTER}
+    ranks = [adapter.rank or real.get(adapter.name) or 0 for adapter in spec.lora]
+    rank = max([*ranks, later.rank if later else 0]) or LoraOptions().max_rank
+    number = len(spec.lora) + (later.max if later else 0)
+    return LoraOptions(max_loras=number, max_rank=allowed_rank(rank))
 
 
 def _drafts(spec: ModelSpec) -> DraftOptions | None:

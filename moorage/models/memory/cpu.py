@@ -7,6 +7,7 @@ from typing import Any
 
 from moorage.models.memory.batch import cuts_prompts, without_accelerator
 from moorage.models.memory.cache import pool_for
+from moorage.models.memory.draft import Draft, DraftNeed, draft_need
 from moorage.models.memory.estimates import Shape, Term, activation
 from moorage.models.memory.exact import exact_terms
 from moorage.models.memory.need import CpuNeed
@@ -28,6 +29,7 @@ def on_cpu(
     tokens: int,
     concurrency: int,
     processes: int,
+    draft: Draft | None = None,
 ) -> CpuNeed:
     """Count the RAM. There is no utilization: the KV cache is given in whole GiB.
 
@@ -38,6 +40,7 @@ def on_cpu(
         tokens: Longest request.
         concurrency: Requests of that length that the KV cache holds at once.
         processes: Bytes that the engine's processes take themselves.
+        draft: The draft model, where one is used and was read.
 
     Raises:
         Refused: When the rules do not cover the model, or vLLM refuses the settings.
@@ -53,10 +56,13 @@ def on_cpu(
         concurrency=concurrency,
         block=BLOCK,
     )
-    whole = -(-pool.stages[0] // GIB) * GIB
+    drafted = draft_need(options, draft, pool, batch, 1, concurrency, BLOCK)
+    cache = pool.stages[0] + (drafted.cache if drafted else 0)
+    whole = -(-cache // GIB) * GIB
     peak, why = activation(Shape.of(config, options, batch, 1, any(pool.stages)))
     weights, _, *adapters = exact_terms(weighed, pool, options)
     own = "the engine's own processes"
+    held = pool.reason(0) + ", the draft model's too" * bool(drafted and drafted.cache)
     return CpuNeed(
         tokens=tokens,
         concurrency=concurrency,
@@ -64,9 +70,16 @@ def on_cpu(
         cache_bytes=whole,
         terms=(
             weights,
-            Term(name="kv_cache", bytes=whole, exact=True, reason=f"{pool.reason(0)}, whole GiB"),
+            Term(name="kv_cache", bytes=whole, exact=True, reason=f"{held}, whole GiB"),
             *adapters,
+            *_draft_weights(drafted),
             Term(name="activation", bytes=peak, exact=False, reason=why),
             Term(name="processes", bytes=processes, exact=False, reason=own),
         ),
     )
+
+
+def _draft_weights(need: DraftNeed | None) -> tuple[Term, ...]:
+    if need is None:
+        return ()
+    return (Term(name="draft", bytes=need.weights, exact=False, reason=need.reason),)

@@ -9,7 +9,7 @@ from moorage.models.memory.asked import memory_options
 from moorage.models.memory.batch import Batch, cuts_prompts, on_accelerator
 from moorage.models.memory.cache import pool_for
 from moorage.models.memory.cpu import PROCESSES, on_cpu
-from moorage.models.memory.draft import Draft, draft_terms
+from moorage.models.memory.draft import Draft, draft_of, draft_terms
 from moorage.models.memory.estimates import Shape, inner_terms, outer_terms
 from moorage.models.memory.exact import exact_terms
 from moorage.models.memory.need import CpuNeed, Need
@@ -149,7 +149,9 @@ class MemoryModel:
         def count() -> CpuNeed:
             self._require_covered()
             weighed = self._scale.weigh(1, 1)
-            return on_cpu(self.config, self.options, weighed, tokens, concurrency, processes)
+            return on_cpu(
+                self.config, self.options, weighed, tokens, concurrency, processes, self._draft
+            )
 
         return caught(count)
 
@@ -199,5 +201,7 @@ def memory_model(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -
     Raises:
         Failure: `BAD_SPEC` when an engine argument is malformed.
     """
-    options = memory_options(spec, profile.mode)
-    return MemoryModel(model.config, model.headers, options, files=model.weights)
+    options = memory_options(spec, profile.mode, model.companions)
+    return MemoryModel(
+        model.config, model.headers, options, files=model.weights, draft=draft_of(model)
+    )

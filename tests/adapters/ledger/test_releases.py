@@ -71,6 +71,14 @@ def test_every_move_is_logged(ledger: Ledger, url: str) -> None:
     ]
 
 
+def test_a_state_may_be_explained_later(ledger: Ledger, url: str) -> None:
+    identity = begin(ledger)
+    ledger.releases.explain(identity, "it waits for its turn")
+    assert ledger.releases.get(identity).cause == "it waits for its turn"
+    assert ledger.releases.get(identity).state == PENDING
+    assert transitions(url) == []
+
+
 @pytest.mark.parametrize("to", sorted(set(ReleaseState) - TRANSITIONS[PENDING]))
 def test_a_move_that_the_table_does_not_allow_is_refused(ledger: Ledger, to: ReleaseState) -> None:
     identity = begin(ledger)

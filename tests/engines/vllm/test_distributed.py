@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.engines.vllm.distributed import distributed_flags, executor_of
-from moorage.engines.vllm.policy import BASELINE, Executor
+from moorage.engines.vllm.policy import BASELINE, OURS, Executor, LaunchPolicy
 from moorage.failures import Cause, Failure
 from tests.engines.vllm.contexts import a_context, hosts, line
 
@@ -70,14 +70,10 @@ def test_every_host_is_told_how_to_find_the_others(
     assert line(distributed_flags(context)) == flags
 
 
-@pytest.mark.parametrize(
-    ("version", "told"), [("0.27.1", True), ("0.28.0", False), ("0.32.0", False), ("", False)]
-)
-def test_the_leader_states_its_rank_only_where_that_changes_nothing(
-    version: str, told: bool
-) -> None:
+@pytest.mark.parametrize(("policy", "told"), [(OURS, False), (BASELINE, True)])
+def test_only_the_baseline_tells_the_leader_its_rank(policy: LaunchPolicy, told: bool) -> None:
     native = "--distributed-executor-backend=mp"
-    context = a_context(native, members=hosts(4, 4), version=version, policy=BASELINE)
+    context = a_context(native, members=hosts(4, 4), policy=policy)
     assert ("--data-parallel-start-rank 0" in line(distributed_flags(context))) is told
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from moorage.engines.vllm.ascend import ascend_flags, is_310p
 from moorage.engines.vllm.environment import variables
-from moorage.engines.vllm.policy import BASELINE
+from moorage.engines.vllm.offload import ExtendedCache
+from moorage.engines.vllm.policy import BASELINE, OURS, LaunchPolicy
+from moorage.units import GIB
 from tests.engines.vllm.contexts import a_context, hosts, line
 
 
@@ -27,6 +29,16 @@ def test_ours_is_silent_and_the_baseline_is_not() -> None:
 
 def test_what_the_user_sets_is_not_derived() -> None:
     assert "OMP_NUM_THREADS" not in environment(given=frozenset({"OMP_NUM_THREADS"}))
+
+
+@pytest.mark.parametrize(("policy", "derived"), [(OURS, False), (BASELINE, True)])
+def test_only_the_baseline_overwrites_what_the_user_sets_and_no_default_does(
+    policy: LaunchPolicy, derived: bool
+) -> None:
+    given = frozenset({"OMP_NUM_THREADS", "VLLM_HOST_IP", "LMCACHE_MAX_LOCAL_CPU_SIZE"})
+    cache = ExtendedCache(ram=GIB)
+    made = environment(members=hosts(4, 4), given=given, cache=cache, policy=policy)
+    assert given & made.keys() == (given - {"OMP_NUM_THREADS"} if derived else set())
 
 
 def test_compiled_kernels_are_kept_where_there_is_a_place() -> None:

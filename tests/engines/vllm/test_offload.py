@@ -23,6 +23,7 @@ from tests.builders import a_spec
         ({"ram": 132 * GIB}, {"LMCACHE_MAX_LOCAL_CPU_SIZE": "132"}),
         ({"ram": 3 * GIB // 2, "ratio": 9.0}, {"LMCACHE_MAX_LOCAL_CPU_SIZE": "1.5"}),
         ({"ratio": 0.333}, {"LMCACHE_MAX_LOCAL_CPU_SIZE": "3.33"}),
+        ({"ratio": 0.5}, {"LMCACHE_MAX_LOCAL_CPU_SIZE": "5.0"}),
         (
             {"ram": GIB, "chunk": 128},
             {"LMCACHE_MAX_LOCAL_CPU_SIZE": "1", "LMCACHE_CHUNK_SIZE": "128"},

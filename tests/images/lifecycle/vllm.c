@@ -7,6 +7,10 @@
  *   portclash      the port is taken, exit 1       unlisted      /v1/models lists another name
  *   kv             KV cache too small, exit 1      mute          answers without a token, "abort"
  *   oom            takes memory until killed       deaf          runs, never listens
+ *   holds:N        KV cache of N tokens: exit 1 when asked for more
+ *   ends:N         model of N tokens: exit 1 when asked for more
+ *   free:N         N percent of the device are free: exit 1 when asked for more
+ *   busy           /metrics counts a request while the file that BUSY names is there
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -22,14 +26,16 @@
 #include <unistd.h>
 
 enum { MAX_NAMES = 8, MAX_REQUEST = 1 << 20, CONNECTION_SECONDS = 30 };
+static const double DEVICE_GIB = 80;
 static const size_t OOM_STEP = 16u << 20, OOM_LIMIT = 2048u << 20;
 
 static const char *mode = "ok"; /* LIFECYCLE up to the colon */
-static unsigned seconds;        /* and the number after it */
+static int number;              /* and the number after it, such as seconds */
 
 static const char *model = "model", *host = "0.0.0.0";
 static const char *names[MAX_NAMES];
 static int name_count, port = 8000, max_model_len = 2048;
+static double share = 0.9;
 
 static int is(const char *name) { return strcmp(mode, name) == 0; }
 
@@ -64,6 +70,7 @@ static void parse(char **argv) {
     if ((value = value_of("--port", argv, &i))) port = atoi(value);
     else if ((value = value_of("--host", argv, &i))) host = value;
     else if ((value = value_of("--max-model-len", argv, &i))) max_model_len = atoi(value);
+    else if ((value = value_of("--gpu-memory-utilization", argv, &i))) share = atof(value);
     else if ((value = value_of("--served-model-name", argv, &i))) {
       names[name_count++] = value;
       while (name_count < MAX_NAMES && argv[i + 1] && argv[i + 1][0] != '-') names[name_count++] = argv[++i];
@@ -79,13 +86,18 @@ static void parse_mode(void) {
   char *colon = strchr(mode, ':');
   if (!colon) return;
   *colon = '\0';
-  seconds = (unsigned)atoi(colon + 1);
+  number = atoi(colon + 1);
 }
 
 /* ---- failures at start ---- */
 
 /* vLLM's last line never is the cause. */
-static void engine_failure(const char *cause) {
+static void engine_failure(const char *format, ...) {
+  char cause[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(cause, sizeof cause, format, args);
+  va_end(args);
   say("EngineCore", "ERROR", "[core.py:1510] EngineCore failed to start.");
   say("EngineCore", "ERROR", "[core.py:1510] Traceback (most recent call last):");
   say("EngineCore", "ERROR", "[core.py:1510] %s", cause);
@@ -108,6 +120,14 @@ static void take_all_memory(void) {
   exit(137); /* nobody set a limit: spare the host */
 }
 
+static void cache_too_small(int asked, int holds) {
+  engine_failure("ValueError: To serve at least one request with the model's max seq len (%d), (2.00 GiB KV "
+                 "cache is needed, which is larger than the available KV cache memory (1.00 GiB). Based on the "
+                 "available memory, the estimated maximum model length is %d. Try increasing "
+                 "`gpu_memory_utilization` (which also controls CPU memory on the CPU backend) or decreasing "
+                 "`max_model_len` when initializing the engine.", asked, holds);
+}
+
 static void fail_at_start(void) {
   if (is("exit0")) exit(0);
   if (is("portclash")) socket_failure(EADDRINUSE);
@@ -116,12 +136,16 @@ static void fail_at_start(void) {
     usleep(200 * 1000);
     engine_failure("ValueError: Model architectures ['FooForCausalLM'] are not supported for now.");
   }
-  if (is("kv"))
-    engine_failure("ValueError: To serve at least one request with the model's max seq len (4096), (2.00 GiB KV "
-                   "cache is needed, which is larger than the available KV cache memory (1.00 GiB). Based on the "
-                   "available memory, the estimated maximum model length is 2048. Try increasing "
-                   "`gpu_memory_utilization` (which also controls CPU memory on the CPU backend) or decreasing "
-                   "`max_model_len` when initializing the engine.");
+  if (is("kv")) cache_too_small(4096, 2048);
+  if (is("holds") && max_model_len > number) cache_too_small(max_model_len, number);
+  if (is("ends") && max_model_len > number)
+    engine_failure("Value error, User-specified max_model_len (%d) is greater than the derived max_model_len "
+                   "(max_position_embeddings=%d.0 or model_max_length=None in model's config.json).",
+                   max_model_len, number);
+  if (is("free") && share * 100 > number)
+    engine_failure("ValueError: Free memory on device cuda:0 (%.2f/%.2f GiB) on startup is less than desired GPU "
+                   "memory utilization (%g, %.2f GiB). Decrease GPU memory utilization or reduce GPU memory used "
+                   "by other processes.", DEVICE_GIB * number / 100, DEVICE_GIB, share, DEVICE_GIB * share);
 }
 
 /* ---- HTTP ---- */
@@ -168,7 +192,11 @@ static void complete(int fd, const char *object, const char *message) {
 
 static void answer(int fd, const char *path, const char *body) {
   int mute = is("mute");
-  if (strcmp(path, "/health") == 0) reply(fd, is("unhealthy") ? "503 Service Unavailable" : "200 OK", "%s", "");
+  if (strcmp(path, "/metrics") == 0)
+    reply(fd, "200 OK", "vllm:num_requests_running{engine=\"0\",model_name=\"%s\"} %d.0\n", names[0],
+          is("busy") && access(getenv("BUSY"), F_OK) == 0);
+  else if (strcmp(path, "/health") == 0) reply(fd, is("unhealthy") ? "503 Service Unavailable" : "200 OK", "%s", "");
+  else if (strcmp(path, "/version") == 0) reply(fd, "200 OK", "{\"version\":\"0.32.0\"}");
   else if (strcmp(path, "/v1/models") == 0) list_models(fd);
   else if (!serves(body))
     reply(fd, "404 Not Found", "{\"error\":{\"message\":\"The model does not exist.\",\"type\":\"NotFoundError\",\"code\":404}}");
@@ -255,11 +283,11 @@ int main(int argc, char **argv) {
   fail_at_start();
   while (is("deaf")) pause();
   int listener = bind_port();
-  if (is("slow")) sleep(seconds);
+  if (is("slow")) sleep((unsigned)number);
   if (listen(listener, 64) != 0) socket_failure(errno);
   say("APIServer", "INFO", "[entry.py:140] Starting vLLM server on http://%s:%d", host, port);
   puts("INFO:     Application startup complete.");
   signal(SIGALRM, leave);
-  if (is("dies-later")) alarm(seconds);
+  if (is("dies-later")) alarm((unsigned)number);
   serve(listener);
 }

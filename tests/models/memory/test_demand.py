@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.models.assets import assets_of
 from moorage.models.memory import (
     CpuNeed,
     Draft,
@@ -23,7 +24,7 @@ from moorage.models.source import WeightSummary
 from moorage.models.tensors import TensorHeader, TensorHeaders
 from moorage.spec import MemorySpec, Mode
 from moorage.units import GIB
-from tests.builders import a_model, a_profile, a_spec
+from tests.builders import a_companion, a_model, a_profile, a_spec
 from tests.models.memory.known import gib, known, needed, plain, refusal, with_options
 
 NAMES = ("llama-3.1-8b", "gemma-3-27b-text", "mistral-7b-v0.1", "gpt-oss-20b-bf16")
@@ -270,6 +271,41 @@ def test_a_draft_model_is_counted_with_its_cache() -> None:
     assert (term.bytes / GIB, term.exact) == (pytest.approx(1.11 + 4.375, abs=0.01), False)
 
 
+def test_a_draft_model_whose_split_is_not_known_counts_whole_on_each_rank() -> None:
+    config, headers = known("qwen3-8b")
+    eagle = {**known("qwen3-0.6b")[0], "num_hidden_layers": 1}
+    options = MemoryOptions.model_validate({"draft": {"method": "eagle3", "model": "eagle"}})
+    drafts = Draft(config=eagle, headers={}, weight_bytes=GIB)
+    need = needed(MemoryModel(config, headers, options, draft=drafts), tensor=2)
+    term = need.term("draft")
+    assert term
+    # 8 kv heads over 2 ranks, 128 wide, keys and values of 2 bytes, 8192 tokens.
+    assert term.bytes == GIB + 4 * 128 * 2 * 2 * 8192
+    assert "as stored" in term.reason
+
+
+def test_a_draft_model_of_which_nothing_is_known_is_refused() -> None:
+    config, headers = known("qwen3-8b")
+    options = MemoryOptions.model_validate({"draft": {"method": "eagle3", "model": "eagle"}})
+    for draft in (None, Draft(config=known("qwen3-0.6b")[0], headers={})):
+        assert refusal(MemoryModel(config, headers, options, draft=draft)).kind is (
+            RefusalKind.UNKNOWN
+        )
+
+
+def test_on_cpu_a_draft_model_takes_ram_and_shares_the_cache() -> None:
+    config, headers = known("qwen3-0.6b")
+    draft = Draft(config=config, headers=dict(headers))
+    options = MemoryOptions.model_validate({"draft": {"model": "the same"}})
+    alone = plain("qwen3-0.6b").cpu_need(tokens=4096, concurrency=8)
+    both = MemoryModel(config, headers, options, draft=draft).cpu_need(tokens=4096, concurrency=8)
+    assert isinstance(alone, CpuNeed)
+    assert isinstance(both, CpuNeed)
+    sizes = {term.name: round(term.bytes / GIB, 2) for term in both.terms}
+    assert sizes["draft"] == sizes["weights"] == 1.11
+    assert (alone.cache_bytes, both.cache_bytes) == (4 * GIB, 8 * GIB)
+
+
 @pytest.mark.parametrize("draft", [{"method": "ngram"}, None])
 def test_looking_proposals_up_takes_no_memory(draft: dict[str, str] | None) -> None:
     assert needed(with_options("llama-3.1-8b", draft=draft)).term("draft") is None
@@ -307,6 +343,26 @@ def test_the_model_of_a_spec_has_its_headers_its_files_and_its_mode() -> None:
     assert model.options.max_seqs == 8
     assert model.options.runner == "pooling"
     assert model.weights() == plain("qwen3-0.6b").weights()
+
+
+def test_the_model_of_a_spec_has_its_adapters_and_its_draft_model() -> None:
+    config, headers = known("qwen3-0.6b")
+    spec = a_spec(
+        lora=[{"name": "poet", "source": "hf://org/poet"}],
+        speculative={"method": "draft_model", "tokens": 2, "model": "hf://org/small"},
+    )
+    adapter, draft = assets_of(spec)[1:]
+    companions = (
+        a_companion(adapter, config={"r": 30}),
+        a_companion(draft, config=config, headers=headers),
+    )
+    resolved = a_model(config, headers=headers, companions=companions)
+    need = needed(memory_model(spec, resolved, a_profile()))
+    lora, drafts = need.term("lora"), need.term("draft")
+    assert lora
+    assert "1 adapters of rank 32" in lora.reason
+    assert drafts
+    assert drafts.bytes > GIB
 
 
 def test_a_header_of_an_unknown_type_is_refused() -> None:

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from moorage.failures import Cause, Failure
+from moorage.models.assets import assets_of
 from moorage.models.memory import memory_options, wanted_concurrency
 from moorage.models.memory.options import DraftOptions, LoraOptions
 from moorage.spec import Mode
-from tests.builders import a_spec
+from tests.builders import a_companion, a_spec
 
 
 def read(*args: str, **changes: Any) -> Any:
@@ -147,6 +148,34 @@ def test_adapters_of_the_spec_count_as_if_they_were_arguments() -> None:
     lora = memory_options(a_spec(lora=adapters)).lora
     assert lora is not None
     assert (lora.max_loras, lora.max_rank) == (2, 32)
+
+
+def test_the_rank_that_an_adapter_has_counts_where_the_spec_states_none() -> None:
+    spec = a_spec(lora=[{"name": "a", "source": "hf://org/a"}])
+    companions = tuple(a_companion(asset, config={"r": 100}) for asset in assets_of(spec)[1:])
+    lora = memory_options(spec, companions=companions).lora
+    assert lora is not None
+    assert (lora.max_loras, lora.max_rank) == (1, 128)
+    stated = a_spec(lora=[{"name": "a", "source": "hf://org/a", "rank": 512}])
+    lora = memory_options(stated, companions=companions).lora
+    assert lora is not None
+    assert lora.max_rank == 512
+
+
+@pytest.mark.parametrize(
+    ("adapters", "updates", "number", "rank"),
+    [
+        ([], {}, 4, 16),
+        ([{"name": "a", "source": "file:///a", "rank": 8}], {"max": 2, "rank": 60}, 3, 64),
+        ([{"name": "a", "source": "file:///a", "rank": 200}], {"max": 1}, 2, 256),
+    ],
+)
+def test_room_for_later_adapters_counts(
+    adapters: list[dict[str, object]], updates: dict[str, int], number: int, rank: int
+) -> None:
+    lora = memory_options(a_spec(lora=adapters, lora_updates=updates)).lora
+    assert lora is not None
+    assert (lora.max_loras, lora.max_rank) == (number, rank)
 
 
 def test_drafts_of_the_spec_count_as_if_they_were_arguments() -> None:

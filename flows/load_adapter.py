@@ -1,0 +1,51 @@
+"""Load a LoRA adapter into a model that serves, without a restart."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from flows.story import told
+from moorage.engines.loaded import lacking, require_updates
+from moorage.models.assets import Pin, adapter_asset
+from moorage.models.source import Companion
+from moorage.saga import Saga
+from moorage.spec import AdapterSpec, Name
+from tasks.adapters import listed, load, running, take_back, tidy, write_down
+from tasks.cleanup import sole_flow
+from tasks.context import in_thread, to_its_end
+from tasks.resolve import resolve_asset
+from tasks.stage import stage_asset
+
+
+@flow(name="load-adapter", flow_run_name="load {adapter.name} into {model}", persist_result=False)
+async def load_adapter(model: Name, adapter: AdapterSpec) -> State[Pin]:
+    """Load a LoRA adapter into every replica of a running model, or into none.
+
+    Args:
+        model: Name of the model, as in its spec. The spec must have `lora_updates`.
+        adapter: The adapter as it is meant to be served. It stays until it is unloaded or the model
+            is started anew: a deploy starts with what the spec says.
+    """
+    async with told(model) as story, sole_flow(model, story.flow_run_id, story.journal):
+        row = await in_thread(running, model)
+        release = require_updates(row)
+        asset = adapter_asset(adapter)
+        found = await resolve_asset(release.spec, asset)
+        companion = Companion(role=asset.role, name=asset.name, model=found)
+        missing = lacking(row, companion.pin, await listed(row, release))
+        if not missing:
+            message = f"unchanged: {row.id} already serves {adapter.name} at this revision"
+            return Completed(name="Unchanged", message=message, data=companion.pin)
+        there = await stage_asset(release.spec, asset, found)
+        companion = companion.model_copy(update={"model": there})
+        with Saga(story.undone, to_its_end) as saga:
+            saga.arm("remove its files", tidy, model)
+            for workload in missing:
+                saga.arm(
+                    f"unload it from {workload.name}", take_back, release, adapter.name, workload
+                )
+            holding = await load(release, companion, missing)
+            await in_thread(write_down, release, holding)
+    return Completed(message=f"{row.id} serves {adapter.name}", data=companion.pin)

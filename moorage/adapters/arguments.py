@@ -1,0 +1,106 @@
+"""Checking `engine.args` with the schemas of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moorage.adapters.docker_images import DockerImages
+from moorage.adapters.hosts import installed_program
+from moorage.adapters.schemas import SchemaStore
+from moorage.engines.base import Engine
+from moorage.engines.registry import ENGINES
+from moorage.engines.schema.argument import Schema
+from moorage.engines.schema.check import (
+    check_arguments,
+    check_likely,
+    likely_versions,
+    words_of,
+)
+from moorage.failures import Failure
+from moorage.fleet import Fleet
+from moorage.fleet_engines import EngineVersions
+from moorage.images.image import Image
+from moorage.images.reference import parse_reference
+from moorage.placement.snapshot import HostSnapshot
+from moorage.spec import EngineName, EngineSpec, ModelSpec
+
+
+def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
+    """Refuse what no version that may be meant takes; only files are read. Milliseconds.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    wanted = spec.engine
+    engine = ENGINES[EngineName.VLLM]
+    # Without a name, an image is vLLM's; else the fleet decides, and the check comes after.
+    is_meant = wanted.name == engine.name or (wanted.name == EngineName.AUTO and wanted.image)
+    if not is_meant or not words_of(wanted) or engine.argument_rules is None:
+        return
+    configured = fleet.engines.get(engine.name, EngineVersions())
+    if _has_own_command(configured, wanted):
+        return
+    default = configured.default_version or engine.default_version
+    store = SchemaStore(home)
+    program = installed_program(engine)
+    installed = program.version if program else None
+    versions = likely_versions(wanted, default, installed)
+    schemas = [store.of_version(version) for version in versions]
+    check_likely(wanted, engine.argument_rules, schemas, store.every)
+
+
+def check_placed(
+    spec: ModelSpec, engine: Engine, host: HostSnapshot, image: Image | None, home: Path
+) -> tuple[str, ...]:
+    """Check the arguments for what will run.
+
+    Args:
+        spec: What the user wrote.
+        engine: The engine that was chosen.
+        host: Where it runs.
+        image: Its image; None = the program that is installed there.
+        home: Root of what moorage keeps.
+
+    Returns:
+        What a person should know.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    if engine.argument_rules is None or not words_of(spec.engine):
+        return ()
+    if _has_own_command(host.engine_versions(engine.name), spec.engine):
+        return ()
+    store = SchemaStore(home)
+    schema = _schema(store, engine, host, image)
+    return check_arguments(spec.engine, engine.argument_rules, schema, store.every)
+
+
+def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
+    """Whether a configured version is started by a line that other programs may read."""
+    found = configured.find(wanted.version or "")
+    return found is not None and bool(found[1].entrypoint or found[1].run_command)
+
+
+def _schema(
+    store: SchemaStore, engine: Engine, host: HostSnapshot, image: Image | None
+) -> Schema | None:
+    """What was extracted from the image itself tells more than its version does."""
+    if image is None:
+        program = host.program(engine.name)
+        return store.of_version(program.version) if program else None
+    return store.of_image(*_digests(host, image)) or store.of_version(image.engine_version)
+
+
+def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
+    """All that is known of an image before it is pulled."""
+    stated = parse_reference(image.reference).digest
+    known = tuple(name for name in (stated, image.digest, image.identity) if name)
+    if known:
+        return known
+    try:
+        there = DockerImages(host.address).find(image.reference)
+    except Failure:
+        # A daemon that does not answer is told about where it is needed.
+        return ()
+    return (*there.digests, there.identity) if there else ()

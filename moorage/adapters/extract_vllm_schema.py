@@ -1,0 +1,237 @@
+"""Write the arguments of the vLLM that this Python has as JSON, one argument a line.
+
+Needs vLLM and the standard library, no GPU and no moorage, so that it runs inside an image too:
+
+    PYTHON extract_engine_schema.py > moorage/engines/vllm/schemas/VERSION.json
+    docker run --rm -i --entrypoint python3 IMAGE - < extract_engine_schema.py
+
+vLLM's own parser is built and described. What a type accepts is found out by trying it, since types
+are unnamed functions that differ between versions. Help texts are left out, but for what they say
+about a deprecation: the version that drops the argument, and what takes its place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+FORMAT = 1
+PARSERS = (
+    "vllm.entrypoints.common.cli_args",
+    "vllm.entrypoints.launchers.cli_args",
+    "vllm.entrypoints.openai.cli_args",
+)
+"""Modules that had `make_arg_parser`, the newest first."""
+
+FLEXIBLE = ("vllm.utils.argparse_utils", "vllm.utils")
+"""Modules that had `FlexibleArgumentParser`, where the module above does not name it."""
+
+KINDS = (
+    # What a type says to each of WORDS.
+    ("integer", "01000000"),
+    ("number", "01100000"),
+    ("readable-integer", "01010000"),
+    ("readable-integer-or-auto", "01011000"),
+    ("json", "01100110"),
+    ("object", "00000100"),
+    ("text-or-object", "11111110"),
+    ("text", "11111111"),
+)
+WORDS = ("word", "1", "1.5", "32k", "auto", "{}", "[]", "{x}")
+STRANGE = "moorage_probe"
+DEPRECATED = re.compile(r"(?i)^\W*deprecated|--[\w-]+ is deprecated|has been replaced by")
+GONE_IN = re.compile(r"removed (?:in|after) (?:vLLM )?v?(\d+\.\d+(?:\.\d+)?)")
+INSTEAD = re.compile(r"(?:[Uu]se|replaced by|favor of) `*((?:--)?[a-z][\w.-]*\w)")
+
+
+def main() -> None:
+    """Describe the parser on standard output."""
+    # Something prints while vLLM is imported; only the schema goes to standard output.
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    os.environ["VLLM_TARGET_DEVICE"] = "cpu"
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    # vLLM reads this: without it the help texts stay empty.
+    sys.argv = ["vllm", "--help=all"]
+    parser = build_parser()
+    import vllm  # noqa: PLC0415
+
+    arguments = sorted(filter(None, map(Description(parser).of, parser._actions)), key=order)
+    head = {"format": FORMAT, "engine": "vllm", "version": vllm.__version__.partition("+")[0]}
+    rows = ",\n".join(json.dumps(row, sort_keys=True) for row in arguments)
+    answer.write(json.dumps(head)[:-1] + ', "arguments": [\n' + rows + "\n]}\n")
+    answer.flush()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """vLLM's parser of `vllm serve`."""
+    use_cpu()
+    module = first_with(PARSERS, "make_arg_parser")
+    flexible = getattr(module, "FlexibleArgumentParser", None)
+    if flexible is None:
+        flexible = first_with(FLEXIBLE, "FlexibleArgumentParser").FlexibleArgumentParser
+    made: argparse.ArgumentParser = module.make_arg_parser(flexible())
+    return made
+
+
+def use_cpu() -> None:
+    """Where neither variable nor hardware tells a platform, say that it is the CPU."""
+    import vllm.platforms as platforms  # noqa: PLC0415
+
+    if getattr(platforms.current_platform, "device_type", ""):
+        return
+    from vllm.platforms.cpu import CpuPlatform  # noqa: PLC0415
+
+    platforms.current_platform = CpuPlatform()
+
+
+def first_with(modules: tuple[str, ...], name: str) -> Any:
+    """The first module that is there and has a name; without one, the program ends."""
+    reasons = []
+    for module in modules:
+        try:
+            found = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            reasons.append(str(error))
+            continue
+        if hasattr(found, name):
+            return found
+    sys.exit(f"{name} was not found: {'; '.join(reasons) or ', '.join(modules)}")
+
+
+def order(row: dict[str, Any]) -> str:
+    """What rows are sorted by."""
+    return str(row["options"][0])
+
+
+class Description:
+    """Describes the arguments of one parser."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.marked: set[Any] = getattr(parser, "_deprecated", set())
+
+    def of(self, action: argparse.Action) -> dict[str, Any] | None:
+        """One argument; None for a positional."""
+        if not action.option_strings:
+            return None
+        row: dict[str, Any] = {"options": named(action.option_strings)}
+        row.update(value_of(action))
+        if action.required:
+            row["required"] = True
+        text = " ".join((action.help or "").split())
+        if DEPRECATED.search(text) or action in self.marked or getattr(action, "deprecated", False):
+            row["deprecated"] = deprecation(text)
+        return row
+
+
+def named(options: Sequence[str]) -> list[str]:
+    """The name to speak of first: vLLM's own first long one that is not the negative."""
+    return sorted(options, key=lambda name: (not name.startswith("--"), name.startswith("--no-")))
+
+
+def value_of(action: argparse.Action) -> dict[str, Any]:
+    """What an argument takes: kind, number and choices of its values."""
+    if isinstance(action, argparse._HelpAction):
+        return {"kind": "help"}
+    if action.nargs == 0:
+        return {"kind": "switch"}
+    accepts = checker(action.type)
+    row: dict[str, Any] = {"kind": kind_of(action, accepts)}
+    if action.nargs is not None:
+        row["values"] = action.nargs
+    if row["kind"] != "text" and accepts("None"):
+        row["none"] = True
+    if action.choices is not None:
+        row.update(choices_of(action))
+    if row["kind"] == "object" and (keys := keys_of(action.type)):
+        row["keys"] = keys
+    return row
+
+
+def checker(convert: Any) -> Callable[[str], bool]:
+    """A question to a type: whether it accepts a word."""
+
+    def accepts(word: str) -> bool:
+        try:
+            convert(word)
+        except (argparse.ArgumentTypeError, TypeError, ValueError):
+            return False
+        return True
+
+    return accepts if convert is not None else lambda _: True
+
+
+def kind_of(action: argparse.Action, accepts: Callable[[str], bool]) -> str:
+    """The kind that answers to WORDS as this type does."""
+    if type(action).__name__ == "LoRAParserAction":
+        return "adapters"
+    answers = "".join(str(int(accepts(word))) for word in WORDS)
+    # A type that is none of these is taken for text: what nobody understands is not refused.
+    return next((kind for kind, pattern in KINDS if pattern == answers), "text")
+
+
+def choices_of(action: argparse.Action) -> dict[str, Any]:
+    """The only values allowed, and how loosely they may be written."""
+    convert: Any = action.type or str
+    every = list(action.choices or ())
+    texts = [item for item in every if item is not None]
+
+    def allows(word: str) -> bool:
+        try:
+            return convert(word) in every
+        except (argparse.ArgumentTypeError, TypeError, ValueError):
+            return False
+
+    row: dict[str, Any] = {"choices": sorted(getattr(item, "value", item) for item in texts)}
+    words = [item for item in row["choices"] if isinstance(item, str)]
+    if words and all(allows(w.lower()) and allows(w.upper()) for w in words):
+        row["any_case"] = True
+    if None in every:
+        row["none"] = True
+    return row
+
+
+def keys_of(convert: Any) -> list[str]:
+    """Keys of a configuration that refuses all others."""
+    try:
+        convert(json.dumps({STRANGE: 0}))
+    except (argparse.ArgumentTypeError, TypeError, ValueError) as error:
+        if STRANGE not in str(error):
+            return []
+    else:
+        return []
+    found = next(filter(dataclasses.is_dataclass, kept_by(convert)), None)
+    return sorted(field.name for field in dataclasses.fields(found) if field.init) if found else []
+
+
+def kept_by(function: Any) -> Iterator[Any]:
+    """What a function holds on to: default values, variables around it, and so on within them."""
+    cells = getattr(function, "__closure__", None) or ()
+    for kept in (
+        *(getattr(function, "__defaults__", None) or ()),
+        *(c.cell_contents for c in cells),
+    ):
+        yield kept
+        if callable(kept) and not isinstance(kept, type):
+            yield from kept_by(kept)
+
+
+def deprecation(text: str) -> dict[str, str]:
+    """What a help text says about the end of its argument."""
+    found = {"gone_in": GONE_IN.search(text), "instead": INSTEAD.search(text)}
+    facts = {name: match[1] for name, match in found.items() if match}
+    if "instead" in facts and not facts["instead"].startswith("--"):
+        facts["instead"] = "--" + facts["instead"].replace("_", "-")
+    return facts
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Manifests: how a registry describes an image, and what is read from that."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moorage.values import Value
+
+INDEXES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+MANIFESTS = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+ACCEPT = ", ".join((*INDEXES, *MANIFESTS))
+
+
+class Found(Value):
+    """An image as its registry knows it.
+
+    Attributes:
+        reference: Where it was found, as it was written.
+        digest: `sha256:...` of the index, or of the manifest where there is no index.
+        platforms: `linux/amd64`, ... of an index; empty where there is none.
+    """
+
+    reference: str
+    digest: str
+    platforms: tuple[str, ...] = ()
+
+    def suits(self, architecture: str) -> bool:
+        """Whether it is built for hosts of a CPU architecture, as far as an index tells."""
+        return not self.platforms or f"linux/{architecture}" in self.platforms
+
+
+def platforms(body: bytes) -> tuple[str, ...] | None:
+    """The platforms of an index, empty for a manifest; None = it is neither."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return None
+    if not isinstance(content, dict) or "schemaVersion" not in content:
+        return None
+    entries: list[dict[str, Any]] = content.get("manifests") or []
+    described = (entry.get("platform") or {} for entry in entries)
+    names = (f"{item.get('os')}/{item.get('architecture')}" for item in described)
+    # What is attached to an image, such as its attestations, says `unknown`.
+    return tuple(dict.fromkeys(name for name in names if "unknown" not in name))

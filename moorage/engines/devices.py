@@ -1,0 +1,166 @@
+"""Accelerator types as data: how a container or a process gets the devices that were claimed.
+
+What is not verified is not in the table: a type without a way into a container is refused there.
+Sources, by type: AMD's pages on ROCm in Docker; the quick start of vllm-ascend; vLLM's own images
+and platforms; Intel's pages on Gaudi; the device lists of GPUStack's runtime (`deployer/cdi/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.placement.snapshot import Accelerator
+from moorage.values import Value
+
+RENDER_NODES = "/dev/dri"
+"""Directory of the nodes of all graphics devices; Docker hands out every device in it."""
+
+
+class DeviceKind(Value):
+    """How accelerators of one type are handed out.
+
+    Attributes:
+        visibility: Variable that tells a process its devices, by index; empty = none is known.
+        order: Variable and value that make it count as the driver does.
+        requested: Whether Docker is asked for them by their identifiers.
+        shared: Device nodes that every container of the type needs.
+        node: Node of one device, with `{index}`; empty = it has none of its own.
+        renders: Whether each has a render node, which nothing but the fleet file tells.
+        groups: Groups that may open the nodes.
+        mounts: What the host's driver brings, seen read-only at the same place.
+        runtime: Docker runtime that hands them out; empty = the daemon's own.
+        chosen_by: Variable that tells that runtime the devices, by index.
+        capabilities: Capabilities that the type's runtime asks for.
+        refusal: Why a container cannot have them; empty = it can.
+        remedy: What to do where the host cannot hand them out.
+    """
+
+    visibility: str = ""
+    order: tuple[str, str] | None = None
+    requested: bool = False
+    shared: tuple[str, ...] = ()
+    node: str = ""
+    renders: bool = False
+    groups: tuple[str, ...] = ()
+    mounts: tuple[str, ...] = ()
+    runtime: str = ""
+    chosen_by: str = ""
+    capabilities: tuple[str, ...] = ()
+    refusal: str = ""
+    remedy: str = ""
+
+
+def _driver(product: str, nodes: str) -> str:
+    return f"Install and load {product} on the host, so that {nodes} are there."
+
+
+DEVICES: dict[str, DeviceKind] = {
+    "cuda": DeviceKind(
+        visibility="CUDA_VISIBLE_DEVICES",
+        order=("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+        requested=True,
+        remedy="Install the NVIDIA container toolkit and restart Docker.",
+    ),
+    "rocm": DeviceKind(
+        visibility="HIP_VISIBLE_DEVICES",
+        shared=("/dev/kfd",),
+        renders=True,
+        groups=("video",),
+        remedy=_driver("AMD's driver (amdgpu)", "/dev/kfd and /dev/dri"),
+    ),
+    "cann": DeviceKind(
+        visibility="ASCEND_RT_VISIBLE_DEVICES",
+        shared=("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
+        node="/dev/davinci{index}",
+        mounts=(
+            "/usr/local/dcmi",
+            "/usr/local/bin/npu-smi",
+            "/usr/local/Ascend/driver/lib64",
+            "/usr/local/Ascend/driver/version.info",
+            "/etc/ascend_install.info",
+        ),
+        remedy=_driver("the Ascend driver", "/dev/davinci* and /usr/local/Ascend/driver"),
+    ),
+    "dcu": DeviceKind(
+        visibility="HIP_VISIBLE_DEVICES",
+        shared=("/dev/kfd", "/dev/mkfd"),
+        renders=True,
+        groups=("video",),
+        mounts=("/opt/hyhal",),
+        remedy=_driver("Hygon's driver", "/dev/kfd, /dev/mkfd, /dev/dri and /opt/hyhal"),
+    ),
+    "maca": DeviceKind(
+        visibility="CUDA_VISIBLE_DEVICES",
+        shared=("/dev/mxcd",),
+        renders=True,
+        groups=("video",),
+        remedy=_driver("MetaX's driver", "/dev/mxcd and /dev/dri"),
+    ),
+    "corex": DeviceKind(
+        visibility="CUDA_VISIBLE_DEVICES",
+        shared=("/dev/itrctl",),
+        node="/dev/iluvatar{index}",
+        remedy=_driver("Iluvatar's driver", "/dev/itrctl and /dev/iluvatar*"),
+    ),
+    "hggc": DeviceKind(
+        visibility="CUDA_VISIBLE_DEVICES",
+        shared=("/dev/alixpu", "/dev/alixpu_ctl"),
+        node="/dev/alixpu_ppu{index}",
+        remedy=_driver("T-Head's driver", "/dev/alixpu and /dev/alixpu_ppu*"),
+    ),
+    "xpu": DeviceKind(
+        visibility="ZE_AFFINITY_MASK",
+        renders=True,
+        # oneCCL looks its devices up by their place on the bus.
+        mounts=("/dev/dri/by-path",),
+        remedy=_driver("Intel's graphics driver", "the nodes of /dev/dri"),
+    ),
+    "hpu": DeviceKind(
+        runtime="habana",
+        chosen_by="HABANA_VISIBLE_DEVICES",
+        capabilities=("SYS_NICE",),
+        remedy="Install Intel's habana-container-runtime and register it with Docker as `habana`.",
+    ),
+    "musa": DeviceKind(
+        visibility="MUSA_VISIBLE_DEVICES",
+        refusal="it is not verified how a container gets single accelerators of musa",
+    ),
+    "mlu": DeviceKind(
+        visibility="MLU_VISIBLE_DEVICES",
+        refusal="it is not verified how a container gets accelerators of mlu",
+    ),
+}
+"""By accelerator type, as the fleet and the catalogue of images name it."""
+
+UNKNOWN = DeviceKind(refusal="nothing is known of accelerators of this type")
+
+
+def device_kind(accelerator_type: str) -> DeviceKind:
+    """How a type is handed out; one that is not in the table is refused everywhere."""
+    return DEVICES.get(accelerator_type, UNKNOWN)
+
+
+def in_a_process(accelerator_type: str) -> str:
+    """Why a process cannot be held to its accelerators of a type; empty = it can."""
+    if device_kind(accelerator_type).visibility:
+        return ""
+    return f"no variable is known that holds a process to its accelerators of {accelerator_type}"
+
+
+def device_nodes(kind: DeviceKind, accelerators: Sequence[Accelerator]) -> tuple[str, ...]:
+    """The nodes that a container needs for its accelerators; none where a runtime cares."""
+    if kind.node:
+        return (*kind.shared, *(kind.node.format(index=item.index) for item in accelerators))
+    if not kind.renders:
+        return kind.shared
+    return (*kind.shared, *(_own_nodes(accelerators) or (RENDER_NODES,)))
+
+
+def sees_others(kind: DeviceKind, accelerators: Sequence[Accelerator]) -> bool:
+    """Whether a container with these nodes sees accelerators that are not its own."""
+    return kind.renders and not _own_nodes(accelerators)
+
+
+def _own_nodes(accelerators: Sequence[Accelerator]) -> tuple[str, ...]:
+    nodes = tuple(item.node for item in accelerators)
+    return nodes if all(nodes) else ()

@@ -1,0 +1,102 @@
+"""From the spec's wishes and the seat's accelerators to how a container is shut off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.engines.devices import DeviceKind, device_kind, device_nodes, sees_others
+from moorage.engines.request import LaunchRequest
+from moorage.isolation import Isolation
+from moorage.placement.placement import CPU
+from moorage.placement.snapshot import Accelerator
+from moorage.spec import ContainerSettings, IpcMode
+
+
+def isolation(request: LaunchRequest) -> Isolation:
+    """What the container has of its host; a process is not shut off."""
+    if not request.in_container:
+        return Isolation()
+    wish, kind = request.spec.engine.container, kind_of_seat(request)
+    return Isolation(
+        user=_user(wish),
+        groups=tuple(dict.fromkeys((*kind.groups, *wish.groups))),
+        ulimits=wish.ulimits,
+        ipc=wish.ipc,
+        network=wish.network,
+        restart=wish.restart,
+        capabilities=() if wish.privileged else _added(kind, wish),
+        privileged=wish.privileged,
+        nodes=device_nodes(kind, claimed(request)),
+        runtime=kind.runtime,
+    )
+
+
+def kind_of_seat(request: LaunchRequest) -> DeviceKind:
+    """How the seat's accelerators are handed out; a seat on CPU has none."""
+    seat = request.seat
+    return DeviceKind() if seat.accelerator_type == CPU else device_kind(seat.accelerator_type)
+
+
+def claimed(request: LaunchRequest) -> tuple[Accelerator, ...]:
+    """The seat's accelerators, in its order."""
+    own = {(item.type, item.index): item for item in request.host.accelerators}
+    return tuple(own[request.seat.accelerator_type, index] for index in request.seat.accelerators)
+
+
+def sees_more_than_claimed(request: LaunchRequest) -> bool:
+    """Whether the engine could use accelerators that are not its own."""
+    if not request.in_container or request.spec.engine.container.privileged:
+        return True
+    return sees_others(kind_of_seat(request), claimed(request))
+
+
+def shm_bytes(request: LaunchRequest) -> int:
+    """Size of the container's own shared memory; 0 = it has none of its own."""
+    engine = request.spec.engine
+    if not request.in_container or engine.container.ipc == IpcMode.HOST:
+        return 0
+    return int(engine.shm)
+
+
+def memory_bytes(request: LaunchRequest) -> int:
+    """Limit of RAM: the claim on CPU, else what the spec says; 0 = none."""
+    if request.seat.accelerator_type == CPU:
+        return request.seat.ram_bytes
+    return int(request.spec.engine.container.memory or 0)
+
+
+def cores(request: LaunchRequest) -> int:
+    """Limit of processor cores: the claim, else what the spec says; 0 = none."""
+    wished = request.spec.engine.container.cores if request.in_container else None
+    return request.seat.cores or wished or 0
+
+
+def isolation_warnings(request: LaunchRequest) -> Iterator[str]:
+    """What a person should know before such a container is started."""
+    wish, seat = request.spec.engine.container, request.seat
+    if not request.in_container:
+        return
+    if wish.privileged:
+        yield (
+            "PRIVILEGED: engine.container.privileged gives the engine every right and every device"
+            f" of {request.host.name}"
+        )
+    if wish.memory and seat.accelerator_type == CPU:
+        yield "engine.container.memory: on CPU the claim is the limit; set `placement.ram`"
+    if wish.cores and seat.cores:
+        yield f"engine.container.cores: {seat.cores} cores were claimed, and they are the limit"
+    if not wish.privileged and sees_more_than_claimed(request):
+        yield (
+            f"{request.host.name}: the container gets /dev/dri as a whole; write down `node` of"
+            f" each {seat.accelerator_type} accelerator in the fleet file to narrow it"
+        )
+
+
+def _user(wish: ContainerSettings) -> str:
+    if wish.user is None:
+        return ""
+    return str(wish.user) if wish.group is None else f"{wish.user}:{wish.group}"
+
+
+def _added(kind: DeviceKind, wish: ContainerSettings) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*kind.capabilities, *wish.capabilities)))

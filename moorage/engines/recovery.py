@@ -1,0 +1,124 @@
+"""The second try: what a failed start is started with once more, where its engine named a number.
+
+A number that the engine names is what the machine can do; what was planned before is a prediction,
+or a wish. So one such number may replace the planned one, once for a release, and the release says
+so. The claims stay as they are: a correction only ever asks for less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from moorage.arguments import is_written, user_tokens
+from moorage.failures import Cause
+from moorage.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.spec import ModelSpec
+from moorage.values import Origin, Value
+
+
+class Remedy(Value):
+    """A number that would let an engine start which did not.
+
+    Attributes:
+        option: Option of its command line, such as `--max-model-len`.
+        before: Value that failed.
+        value: Value to start it with.
+        fields: Fields of the spec that state the same.
+        reason: Where the value comes from.
+    """
+
+    option: str
+    before: str
+    value: str
+    fields: tuple[str, ...] = ()
+    reason: str
+
+
+class Correction(Value):
+    """What the second try of a release changed.
+
+    Attributes:
+        option: Option of the engine, such as `--max-model-len`.
+        before: Value that failed at the first try.
+        value: Value of the second try.
+        stated: Where the user had stated it, such as `context`; empty = it was derived.
+        cause: Why the first try failed.
+        reason: Where the value comes from.
+        evidence: Line of the engine's log that names it.
+    """
+
+    option: str
+    before: str
+    value: str
+    stated: str = ""
+    cause: Cause
+    reason: str
+    evidence: str = ""
+
+    @property
+    def said(self) -> str:
+        """The correction in a line."""
+        stated = f", though `{self.stated}` states it" if self.stated else ""
+        return f"{self.option} {self.value} instead of {self.before}{stated}: {self.reason}"
+
+
+def corrected_by(
+    spec: ModelSpec, cause: Cause, evidence: str, remedy: Remedy | None
+) -> Correction | None:
+    """The correction that a spec lets a remedy be; None = there is no second try.
+
+    A command line that is the user's own stays as it is: only its author knows what it starts.
+
+    Args:
+        spec: What the user wrote.
+        cause: Why the first try failed.
+        evidence: The line of the log that gave it away.
+        remedy: What the engine named, if it named anything.
+    """
+    if remedy is None or not spec.readiness.second_try or spec.engine.command is not None:
+        return None
+    return Correction(
+        option=remedy.option,
+        before=remedy.before,
+        value=remedy.value,
+        stated=_stated(spec, remedy),
+        cause=cause,
+        reason=remedy.reason,
+        evidence=evidence,
+    )
+
+
+def amended(plan: LaunchPlan, correction: Correction, names: Collection[str]) -> LaunchPlan:
+    """A plan with a correction in some of its containers.
+
+    Args:
+        plan: What was planned.
+        correction: What changes.
+        names: The containers that it changes in: those that do not run.
+    """
+    containers = tuple(
+        _amended(spec, correction) if spec.name in names else spec for spec in plan.containers
+    )
+    warning = f"second try with {correction.said}"
+    return plan.model_copy(update={"containers": containers, "warnings": (*plan.warnings, warning)})
+
+
+def _stated(spec: ModelSpec, remedy: Remedy) -> str:
+    if is_written(user_tokens(spec.engine.args), remedy.option):
+        return "engine.args"
+    return next((name for name in remedy.fields if getattr(spec, name) != "auto"), "")
+
+
+def _amended(spec: ContainerSpec, correction: Correction) -> ContainerSpec:
+    """The option goes last: of several, an engine takes the last, and the user's words stay."""
+    kept = (flag for flag in spec.command if not _is_only(flag, correction.option))
+    flag = Flag(
+        tokens=(correction.option, correction.value),
+        origin=Origin.DERIVED,
+        reason=f"second try: {correction.reason}",
+    )
+    return spec.model_copy(update={"command": (*kept, flag)})
+
+
+def _is_only(flag: Flag, option: str) -> bool:
+    return len(flag.tokens) == 2 and flag.tokens[0] == option

@@ -1,0 +1,1 @@
+"""What an engine's command line accepts, by version, and whether the user's words are that."""

@@ -1,0 +1,165 @@
+"""Whether a word is a value of an argument; what vLLM's own types accept, is accepted.
+
+Source: `utils/argparse_utils.py`, `engine/arg_utils.py` and the launcher's `cli_args.py` of vLLM
+0.32. `tests/engines/schema/` holds these rules against the parser itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from moorage.engines.schema.argument import Argument, Kind
+from moorage.engines.schema.problem import Problem
+
+DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+READABLE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
+STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
+READABLE_WITHIN = re.compile(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
+OBJECT = re.compile(r"(?s)\s*\{.*\}\s*")
+NOTHING = ("", "None")
+SHOWN = 60
+MANY = 12
+
+
+class NotAccepted(Exception):
+    """A word that is no value; the message says what is expected, `suggestion` what is near."""
+
+    def __init__(self, message: str, suggestion: str = "") -> None:
+        super().__init__(message)
+        self.suggestion = suggestion
+
+
+def problem_of(argument: Argument, word: str) -> Problem | None:
+    """What is wrong with a value; None when the engine takes it."""
+    if argument.none and word in NOTHING:
+        return None
+    try:
+        value = CONVERSIONS[argument.kind](word)
+        _require_choice(argument, word, value)
+        _require_keys(argument, value)
+    except NotAccepted as error:
+        return Problem(option=argument.name, message=str(error), suggestion=error.suggestion)
+    return None
+
+
+def _integer(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise NotAccepted(f"{_shown(word)} is not a whole number") from None
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise NotAccepted(f"{_shown(word)} is not a number") from None
+
+
+def readable(word: str) -> int:
+    """A whole number that may have a letter behind it.
+
+    Raises:
+        NotAccepted: When it is none.
+    """
+    match = READABLE.fullmatch(word.strip())
+    if not match:
+        try:
+            return int(word)
+        except ValueError:
+            message = f"{_shown(word)} is not a whole number, such as 8192, 8k or 8K"
+            raise NotAccepted(message) from None
+    number, letter = match.groups()
+    if letter in DECIMAL:
+        return int(float(number) * DECIMAL[letter])
+    if "." in number:
+        message = f"{_shown(word)}: only whole numbers go with {letter}"
+        raise NotAccepted(message, f"Did you mean `{number}{letter.lower()}`?")
+    return int(number) * BINARY[letter]
+
+
+def _readable_or_auto(word: str) -> int:
+    return -1 if word.strip().lower() == "auto" else readable(word)
+
+
+def _json(word: str) -> Any:
+    try:
+        return json.loads(word)
+    except ValueError as error:
+        raise NotAccepted(f"{_shown(word)} is not JSON ({error})") from None
+
+
+def _object(word: str) -> dict[str, Any]:
+    pieces = STRING.split(word)
+    pieces[::2] = [READABLE_WITHIN.sub(lambda m: str(readable(m[0])), p) for p in pieces[::2]]
+    value = _json("".join(pieces))
+    if not isinstance(value, dict):
+        raise NotAccepted(f"{_shown(word)} is not a JSON object")
+    return value
+
+
+def _text_or_object(word: str) -> Any:
+    return _json(word) if OBJECT.fullmatch(word) else word
+
+
+def _adapter(word: str) -> Any:
+    if not word or ("=" in word and "," not in word):
+        return word
+    value = _json(word)
+    if not isinstance(value, dict) or not {"name", "path"} <= value.keys():
+        message = f"{_shown(word)} is neither name=path nor a JSON object with name and path"
+        raise NotAccepted(message)
+    return value
+
+
+CONVERSIONS: dict[Kind, Callable[[str], Any]] = {
+    Kind.SWITCH: str,
+    Kind.HELP: str,
+    Kind.TEXT: str,
+    Kind.INTEGER: _integer,
+    Kind.NUMBER: _number,
+    Kind.READABLE_INTEGER: readable,
+    Kind.READABLE_INTEGER_OR_AUTO: _readable_or_auto,
+    Kind.JSON: _json,
+    Kind.OBJECT: _object,
+    Kind.TEXT_OR_OBJECT: _text_or_object,
+    Kind.ADAPTERS: _adapter,
+}
+
+
+def _require_choice(argument: Argument, word: str, value: Any) -> None:
+    if not argument.choices or value in argument.choices:
+        return
+    if argument.any_case and _folded(word) in {_folded(str(c)) for c in argument.choices}:
+        return
+    choices = [str(choice) for choice in argument.choices]
+    near = _nearest(word, choices)
+    some = choices if len(choices) <= MANY else [*choices[:MANY], "..."]
+    raise NotAccepted(f"{_shown(word)} is not one of {', '.join(some)}", near)
+
+
+def _require_keys(argument: Argument, value: Any) -> None:
+    if not argument.keys or not isinstance(value, dict):
+        return
+    for key in value:
+        if key not in argument.keys:
+            near = _nearest(key, argument.keys)
+            raise NotAccepted(f"{_shown(key)} is no key of it", near)
+
+
+def _nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(_folded(word), known, n=1)
+    return f"Did you mean `{near[0]}`?" if near else ""
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("-", "_")
+
+
+def _shown(word: str) -> str:
+    return repr(word if len(word) <= SHOWN else word[:SHOWN] + "...")

@@ -1,0 +1,98 @@
+"""Adapters that come and go while an engine serves: what is asked, and how it is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.failures import Cause, Failure
+from moorage.launch import ContainerSpec
+from moorage.readiness.protocol import Phase, Probe, readiness_probes
+from moorage.release import Release
+from moorage.spec import RuntimeName
+from moorage.values import Value
+
+DEADLINE = "warm_up_seconds"
+RANK_TOO_LARGE = "max_lora_rank"
+"""What vLLM names when an adapter's rank is beyond the buffers that it made at its start."""
+
+
+class AdapterUpdates(Value):
+    """How an engine takes adapters while it serves.
+
+    Attributes:
+        load: Path to which a name and a directory are posted.
+        unload: Path to which a name is posted.
+    """
+
+    load: str
+    unload: str
+
+    def loading(self, name: str, directory: str) -> Probe:
+        """Ask for an adapter to be loaded from a directory that the engine sees."""
+        return _post(self.load, name, {"lora_name": name, "lora_path": directory})
+
+    def unloading(self, name: str) -> Probe:
+        """Ask for an adapter to be unloaded."""
+        return _post(self.unload, name, {"lora_name": name})
+
+
+def proofs(release: Release, name: str) -> tuple[Probe, ...]:
+    """How an adapter proves that it serves: it is listed, and it answers as the model does."""
+    spec, profile = release.spec, release.profile
+    if profile is None:
+        return ()
+    probes = readiness_probes(spec.model_copy(update={"name": name}), profile, lists_models=True)
+    return tuple(probe for probe in probes if probe.phase in (Phase.LISTED, Phase.ANSWERED))
+
+
+def seen_by(container: ContainerSpec, folder: str, path: str) -> str:
+    """Where a workload sees a path below the folder of adapters that are loaded later.
+
+    Raises:
+        Failure: `ADAPTERS_FIXED` for a container that does not see the folder.
+    """
+    if container.runtime == RuntimeName.PROCESS:
+        return path
+    targets = [mount.target for mount in container.mounts if mount.source == folder]
+    if not targets:
+        raise Failure(Cause.ADAPTERS_FIXED, f"{container.name} does not see {folder}")
+    return targets[0] + path.removeprefix(folder)
+
+
+def refusal(name: str, workload: str, status: int, answer: Any) -> Failure:
+    """The failure that an engine's answer stands for, in the engine's own words."""
+    said = _words(answer)
+    if status == 404 and not is_gone(name, status, answer):
+        detail = f"{workload}: the server has no such endpoint: {said}"
+        return Failure(Cause.ADAPTERS_FIXED, detail)
+    told = f"HTTP {status}" if status else "no answer"
+    advice = None
+    if RANK_TOO_LARGE in said:
+        advice = "Raise `lora_updates.rank` to the adapter's rank and deploy the model again."
+    return Failure(Cause.ADAPTER_REFUSED, f"{workload}: {name}: {told}: {said}", suggestion=advice)
+
+
+def is_gone(name: str, status: int, answer: Any) -> bool:
+    """Whether an engine says that it has no adapter of that name, and not: no such endpoint."""
+    return status == 404 and name in _words(answer)
+
+
+def _post(path: str, name: str, body: dict[str, Any]) -> Probe:
+    return Probe(
+        phase=Phase.ANSWERED,
+        deadline=DEADLINE,
+        method="POST",
+        path=path,
+        body=body,
+        name=name,
+        patient=False,
+    )
+
+
+def _words(answer: Any) -> str:
+    """The message of an error as vLLM and FastAPI write it; anything else as it is."""
+    if isinstance(answer, dict):
+        error = answer.get("error")
+        inner = error.get("message") if isinstance(error, dict) else None
+        return str(inner or answer.get("message") or answer.get("detail") or answer)
+    return str(answer)

@@ -1,0 +1,82 @@
+"""What vLLM names when it refuses to start, as a number to start it with.
+
+Its texts are in `memory_causes.py`; what their groups name arrives here as `Failure.named`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import floor
+
+from moorage.engines.recovery import Remedy
+from moorage.failures import Cause, Failure
+from moorage.models.memory.need import STEPS, Need
+from moorage.units import GIB, human_bytes
+
+LEAST_TOKENS = 256
+"""A shorter context hardly holds a chat template and an answer: that is no service."""
+
+MARGIN = GIB // 4
+"""Bytes of free memory that are left alone: the log rounds them, and they change a little."""
+
+LENGTH, SHARE = "--max-model-len", "--gpu-memory-utilization"
+
+
+def remedy_for(failure: Failure, need: Need | None) -> Remedy | None:
+    """What would let vLLM start; None where it named nothing that helps.
+
+    Args:
+        failure: Why it did not.
+        need: What the memory of one accelerator is for, where it was worked out.
+    """
+    rule = RULES.get(failure.cause)
+    return rule(failure.named, need) if rule else None
+
+
+def _fitting_length(named: Mapping[str, str], _need: Need | None) -> Remedy | None:
+    return _length(named, "vLLM itself named it as the longest that its KV cache holds")
+
+
+def _models_length(named: Mapping[str, str], _need: Need | None) -> Remedy | None:
+    return _length(named, "vLLM itself named it as the longest that the model was made for")
+
+
+def _length(named: Mapping[str, str], reason: str) -> Remedy | None:
+    if not {"asked", "length"} <= named.keys():
+        return None
+    asked, length = int(named["asked"]), int(named["length"])
+    if not LEAST_TOKENS <= length < asked:
+        return None
+    return Remedy(
+        option=LENGTH, before=str(asked), value=str(length), fields=("context",), reason=reason
+    )
+
+
+def _free_share(named: Mapping[str, str], need: Need | None) -> Remedy | None:
+    """The share that is free, where weights, working memory and one request still fit into it.
+
+    vLLM wants `ceil(total x share)` bytes free (`v1/worker/utils.py:request_memory`). Without a
+    prediction nobody knows what fits, and another place is the better advice.
+    """
+    if need is None or not {"free", "total", "share"} <= named.keys():
+        return None
+    free, total = (float(named[name]) * GIB for name in ("free", "total"))
+    share = floor((free - MARGIN) / total * STEPS) / STEPS
+    if not _least(need) <= total * share < total * float(named["share"]):
+        return None
+    reason = f"vLLM itself named {human_bytes(int(free))} of {human_bytes(int(total))} as free"
+    return Remedy(option=SHARE, before=named["share"], value=f"{share:g}", reason=reason)
+
+
+def _least(need: Need) -> int:
+    """Bytes within the share that serve one request of the whole context at a time."""
+    cache = need.term("kv_cache")
+    return need.inside - (cache.bytes * (need.concurrency - 1) // need.concurrency if cache else 0)
+
+
+RULES: dict[Cause, Callable[[Mapping[str, str], Need | None], Remedy | None]] = {
+    Cause.ENGINE_KV_CACHE_TOO_SMALL: _fitting_length,
+    Cause.ENGINE_CONTEXT_TOO_LONG: _models_length,
+    Cause.ENGINE_ACCELERATOR_BUSY: _free_share,
+}
+"""By cause: the number to take."""

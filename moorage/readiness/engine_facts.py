@@ -1,0 +1,105 @@
+"""What an engine says about itself once it serves, held against what was planned."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from moorage.arguments import argument, whole_number
+from moorage.launch import ContainerSpec
+from moorage.readiness.measured import Measured, Size
+from moorage.units import human_bytes
+from moorage.values import Value
+
+T = TypeVar("T")
+
+VERSION_PATH, MODELS_PATH = "/version", "/v1/models"
+LENGTH = "--max-model-len"
+LEFT_TO_THE_ENGINE = (None, "auto", "-1")
+
+
+class EngineFacts(Value):
+    """One replica, as its engine describes it; None or empty = it does not say.
+
+    Attributes:
+        workload: Name of the container or process.
+        version: Version of the engine.
+        planned_version: Version that was planned; empty = unknown.
+        names: Names that it serves, LoRA adapters included.
+        context: Longest request in tokens.
+        planned_context: The same as it was planned; None = the engine was to decide.
+        kv_cache_bytes: Size of its KV cache.
+        kv_tokens: Tokens that the cache holds.
+    """
+
+    workload: str
+    version: str = ""
+    planned_version: str = ""
+    names: tuple[str, ...] = ()
+    context: Size = None
+    planned_context: Size = None
+    kv_cache_bytes: Size = None
+    kv_tokens: Size = None
+
+    @property
+    def surprises(self) -> tuple[str, ...]:
+        """What is not as it was planned."""
+        found = []
+        if self.context and self.planned_context and self.context != self.planned_context:
+            found.append(
+                f"{self.workload} serves {self.context} tokens, {self.planned_context} were planned"
+            )
+        if self.version and self.planned_version and self.version != self.planned_version:
+            found.append(f"{self.workload} is version {self.version}, not {self.planned_version}")
+        return tuple(found)
+
+    @property
+    def said(self) -> str:
+        """The facts in a line."""
+        told = (
+            (f"version {self.version}", self.version),
+            (f"{self.context} tokens", self.context),
+            (f"{human_bytes(self.kv_cache_bytes or 0)} of KV cache", self.kv_cache_bytes),
+            (f"room for {self.kv_tokens} tokens", self.kv_tokens),
+        )
+        return ", ".join(text for text, known in told if known)
+
+
+def engine_facts(
+    container: ContainerSpec,
+    planned_version: str,
+    version: Any,
+    models: Any,
+    measured: Measured | None,
+) -> EngineFacts:
+    """The facts of one replica.
+
+    Args:
+        container: What was started.
+        planned_version: Version that was planned; empty = unknown.
+        version: Its answer on `/version`; anything else than an answer counts as none.
+        models: Its answer on `/v1/models`, likewise.
+        measured: What its log says about memory.
+    """
+    listed = [item for item in _field(models, "data", list) or () if isinstance(item, dict)]
+    lengths = (_field(item, "max_model_len", int) for item in listed)
+    return EngineFacts(
+        workload=container.name,
+        version=_field(version, "version", str) or "",
+        planned_version=planned_version,
+        names=tuple(str(item["id"]) for item in listed if "id" in item),
+        context=next((length for length in lengths if length), None),
+        planned_context=_planned_context(container),
+        kv_cache_bytes=measured.kv_cache_bytes if measured else None,
+        kv_tokens=measured.kv_tokens if measured else None,
+    )
+
+
+def _planned_context(container: ContainerSpec) -> int | None:
+    if argument(container.argv, LENGTH) in LEFT_TO_THE_ENGINE:
+        return None
+    return whole_number(container.argv, LENGTH)
+
+
+def _field(answer: Any, name: str, kind: type[T]) -> T | None:
+    value = answer.get(name) if isinstance(answer, dict) else None
+    return value if isinstance(value, kind) else None

@@ -1,0 +1,1 @@
+../moorage/adapters/extract_vllm_schema.py

@@ -1,0 +1,151 @@
+"""Adapters of a running release: told to every replica, proven, written down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from prefect import task
+
+from moorage.adapters import shelf
+from moorage.adapters.probe import ask
+from moorage.adapters.served import served_names
+from moorage.engines.loaded import loaded, with_adapter, without_adapter
+from moorage.engines.registry import ENGINES
+from moorage.engines.updates import AdapterUpdates, is_gone, proofs, refusal, seen_by
+from moorage.failures import Cause, Failure
+from moorage.launch import ContainerSpec, Workload
+from moorage.models.source import Companion
+from moorage.readiness.protocol import Probe, judge
+from moorage.release import Release, ReleaseRow
+from tasks.context import in_thread, ledger, settings
+from tasks.journal import step
+from tasks.retries import PLAIN
+from tasks.verify import api_key
+
+
+def running(model: str) -> ReleaseRow:
+    """The release that serves a model name.
+
+    Raises:
+        Failure: `UNKNOWN_RELEASE` when none does.
+    """
+    row = ledger().releases.running(model)
+    if row is None:
+        raise Failure(Cause.UNKNOWN_RELEASE, f"{model} is not running")
+    return row
+
+
+async def listed(row: ReleaseRow, release: Release) -> dict[str, frozenset[str]]:
+    """The names that each replica serves now, by workload.
+
+    Raises:
+        Failure: `ADAPTER_REFUSED` when a replica does not tell.
+    """
+    key = await in_thread(_key, release)
+    found: dict[str, frozenset[str]] = {}
+    for workload in row.workloads:
+        names = await served_names(workload.endpoint, key)
+        if names is None:
+            raise Failure(
+                Cause.ADAPTER_REFUSED,
+                f"{workload.name} does not tell what it serves",
+                suggestion=f"`moorage status {row.model}` shows whether it runs; deploy it again.",
+            )
+        found[workload.name] = names
+    return found
+
+
+@task(name="load", task_run_name="load {companion.name}", **PLAIN)
+async def load(
+    release: Release, companion: Companion, workloads: Sequence[Workload]
+) -> tuple[Workload, ...]:
+    """Load an adapter into replicas, and prove that each answers under its name.
+
+    Raises:
+        Failure: `ADAPTER_REFUSED` with the engine's own words, `BAD_ANSWER`.
+    """
+    with step("load") as note:
+        pin, folder = companion.pin, settings().loaded(release.model)
+        place = await in_thread(shelf.shelve, companion.model, pin, folder)
+        updates, key = _updates(release), await in_thread(_key, release)
+        for workload in workloads:
+            directory = seen_by(_container(release, workload), str(folder), str(place))
+            await _told(release, workload, updates.loading(pin.name, directory), key)
+        said = [await _proven(release, workload, pin.name, key) for workload in workloads]
+        note.say(f"{len(workloads)} of {len(workloads)} replicas answer as {pin.name}: {said[0]}")
+        return tuple(with_adapter(workload, pin) for workload in workloads)
+
+
+@task(name="unload", task_run_name="unload {name}", **PLAIN)
+async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> None:
+    """Unload an adapter from replicas, each struck out at once; all are tried.
+
+    Raises:
+        Failure: The first refusal, once all were tried.
+    """
+    with step("unload") as note:
+        jobs = (in_thread(take_back, release, name, workload) for workload in workloads)
+        ended = await asyncio.gather(*jobs, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+        note.say(f"{name} is unloaded from {', '.join(one.name for one in workloads)}")
+
+
+def take_back(release: Release, name: str, workload: Workload) -> None:
+    """Unload an adapter from one replica and strike it out. Nothing happens when it is gone."""
+    probe = _updates(release).unloading(name)
+    status, answer = asyncio.run(ask(workload.endpoint, probe, _seconds(release), _key(release)))
+    if status != 200 and not is_gone(name, status, answer):
+        raise refusal(name, workload.name, status, answer)
+    ledger().workloads.put(release.id, without_adapter(workload, name))
+
+
+def write_down(release: Release, workloads: Sequence[Workload]) -> None:
+    """Keep what workloads hold now."""
+    for workload in workloads:
+        ledger().workloads.put(release.id, workload)
+
+
+def tidy(model: str) -> None:
+    """Remove the files of adapters that are not loaded any more."""
+    row = ledger().releases.running(model)
+    shelf.tidy(settings().loaded(model), loaded(row) if row else ())
+
+
+async def _told(release: Release, workload: Workload, probe: Probe, key: str) -> None:
+    status, answer = await ask(workload.endpoint, probe, _seconds(release), key)
+    if status != 200:
+        raise refusal(probe.name, workload.name, status, answer)
+
+
+async def _proven(release: Release, workload: Workload, name: str, key: str) -> str:
+    """What the replica answers under the adapter's name."""
+    kept = ""
+    for probe in proofs(release, name):
+        status, answer = await ask(workload.endpoint, probe, _seconds(release), key)
+        wrong, kept = judge(probe, status, answer)
+        if wrong:
+            raise Failure(Cause.BAD_ANSWER, f"{workload.name}: {probe.path}: {wrong}")
+    return kept
+
+
+def _container(release: Release, workload: Workload) -> ContainerSpec:
+    containers = release.plan.containers if release.plan else ()
+    return next(one for one in containers if one.name == workload.name)
+
+
+def _updates(release: Release) -> AdapterUpdates:
+    engine = ENGINES[release.plan.engine] if release.plan else None
+    if engine is None or engine.updates is None:
+        raise Failure(Cause.ADAPTERS_FIXED, f"the engine of {release.id} takes none")
+    return engine.updates
+
+
+def _key(release: Release) -> str:
+    return api_key(release.spec, ENGINES[release.plan.engine]) if release.plan else ""
+
+
+def _seconds(release: Release) -> float:
+    return float(release.spec.readiness.deadlines.warm_up_seconds)

@@ -1,0 +1,32 @@
+"""Checking `engine.args` inside a flow: flows are started through the API too."""
+
+from __future__ import annotations
+
+from moorage.adapters import arguments
+from moorage.engines.registry import ENGINES
+from moorage.fleet import Fleet
+from moorage.placement.image import image_on
+from moorage.placement.placement import Placement
+from moorage.placement.snapshot import FleetSnapshot
+from moorage.spec import ModelSpec, RuntimeName
+from tasks.context import in_thread, settings
+
+
+async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
+    """Refuse what no version takes that may be meant, before anything is looked at."""
+    await in_thread(arguments.check_early, spec, fleet, settings().root)
+
+
+async def check_placed(
+    spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
+) -> tuple[str, ...]:
+    """Check the arguments for the version that will run, before its image is pulled.
+
+    Returns:
+        What a person should know.
+    """
+    seat, engine = placement.seats[0], ENGINES[placement.engine]
+    host = snapshot.host(seat.host)
+    in_container = seat.runtime == RuntimeName.DOCKER
+    image = image_on(spec, engine, host, seat.accelerator_type) if in_container else None
+    return await in_thread(arguments.check_placed, spec, engine, host, image, settings().root)

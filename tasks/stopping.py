@@ -1,0 +1,79 @@
+"""Stopping releases that serve: their requests may end first."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from moorage.engines.draining import Drained
+from moorage.failures import Failure
+from moorage.release import ReleaseRow, ReleaseState
+from tasks.cleanup import SUPERSEDED, end_release
+from tasks.context import in_thread, ledger, to_its_end
+from tasks.drain import drain, ending_of
+from tasks.journal import Journal, tell
+from tasks.launch import stop
+
+
+async def retire(row: ReleaseRow) -> Drained:
+    """End a release on purpose, once its requests are done."""
+    drained = await _close(row)
+    await in_thread(end_release, row, ReleaseState.STOPPED, _and("retired", drained.told))
+    return drained
+
+
+async def stop_for(old: ReleaseRow, release: str) -> None:
+    """Stop a release before its successor starts."""
+    cause = f"{SUPERSEDED} {release}, stopped first"
+    drained = await _close(old, cause)
+    if drained.told:
+        tell(f"{old.id}: {drained.told}")
+    await in_thread(_stop_all, old, _and(cause, drained.told))
+
+
+async def end_superseded(old: ReleaseRow, journal: Journal) -> None:
+    """End a release whose successor serves; that it does not stop is no reason to fail.
+
+    A signal ends the waiting for its requests, but does not leave it half ended.
+    """
+    drained = Drained()
+    try:
+        with suppress(Failure):
+            # What stopped first has no workload any more, and another may answer on its port.
+            drained = await drain(await in_thread(ledger().releases.get, old.id))
+    finally:
+        to_its_end(lambda: _end_superseded(old.id, drained.told, journal))
+
+
+async def _close(row: ReleaseRow, cause: str = "") -> Drained:
+    """Send nobody to a release any more, and wait for what it has in flight.
+
+    When that is cancelled the release serves on, for nothing was stopped.
+    """
+    await in_thread(ledger().releases.move, row.id, ReleaseState.STOPPING, cause)
+    try:
+        return await drain(row)
+    except BaseException:
+        running, why = ReleaseState.RUNNING, "its stop was cancelled"
+        to_its_end(lambda: ledger().releases.move(row.id, running, why))
+        raise
+
+
+def _stop_all(row: ReleaseRow, cause: str) -> None:
+    ledger().releases.explain(row.id, cause)
+    for workload in row.workloads:
+        stop(workload, ending_of(row).grace_seconds)
+
+
+def _end_superseded(release: str, told: str, journal: Journal) -> None:
+    try:
+        row = ledger().releases.get(release)
+        end_release(row, ReleaseState.SUPERSEDED, _and(row.cause, told))
+    except Failure as failure:
+        journal.tell(f"{release} could not be stopped: {failure}")
+    else:
+        if told:
+            journal.tell(f"{release}: {told}")
+
+
+def _and(cause: str, told: str) -> str:
+    return f"{cause}; {told}" if told else cause

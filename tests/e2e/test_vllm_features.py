@@ -1,0 +1,153 @@
+"""What vLLM is asked for beside a chat, each in a real start on CPU that answers."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.e2e.conftest import tiny_model, vllm_engine
+from tests.e2e.workplace import Workplace
+
+pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
+
+TIDE = {
+    "type": "function",
+    "function": {
+        "name": "tide",
+        "description": "The height of the tide at a berth",
+        "parameters": {"type": "object", "properties": {"berth": {"type": "string"}}},
+    },
+}
+
+
+class Served:
+    """A model that was deployed: its release, and how it is asked."""
+
+    def __init__(self, workplace: Workplace, image: str, *args: str, **fields: Any) -> None:
+        spec = workplace.spec(
+            engine=vllm_engine(image, *args), placement={"accelerators": 0}, **fields
+        )
+        self.name = workplace.named("tiny")
+        self.release = workplace.json("deploy", spec)["release"]
+        self._endpoint = self.release["workloads"][0]["endpoint"]
+
+    @property
+    def proof(self) -> dict[str, Any]:
+        """The last probe of the readiness protocol."""
+        last: dict[str, Any] = self.release["readiness"][0]["probes"][-1]
+        return last
+
+    def asked(self, path: str, **body: Any) -> Any:
+        """The answer to a request, which must be 200."""
+        asked = {"model": self.name, **body}
+        answer = httpx.post(f"{self._endpoint}{path}", json=asked, timeout=120)
+        return answer.raise_for_status().json()
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels."""
+        text = httpx.get(f"{self._endpoint}/metrics", timeout=30).text
+        return sum(map(float, re.findall(rf"^{re.escape(name)}(?:{{.*}})? (\S+)$", text, re.M)))
+
+
+def test_drafts_are_looked_up_in_the_prompt(workplace: Workplace, vllm_image: str) -> None:
+    wish = {"method": "ngram", "tokens": 3, "ngram_min": 1, "ngram_max": 3}
+    served = Served(workplace, vllm_image, context=512, speculative=wish)
+
+    answer = served.asked("/v1/completions", prompt="hello " * 60, max_tokens=60, temperature=0)
+    assert answer["usage"]["completion_tokens"] == 60
+    drafted = served.metric("vllm:spec_decode_num_draft_tokens_total")
+    accepted = served.metric("vllm:spec_decode_num_accepted_tokens_total")
+    assert 0 <= accepted <= drafted
+    assert drafted > 0
+
+
+def test_embeddings(workplace: Workplace, vllm_image: str, tmp_path: Path) -> None:
+    model = tiny_model(tmp_path, "bert")
+    served = Served(workplace, vllm_image, source=f"file://{model}", context=512)
+
+    assert served.release["profile"]["mode"] == "embedding"
+    assert served.proof["detail"] == "a vector of 64"
+    near, far = (
+        entry["embedding"] for entry in served.asked("/v1/embeddings", input=["a", "b"])["data"]
+    )
+    assert near != far
+
+
+def test_embeddings_of_a_model_that_was_made_to_write(
+    workplace: Workplace, vllm_image: str
+) -> None:
+    served = Served(workplace, vllm_image, context=512, mode="embedding")
+    assert served.proof["detail"] == "a vector of 64"
+
+
+def test_scores(workplace: Workplace, vllm_image: str, tmp_path: Path) -> None:
+    model = tiny_model(tmp_path, "reranker")
+    served = Served(workplace, vllm_image, source=f"file://{model}", context=512)
+
+    assert served.release["profile"]["mode"] == "reranking"
+    assert served.proof["detail"] == "2 scores"
+    ranked = served.asked("/rerank", query="ship", documents=["the ship", "a berth", "wool"])
+    scores = [entry["relevance_score"] for entry in ranked["results"]]
+    assert scores == sorted(scores, reverse=True)
+    scored = served.asked("/score", queries="ship", documents=["the ship", "a berth"])
+    assert len(scored["data"]) == 2
+
+
+def test_labels(workplace: Workplace, vllm_image: str, tmp_path: Path) -> None:
+    model = tiny_model(tmp_path, "classifier")
+    served = Served(workplace, vllm_image, source=f"file://{model}", context=512)
+
+    assert served.release["profile"]["mode"] == "classification"
+    (found,) = served.asked("/classify", input=["the ship"])["data"]
+    assert len(found["probs"]) == 3
+
+
+def test_a_chat_that_may_call_tools(workplace: Workplace, vllm_image: str) -> None:
+    flags = ("--enable-auto-tool-choice", "--tool-call-parser hermes")
+    served = Served(workplace, vllm_image, *flags, context=1024)
+
+    answer = served.asked(
+        "/v1/chat/completions",
+        messages=[{"role": "user", "content": "How high is the tide?"}],
+        tools=[TIDE],
+        max_tokens=8,
+    )
+    (choice,) = answer["choices"]
+    assert choice["finish_reason"] == "length"
+    assert choice["message"]["content"]
+
+
+@pytest.mark.parametrize(
+    ("drain_seconds", "told"),
+    [(60, "retired; its last request ended after"), (0, "retired")],
+    ids=["waited for", "by vLLM's own time-out"],
+)
+def test_requests_in_flight_survive_a_retire(
+    workplace: Workplace, vllm_image: str, drain_seconds: int, told: str
+) -> None:
+    stopping = {"drain_seconds": drain_seconds, "grace_seconds": 60}
+    served = Served(workplace, vllm_image, context=2048, stopping=stopping)
+
+    def ask_until_it_is_stopping() -> list[Any]:
+        wish = {"prompt": "hello", "max_tokens": 1000, "ignore_eos": True}
+        answers = []
+        while workplace.releases()[0].state == "running":
+            answers.append(served.asked("/v1/completions", **wish))
+        return answers
+
+    with ThreadPoolExecutor() as pool:
+        clients = [pool.submit(ask_until_it_is_stopping) for _ in range(3)]
+        workplace.wait_until(lambda: served.metric("vllm:num_requests_running") == len(clients))
+        workplace.run("retire", served.name)
+        answers = [answer for client in clients for answer in client.result(timeout=10)]
+
+    assert {answer["usage"]["completion_tokens"] for answer in answers} == {1000}
+    assert {answer["choices"][0]["finish_reason"] for answer in answers} == {"length"}
+    (row,) = workplace.releases()
+    assert (row.state, row.cause[: len(told)]) == ("stopped", told)
+    assert workplace.is_clean()

@@ -1,0 +1,32 @@
+"""The schemas that moorage ships, and words held against them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from moorage.adapters.schemas import SchemaStore
+from moorage.engines.schema.argument import Schema
+from moorage.engines.schema.judge import Judgement, judge
+from moorage.engines.vllm.engine import Vllm
+from moorage.words import user_tokens
+
+STORE = SchemaStore(Path("/nowhere"))
+RULES = Vllm.argument_rules
+assert RULES
+
+
+@cache
+def shipped() -> tuple[Schema, ...]:
+    return tuple(STORE.every())
+
+
+def schema_of(version: str) -> Schema:
+    schema = STORE.of_version(version)
+    assert schema, version
+    return schema
+
+
+def judged(*entries: str, version: str = "0.32.0") -> Judgement:
+    """What is said to entries of `engine.args`."""
+    return judge(user_tokens(entries), schema_of(version), RULES, shipped)

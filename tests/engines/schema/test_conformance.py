@@ -1,0 +1,44 @@
+"""Writings by chance, judged as vLLM's own parser judges them.
+
+`writings-0.32.0.json` holds words of a user and whether vLLM 0.32.0 takes them. What it only finds
+by looking into JSON values or files is not in it: there moorage is the more lenient of the two.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from moorage.engines.schema.reading import MODEL, Reader
+from tests.engines.schema.real import refused_by_vllm
+from tests.engines.schema.shipped import schema_of
+from tests.engines.schema.writings import writings
+
+ROWS = json.loads(Path(__file__).with_name("writings-0.32.0.json").read_text())
+READER = Reader(schema_of("0.32.0"))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row["words"])[:60])
+def test_words_are_judged_as_vllm_does(row: dict[str, object]) -> None:
+    assert accepted(list(row["words"])) == row["accepted"]  # type: ignore[call-overload]
+
+
+def test_the_rows_hold_both_kinds() -> None:
+    taken = sum(row["accepted"] for row in ROWS)
+    assert len(ROWS) == 200
+    assert 80 <= taken <= 140
+
+
+@pytest.mark.vllm
+def test_nothing_is_refused_that_vllm_takes() -> None:
+    lines = writings(schema_of("0.32.0"), 5000, seed=7)
+    said = refused_by_vllm([["serve", MODEL, *words] for words in lines])
+    wrong = [words for words, no in zip(lines, said, strict=True) if not no and not accepted(words)]
+    assert wrong == []
+
+
+def accepted(words: list[str]) -> bool:
+    reading = READER.read(words)
+    return not (reading.problems or reading.unknown or reading.stray)

@@ -1,0 +1,57 @@
+"""Every argument of every shipped schema: taken with a good value, refused with a bad one."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.engines.schema.argument import Argument, Kind, Schema
+from moorage.engines.schema.reading import Reader, Reading
+from tests.engines.schema.shipped import shipped
+from tests.engines.schema.writings import BAD, GOOD
+
+VERSIONS = [schema.version for schema in shipped()]
+
+
+@pytest.mark.parametrize("schema", shipped(), ids=VERSIONS)
+def test_every_argument_is_taken_with_a_good_value_under_each_of_its_names(schema: Schema) -> None:
+    reader = Reader(schema)
+    for argument in schema.arguments:
+        for option in argument.options:
+            reading = reader.read([option, *good_values(argument)])
+            assert reading == Reading(given=(option,)), option
+
+
+@pytest.mark.parametrize("schema", shipped(), ids=VERSIONS)
+def test_every_argument_is_refused_with_a_bad_value(schema: Schema) -> None:
+    reader = Reader(schema)
+    for argument in schema.arguments:
+        reading = reader.read([argument.name, *bad_values(argument)])
+        assert reading.stray or [item.option for item in reading.problems] == [argument.name]
+
+
+@pytest.mark.parametrize("schema", shipped(), ids=VERSIONS)
+def test_no_option_belongs_to_two_arguments(schema: Schema) -> None:
+    options = [option for argument in schema.arguments for option in argument.options]
+    assert len(options) == len(set(options)) > 150
+
+
+def test_each_version_is_shipped_once_and_in_the_file_of_its_name() -> None:
+    versions = [version for schema in shipped() for version in (schema.version, *schema.also)]
+    assert len(versions) == len(set(versions))
+    assert {"0.32.0", "0.33.0", "0.16.0"} <= set(versions)
+
+
+def good_values(argument: Argument) -> list[str]:
+    if not argument.takes_value:
+        return []
+    value = str(argument.choices[0]) if argument.choices else GOOD[argument.kind][0]
+    return [value] * (argument.values if isinstance(argument.values, int) else 1)
+
+
+def bad_values(argument: Argument) -> list[str]:
+    """What its kind is not; any text is good for some, so they get none, or one too many."""
+    if not argument.takes_value or argument.values == "?":
+        return ["one", "too many"]
+    if argument.choices:
+        return ["no-such-choice"]
+    return [] if argument.kind == Kind.TEXT else [BAD[argument.kind][0]]

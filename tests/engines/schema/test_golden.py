@@ -1,0 +1,52 @@
+"""Command lines that moorage makes are command lines that vLLM takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from moorage.engines.schema.reading import read
+from tests.engines.schema.real import refused_by_vllm
+from tests.engines.schema.shipped import STORE
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "plans"
+INSTALLED = "0.32.0"
+
+
+def lines() -> list[tuple[str, str, list[str]]]:
+    """Golden plan, engine version, and the words after `vllm`, of each container.
+
+    What another program reads (an own command, entrypoint or run command) is left out.
+    """
+    found = []
+    for path in sorted(GOLDEN.glob("*.json")):
+        plan = json.loads(path.read_text())
+        for container in plan["containers"] if plan["engine"] == "vllm" else []:
+            words = [word for flag in container["command"] for word in flag["tokens"]]
+            reasons = " ".join(flag["reason"] for flag in container["command"])
+            if "run_command" in reasons or "entrypoint" in reasons:
+                continue
+            if words[1] == "serve" and Path(words[0]).name == "vllm":
+                found.append((path.stem, plan["engine_version"], words[1:]))
+    return found
+
+
+def test_every_line_is_taken_by_the_schema_of_its_version() -> None:
+    checked = 0
+    for name, version, (_, _, *words) in lines():
+        schema = STORE.of_version(version.removesuffix("rc1") or INSTALLED)
+        if schema is None:
+            continue
+        reading = read(words, schema)
+        assert (reading.problems, reading.unknown, reading.stray) == ((), (), ()), name
+        checked += 1
+    assert checked >= 30
+
+
+@pytest.mark.vllm
+def test_every_line_for_the_installed_version_is_parsed_by_vllm_itself() -> None:
+    those = [(name, words) for name, version, words in lines() if version in (INSTALLED, "")]
+    assert len(those) >= 25
+    assert refused_by_vllm([words for _, words in those]) == [None] * len(those)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.engines.plan import plan_launch
+from moorage.launch import LaunchPlan
+from moorage.placement.propose import Subject, propose
+from moorage.placement.snapshot import HostSnapshot
+from moorage.rendering import plan_document
+from tests.builders import (
+    LEDGER,
+    ON_CPU,
+    a_fleet,
+    a_host,
+    a_model,
+    a_profile,
+    a_release,
+    a_spec,
+    an_image,
+)
+
+
+def planned(container: dict[str, Any], host: HostSnapshot | None = None, **wish: Any) -> LaunchPlan:
+    engine = {"name": "vllm", "container": container}
+    spec, snapshot = a_spec(engine=engine, **wish), a_fleet(host or a_host())
+    placement = propose(Subject(spec, a_profile()), snapshot)
+    known = (a_model(), a_profile(), placement, snapshot, an_image())
+    return plan_launch(spec, *known, "tiny.v1", LEDGER)
+
+
+@pytest.mark.parametrize(
+    ("container", "wish", "told"),
+    [
+        ({}, {}, ()),
+        ({"user": 1000, "network": "host", "restart": "always"}, {}, ()),
+        ({"privileged": True}, {}, ("PRIVILEGED",)),
+        ({"memory": "8GiB"}, {}, ()),
+        ({"memory": "8GiB"}, {"placement": ON_CPU}, ("on CPU the claim is the limit",)),
+    ],
+)
+def test_a_person_is_told_what_a_setting_means(
+    container: dict[str, Any], wish: dict[str, Any], told: tuple[str, ...]
+) -> None:
+    warnings = planned(container, **wish).warnings
+    assert len(warnings) == len(told)
+    assert all(part in warning for part, warning in zip(told, warnings, strict=True))
+
+
+def test_limits_that_nobody_claimed_are_those_of_the_spec() -> None:
+    (limited,) = planned({"memory": "64GiB", "cores": 4}).containers
+    assert (limited.memory_bytes, limited.cores) == (64 << 30, 4)
+    (on_cpu,) = planned({"memory": "1GiB"}, placement=ON_CPU).containers
+    assert on_cpu.memory_bytes > 8 << 30
+
+
+def test_on_the_hosts_network_the_readiness_endpoint_stays_where_it_is() -> None:
+    host = a_host(bind="10.0.0.7")
+    (published,) = planned({}, host).containers
+    (shared,) = planned({"network": "host"}, host).containers
+    assert published.endpoint == shared.endpoint == "http://10.0.0.7:40000"
+    assert published.argv[published.argv.index("--host") + 1] == "0.0.0.0"
+    assert shared.argv[shared.argv.index("--host") + 1] == "10.0.0.7"
+    assert (published.publishes, shared.publishes) == (True, False)
+
+
+def test_the_plan_shows_every_setting_that_is_not_as_always() -> None:
+    settings = {
+        "user": 1000,
+        "ulimits": {"memlock": -1},
+        "ipc": "host",
+        "network": "host",
+        "restart": "always",
+        "capabilities": ["SYS_NICE"],
+    }
+    page = plan_document(a_release(plan=planned(settings))).markdown()
+    for row in (
+        "| user | 1000 |",
+        "| limits | memlock unlimited |",
+        "| shared memory of | host |",
+        "| network | host |",
+        "| restarted by Docker | always |",
+        "| capabilities | SYS_NICE |",
+        "| listens on | 127.0.0.1:40000 |",
+    ):
+        assert row in page
+    assert "restarted by Docker" not in plan_document(a_release(plan=planned({}))).markdown()

@@ -1,0 +1,161 @@
+"""The order of starts around a second try, with steps that only say what they would do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from flows import starting as flow
+from flows.starting import starting
+from moorage.engines.recovery import Correction
+from moorage.failures import Cause, Failure
+from moorage.launch import LABEL_REPLICA, Flag, LaunchPlan, Workload, planned_workload
+from moorage.readiness.protocol import Readiness
+from moorage.release import Release
+from moorage.spec import EngineName
+from moorage.values import Origin
+from tests.builders import a_container, a_profile, a_release, a_spec
+
+LENGTH = "--max-model-len"
+REFUSES = Failure(
+    Cause.ENGINE_KV_CACHE_TOO_SMALL, "exit code 1", named={"asked": "8192", "length": "4096"}
+)
+DIES = Failure(Cause.ENGINE_EXITED, "exit code 0")
+
+
+class Steps:
+    """Launch, verify and correct of a fleet whose verifications end as they are told to."""
+
+    def __init__(self, ends: Iterable[Failure | None]) -> None:
+        self.done: list[tuple[str, str, str]] = []
+        self._ends = iter(ends)
+
+    async def launch(self, plan: LaunchPlan) -> tuple[Workload, ...]:
+        self._note("launch", plan)
+        return tuple(map(planned_workload, plan.containers))
+
+    async def verify(
+        self, _spec: Any, _profile: Any, _plan: Any, started: Any, _earlier: Any
+    ) -> tuple[Readiness, ...]:
+        if failure := next(self._ends):
+            raise failure
+        return tuple(Readiness(workload=w.name, endpoint="", probes=()) for w in started)
+
+    async def correct(self, part: LaunchPlan, _correction: Correction) -> None:
+        self._note("correct", part)
+
+    def _note(self, what: str, part: LaunchPlan) -> None:
+        for spec in part.containers:
+            self.done.append((what, spec.labels[LABEL_REPLICA], spec.argv[-1]))
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Steps]:
+    def told(*ends: Failure | None) -> Steps:
+        found = Steps(ends)
+        for name in ("launch", "verify", "correct"):
+            monkeypatch.setattr(flow, name, getattr(found, name))
+        return found
+
+    return told
+
+
+def in_two_turns() -> LaunchPlan:
+    """Two replicas on one accelerator: the second starts when the first is ready."""
+    flags = (
+        Flag(tokens=("vllm", "serve"), origin=Origin.DERIVED, reason=""),
+        Flag(tokens=(LENGTH, "8192"), origin=Origin.DERIVED, reason=""),
+    )
+    containers = tuple(
+        a_container(
+            name=f"moorage-tiny.v1-r{replica}-leader",
+            command=flags,
+            accelerator_type="cuda",
+            devices=("GPU-0",),
+            labels={**a_container().labels, LABEL_REPLICA: str(replica)},
+        )
+        for replica in (0, 1)
+    )
+    return LaunchPlan(
+        release="tiny.v1", engine=EngineName.VLLM, engine_version="0.32.0", containers=containers
+    )
+
+
+def started(**spec: Any) -> Release:
+    """The release as it is known when it runs, or when it has failed."""
+    plan = in_two_turns()
+    known = [a_release(spec=a_spec(**spec), plan=plan)]
+
+    async def run() -> None:
+        async for further in starting(known[0], plan, a_profile()):
+            known.append(further)
+
+    with suppress(Failure):
+        asyncio.run(run())
+    return known[-1]
+
+
+def lengths(release: Release) -> list[str]:
+    assert release.plan
+    return [spec.argv[-1] for spec in release.plan.containers]
+
+
+def test_a_release_without_trouble_starts_turn_by_turn(steps: Callable[..., Steps]) -> None:
+    told = steps(None, None)
+    release = started()
+    assert told.done == [("launch", "0", "8192"), ("launch", "1", "8192")]
+    assert (len(release.workloads), len(release.readiness)) == (2, 2)
+    assert release.corrections == ()
+
+
+def test_later_turns_start_corrected(steps: Callable[..., Steps]) -> None:
+    told = steps(REFUSES, None, None)
+    release = started()
+    assert told.done == [
+        ("launch", "0", "8192"),
+        ("correct", "0", "8192"),
+        ("launch", "0", "4096"),
+        ("launch", "1", "4096"),
+    ]
+    assert lengths(release) == ["4096", "4096"]
+    assert len(release.workloads) == 2
+
+
+def test_what_runs_already_is_left_as_it_is(steps: Callable[..., Steps]) -> None:
+    told = steps(None, REFUSES, None)
+    release = started()
+    assert told.done[1:] == [
+        ("launch", "1", "8192"),
+        ("correct", "1", "8192"),
+        ("launch", "1", "4096"),
+    ]
+    assert lengths(release) == ["8192", "4096"]
+    assert [w.name[-9:] for w in release.workloads] == ["r0-leader", "r1-leader"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "spec", "corrected"),
+    [
+        ((REFUSES, REFUSES), {}, 1),
+        ((REFUSES, DIES), {}, 1),
+        ((REFUSES, None, REFUSES), {}, 1),
+        ((DIES,), {}, 0),
+        ((REFUSES,), {"readiness": {"second_try": False}}, 0),
+        ((REFUSES,), {"engine": {"command": ["vllm", "serve"]}}, 0),
+    ],
+)
+def test_there_is_one_second_try_at_most_and_it_is_known_even_when_it_fails(
+    steps: Callable[..., Steps],
+    ends: tuple[Failure | None, ...],
+    spec: dict[str, Any],
+    corrected: int,
+) -> None:
+    told = steps(*ends)
+    release = started(**spec)
+    assert len(release.corrections) == corrected
+    assert [what for what, *_ in told.done].count("correct") == corrected
+    assert [what for what, *_ in told.done].count("launch") == len(ends)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.failures import Cause, Failure
+from moorage.models.adapter_config import (
+    base_model,
+    is_made_for,
+    largest_rank,
+    require_lora,
+    require_rank,
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "rank"),
+    [
+        ({"r": 16}, 16),
+        ({"r": 8, "rank_pattern": {"q_proj": 105}}, 105),
+        ({"rank_pattern": {"q_proj": 4}}, 4),
+        ({"r": "16"}, None),
+        ({"r": 8, "rank_pattern": ["q"]}, 8),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_the_rank_of_an_adapter_is_its_largest(config: dict[str, Any] | None, rank: int) -> None:
+    assert largest_rank(config) == rank
+
+
+@pytest.mark.parametrize("config", [{"peft_type": "LORA"}, {}])
+def test_a_lora_may_be_served(config: dict[str, Any]) -> None:
+    require_lora(config)
+
+
+@pytest.mark.parametrize("kind", ["PREFIX_TUNING", "IA3", "lora", None])
+def test_another_kind_of_adapter_is_refused_by_its_name(kind: str | None) -> None:
+    with pytest.raises(Failure, match=f"peft_type {kind!r}") as caught:
+        require_lora({"peft_type": kind})
+    assert caught.value.cause is Cause.SOURCE_INCOMPLETE
+
+
+@pytest.mark.parametrize("stated", [None, 16, 64])
+def test_a_stated_rank_that_holds_the_adapter_is_taken(stated: int | None) -> None:
+    require_rank("poet", stated, {"r": 16})
+
+
+def test_a_stated_rank_that_is_too_small_is_refused() -> None:
+    with pytest.raises(Failure, match="poet has rank 16, the spec makes room for 8") as caught:
+        require_rank("poet", 8, {"r": 16})
+    assert caught.value.cause is Cause.BAD_SPEC
+
+
+def test_an_adapter_that_does_not_tell_its_rank_is_taken_by_the_word_of_the_spec() -> None:
+    require_rank("poet", 1, {})
+
+
+@pytest.mark.parametrize(
+    ("base", "source", "same"),
+    [
+        ("meta-llama/Llama-3.1-8B", "hf://meta-llama/Llama-3.1-8B", True),
+        ("Meta-Llama/llama-3.1-8b", "hf://meta-llama/Llama-3.1-8B", True),
+        ("meta-llama/Llama-3.1-8B", "hf://unsloth/Llama-3.1-8B", False),
+        ("meta-llama/Llama-3.1-8B", "hf://meta-llama/Llama-3.1-70B", False),
+        ("meta-llama/Llama-3.1-8B", "file:///models/Llama-3.1-8B/", True),
+        ("/home/me/train/Llama-3.1-8B/", "hf://meta-llama/Llama-3.1-8B", True),
+        ("/home/me/train/mine", "file:///models/Llama-3.1-8B", False),
+        ("", "file:///models/Llama-3.1-8B", True),
+    ],
+)
+def test_the_base_model_of_an_adapter_is_compared_as_far_as_it_says_something(
+    base: str, source: str, same: bool
+) -> None:
+    assert is_made_for(base, source) is same
+
+
+@pytest.mark.parametrize(("config", "base"), [({"base_model_name_or_path": None}, ""), ({}, "")])
+def test_an_adapter_need_not_name_its_base_model(config: dict[str, Any], base: str) -> None:
+    assert base_model(config) == base
