@@ -13,7 +13,13 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker_client import connect
 from moorage.adapters.hosts import survey_host
-from moorage.adapters.remote_host import ASK_SECONDS, ask_daemon, have_helper, probed
+from moorage.adapters.remote_host import (
+    ASK_SECONDS,
+    Prober,
+    ask_daemon,
+    have_helper,
+    probed,
+)
 from moorage.check import Check, broken, fine
 from moorage.failures import Failure
 from moorage.fleet import Fleet, Host
@@ -107,7 +113,7 @@ def _visit_another(host: Host, fleet: Fleet) -> Visit:
         visit.checks.append(judge_clock(ahead))
     try:
         image = have_helper(host.access, fleet.helper_image, fleet.registries)
-        facts = probed(host.access, image, told, asked)
+        facts = probed(Prober(host.access, image, host.store), told, asked)
     except (Failure, *ERRORS) as error:
         visit.checks.append(_no_helper(fleet.helper_image, error))
         return visit

@@ -40,7 +40,7 @@ VENDORS = (
     Vendor(name="Hygon", pci="0x1d94", classes=("0x0302", "0x0380", "0x12"), type="dcu"),
     Vendor(name="Iluvatar", pci="0x1e3e", type="corex"),
     Vendor(name="MetaX", pci="0x9999", type="maca"),
-    Vendor(name="Cambricon", pci="0xcabc", type="neuware"),
+    Vendor(name="Cambricon", pci="0xcabc", type="mlu"),
     Vendor(name="T-Head", pci="0x1ded", classes=("0x12",), type="hggc"),
 )
 """PCI numbers are those by which GPUStack's detectors tell vendors apart."""

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from moorage.access import Access
-from moorage.adapters import remote_host
 from moorage.adapters.remote_host import probed
 from moorage.failures import Cause, Failure
 from moorage.placement.snapshot import Accelerator
@@ -16,7 +14,6 @@ from moorage.survey.facts import HostFacts
 from moorage.survey.vendors import AMD, HANDED, HUAWEI, NOTHING, NVIDIA, Handed, handed_to
 from moorage.units import GIB
 
-ACCESS = Access(address="ssh://host")
 TOOLKIT: dict[str, Any] = {"Runtimes": {"nvidia": {}, "runc": {}}}
 NO_TOOLKIT: dict[str, Any] = {"Runtimes": {"runc": {}}}
 REFUSED = Failure(Cause.ACCELERATOR_RUNTIME_MISSING, "could not select device driver")
@@ -32,7 +29,7 @@ def facts(kind: str = "", **known: Any) -> HostFacts:
 
 
 @pytest.fixture
-def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
+def ask() -> Ask:
     """Probe a host that answers so, by what a probe is handed."""
 
     def ask(
@@ -40,7 +37,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
     ) -> tuple[HostFacts, list[Handed]]:
         asked: list[Handed] = []
 
-        def probe(_access: Access, _image: str, handed: Handed = NOTHING) -> HostFacts:
+        def probe(handed: Handed) -> HostFacts:
             asked.append(handed)
             names = [name for name in HANDED if handed == handed_to(name, 2)]
             answer = answers[names[0] if names else ""]
@@ -48,8 +45,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
                 raise answer
             return answer
 
-        monkeypatch.setattr(remote_host, "probe", probe)
-        return probed(ACCESS, "helper:1", told, gpus), asked
+        return probed(probe, told, gpus), asked
 
     return ask
 

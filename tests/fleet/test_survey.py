@@ -14,8 +14,11 @@ from moorage.adapters import docker_client
 from moorage.adapters.docker_client import forget_clients
 from moorage.adapters.helper import run_helper
 from moorage.adapters.hosts import survey_host
+from moorage.adapters.sources.store import Manifest
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
+from moorage.models.shelf import MANIFEST
+from moorage.models.source import WeightSummary
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import RuntimeName
 from moorage.survey.vendors import HANDED, handed_to
@@ -74,6 +77,24 @@ def test_a_remote_host_is_seen_as_it_is(equipped: TestFleet, way: Callable[..., 
     assert HELPER in seen.images
     assert seen.accelerators == ()
     assert not equipped.hosts[0].daemon.client().containers.list(all=True)
+
+
+def test_complete_models_of_the_hosts_store_are_listed(equipped: TestFleet, tmp_path: Path) -> None:
+    for revision, name in (("c0ffee", "c0ffee"), ("1", "1.partial")):
+        folder = tmp_path / "store" / "models" / "org--tiny" / name
+        folder.mkdir(parents=True)
+        weights = WeightSummary(family="safetensors", bytes=1)
+        manifest = Manifest(
+            source="hf://org/tiny", revision=revision, files=(), skipped=(), weights=weights
+        )
+        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1))
+    host = over_tls(equipped).hosts[0]
+    fleet = Fleet(helper_image=HELPER)
+    there = survey_host(host.model_copy(update={"store": str(tmp_path / "store")}), fleet)
+    assert there.models == {"hf://org/tiny@c0ffee"}
+    none = survey_host(host.model_copy(update={"store": str(tmp_path / "none")}), fleet)
+    assert (none.models, none.troubles) == (frozenset(), ())
+    assert not (tmp_path / "none").exists()
 
 
 def test_without_the_helper_image_the_daemon_tells_what_it_knows(equipped: TestFleet) -> None:

@@ -42,6 +42,8 @@ def test_accelerators_of_all_vendors_are_read() -> None:
             "ascend": sample("npu-smi-910b4.txt"),
             "meminfo": "MemTotal: 1024 kB\nMemAvailable: 512 kB",
             "cores": "4",
+            "models": ' "source": "hf://org/a",\n "revision": "c0ffee",\n'
+            ' "source": "file:///b",\n "revision": "1",',
         }.items()
     )
     facts = read_probe(answer)
@@ -56,6 +58,7 @@ def test_accelerators_of_all_vendors_are_read() -> None:
         ("nvidia-smi", "npu-smi"),
     )
     assert facts.nvidia_driver
+    assert facts.models == ("hf://org/a@c0ffee", "file:///b@1")
     assert (facts.ram_total, facts.cores, facts.disk_free) == (MIB, 4, None)
 
 
