@@ -134,6 +134,7 @@ class _Daemon:
         answers: dict[str, object] = {
             "version": {"ApiVersion": "1.41", "MinAPIVersion": "1.12", "Version": "20.10.24"},
             "info": {
+                "Name": "simulated",
                 "NCPU": 128,
                 "MemTotal": 1 << 40,
                 "Architecture": "x86_64",

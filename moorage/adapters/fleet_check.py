@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from moorage.adapters.greeting import reach
 from moorage.adapters.listener import listening_here, listening_there, reach_from
+from moorage.adapters.network_errors import plain
 from moorage.adapters.parallel import all_at_once
 from moorage.adapters.visit import ERRORS, Visit, visit_host
 from moorage.check import Check, HostChecks, broken
@@ -80,9 +81,10 @@ def _door(visit: Visit) -> Listening:
 
 
 def _cannot_listen(visit: Visit, error: Exception) -> Check:
+    told = plain(str(getattr(error, "explanation", None) or error))
     return broken(
         "bind",
-        f"nothing can listen on {visit.host.bind}:{visit.port}: {error}",
+        f"nothing can listen on {visit.host.bind}:{visit.port}: {told}",
         "`bind` has to be an address of that host, and the port free.",
     )
 
@@ -103,6 +105,6 @@ def _ask_others(visit: Visit, listening: Sequence[Visit]) -> None:
     try:
         troubles = reach_from(visit.host.access, visit.image, places)
     except (Failure, *ERRORS) as error:
-        troubles = [str(error)] * len(others)
+        troubles = [plain(str(error))] * len(others)
     names = [other.host.name for other in others]
     visit.checks.append(judge_neighbours(dict(zip(names, troubles, strict=True))))

@@ -80,7 +80,7 @@ def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
 def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
     gpus = host.accelerators == "auto"
     try:
-        facts = look_at(host.access, fleet.helper_image, fleet.registries, gpus)
+        facts = look_at(host.access, fleet.helper_image, fleet.registries, host.store, gpus)
         images = DockerImages(host.access.url).names()
     except Failure as failure:
         return {"unreachable": failure.detail}
@@ -89,6 +89,7 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
         "runtimes": (RuntimeName.DOCKER,),
         "images": images,
         "store": host.store,
+        "models": frozenset(facts.models),
         "helper_image": fleet.helper_image,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from uuid import uuid4
@@ -33,6 +34,8 @@ def listening_here(bind: str, port: int) -> Iterator[None]:
     try:
         yield
     finally:
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)  # closing alone would not wake who waits on it
         server.close()
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
+from docker.types import Mount
 from requests.exceptions import RequestException
 
 from moorage.access import Access
 from moorage.adapters.docker_client import connect, forget_clients
-from moorage.adapters.docker_errors import reach_failure
+from moorage.adapters.docker_errors import NO_MOUNT, reach_failure
 from moorage.adapters.helper import run_helper
 from moorage.failures import Cause, Failure
 from moorage.images.registries import Registries
 from moorage.survey.facts import Found, HostFacts
-from moorage.survey.probe import SCRIPT, read_probe
-from moorage.survey.vendors import AMD, HANDED, NOTHING, NVIDIA, Handed, silent_vendors
+from moorage.survey.probe import SCRIPT, STORE, read_probe
+from moorage.survey.vendors import AMD, HANDED, NOTHING, NVIDIA, Handed, handed_to, silent_vendors
 
 ASK_SECONDS = 10
 PROBE_SECONDS = 30
@@ -24,13 +26,16 @@ PULL_SECONDS = 300
 AMD_TOOLS = {"amd-smi", "rocm-smi"}
 
 
-def look_at(access: Access, helper_image: str, registries: Registries, gpus: bool) -> HostFacts:
+def look_at(
+    access: Access, helper_image: str, registries: Registries, store: str, gpus: bool
+) -> HostFacts:
     """What the daemon and a probe say of a host.
 
     Args:
         access: The way to its daemon.
         helper_image: Image of the probe; it is pulled where it is not there.
         registries: Where from.
+        store: Directory in which it keeps models.
         gpus: Whether to look for accelerators.
 
     Raises:
@@ -39,7 +44,7 @@ def look_at(access: Access, helper_image: str, registries: Registries, gpus: boo
     told = ask_daemon(access)
     try:
         image = have_helper(access, helper_image, registries)
-        facts = probed(access, image, told, gpus)
+        facts = probed(Prober(access, image, store), told, gpus)
     except Failure as failure:
         facts = _told(told, f"the probe did not run, so its use of RAM is not known: {failure}")
     except (DockerException, RequestException, ValueError) as error:
@@ -78,14 +83,54 @@ def have_helper(access: Access, image: str, registries: Registries) -> str:
     return places[-1]
 
 
-def probed(access: Access, image: str, told: dict[str, Any], gpus: bool) -> HostFacts:
+class Prober:
+    """Runs probes on one host.
+
+    Args:
+        access: The way to its daemon.
+        image: Image of the probe; it is there.
+        store: Directory in which it keeps models.
+    """
+
+    def __init__(self, access: Access, image: str, store: str) -> None:
+        self._access, self._image = access, image
+        self._mounts = [Mount(STORE, store, type="bind", read_only=True)]
+
+    def __call__(self, handed: Handed = NOTHING) -> HostFacts:
+        """Run one.
+
+        Raises:
+            Failure: As `run_helper`.
+            ValueError: When it answers nonsense.
+        """
+        try:
+            said = self._run(handed)
+        except APIError as error:
+            if not self._mounts or NO_MOUNT not in str(error.explanation):
+                raise
+            self._mounts = []  # no model was brought there yet
+            said = self._run(handed)
+        return read_probe(said)
+
+    def _run(self, handed: Handed) -> str:
+        return run_helper(
+            self._access,
+            self._image,
+            ("sh", "-c", SCRIPT),
+            purpose="probe",
+            seconds=PROBE_SECONDS,
+            handed=handed,
+            mounts=self._mounts,
+        )
+
+
+def probed(probe: Callable[[Handed], HostFacts], told: dict[str, Any], gpus: bool) -> HostFacts:
     """What probes on a host tell.
 
     Most hosts take one probe; one whose accelerators want more than `/sys` takes another.
 
     Args:
-        access: The way to its daemon.
-        image: Image of the probe; it is there.
+        probe: Runs one that is handed something.
         told: What the daemon says of itself.
         gpus: Whether to look for accelerators.
 
@@ -95,28 +140,16 @@ def probed(access: Access, image: str, told: dict[str, Any], gpus: bool) -> Host
     """
     if gpus and NVIDIA.lower() in told.get("Runtimes", {}):
         try:
-            return _whole(probe(access, image, HANDED[NVIDIA]))
+            return _whole(probe(HANDED[NVIDIA]))
         except Failure as failure:
             if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
                 raise
-    facts = probe(access, image)
+    facts = probe(NOTHING)
     if not gpus:
         return facts.model_copy(update=dict(Found()))
     for vendor in _to_ask(facts):
-        facts = _asked(facts, access, image, vendor)
+        facts = _asked(facts, probe, vendor)
     return _whole(facts)
-
-
-def probe(access: Access, image: str, handed: Handed = NOTHING) -> HostFacts:
-    """Run the probe once.
-
-    Raises:
-        Failure: As `run_helper`.
-        ValueError: When it answers nonsense.
-    """
-    command = ("sh", "-c", SCRIPT)
-    said = run_helper(access, image, command, purpose="probe", seconds=PROBE_SECONDS, handed=handed)
-    return read_probe(said)
 
 
 def _to_ask(facts: HostFacts) -> list[str]:
@@ -125,10 +158,10 @@ def _to_ask(facts: HostFacts) -> list[str]:
     return [name for name in facts.vendors if name in HANDED and (name != AMD or with_tool)]
 
 
-def _asked(facts: HostFacts, access: Access, image: str, vendor: str) -> HostFacts:
+def _asked(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) -> HostFacts:
     """The facts, with what a vendor's tool tells: it knows more than the kernel shows."""
     try:
-        found = probe(access, image, HANDED[vendor])
+        found = probe(handed_to(vendor, facts.vendors[vendor]))
     except Failure as failure:
         if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
             raise

@@ -7,21 +7,31 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
 
 from docker.errors import DockerException
 from requests.exceptions import RequestException
 
-from moorage.adapters.accelerators import found_here
 from moorage.adapters.docker_client import connect
 from moorage.adapters.hosts import survey_host
-from moorage.adapters.remote_host import ASK_SECONDS, ask_daemon, have_helper, probed
+from moorage.adapters.remote_host import (
+    ASK_SECONDS,
+    Prober,
+    ask_daemon,
+    have_helper,
+    probed,
+)
 from moorage.check import Check, broken, fine
 from moorage.failures import Failure
 from moorage.fleet import Fleet, Host
 from moorage.survey.facts import HostFacts
-from moorage.survey.judge import judge_accelerators, judge_clock, judge_disks, judge_docker
+from moorage.survey.judge import (
+    judge_accelerators,
+    judge_clock,
+    judge_disks,
+    judge_docker,
+    judge_toolkit,
+    seconds_ahead,
+)
 
 ERRORS = (DockerException, RequestException, OSError, ValueError)
 """What a host that goes away meanwhile may raise."""
@@ -51,29 +61,40 @@ class Visit:
 
 def visit_host(host: Host, fleet: Fleet) -> Visit:
     """Look at everything that can be seen on the host alone."""
-    return (_visit_another if host.access.is_remote else _visit_this)(host, fleet)
+    return _visit_another(host, fleet) if host.access.is_remote else _visit_this(host)
 
 
-def _visit_this(host: Host, _fleet: Fleet) -> Visit:
-    """A daemon of this machine, or this machine without one: no helper is needed."""
+def _visit_this(host: Host) -> Visit:
+    """This machine, or a daemon on it: no helper is needed."""
     visit, seen = Visit(host), survey_host(host)
     if seen.unreachable:
         fix = "Start Docker, and let this user reach its socket."
         visit.checks.append(broken("reachability", seen.unreachable, fix))
         return visit
     visit.checks.append(fine("reachability", "this machine"))
+    facts = HostFacts(
+        cores=seen.cpus,
+        ram_total=seen.ram_total,
+        ram_free=seen.ram_free,
+        accelerators=seen.accelerators,
+        troubles=seen.troubles,
+    )
+    visit.checks += judge_accelerators(facts, host.accelerators == "auto")
     if seen.docker:
-        told = ask_daemon(host.access)
-        visit.checks.append(judge_docker(seen.docker, _api(host)))
-        with contextlib.suppress(OSError):
-            visit.checks += judge_disks(shutil.disk_usage(told["DockerRootDir"]).free, None)
+        visit.checks += _docker_here(host, facts)
     else:
         visit.checks.append(Check(name="Docker", state="absent", found="engines run as processes"))
-    if host.accelerators == "auto":
-        here = HostFacts(cores=1, ram_total=0, ram_free=0, **dict(found_here()))
-        visit.checks += judge_accelerators(here)
     visit.port = _free_port(host, seen.ports_in_use)
     return visit
+
+
+def _docker_here(host: Host, facts: HostFacts) -> list[Check]:
+    told = ask_daemon(host.access)
+    checks = [judge_docker(str(told["ServerVersion"]), _api(host))]
+    checks += judge_toolkit(facts, tuple(told.get("Runtimes") or ()))
+    with contextlib.suppress(OSError):
+        checks += judge_disks(shutil.disk_usage(told["DockerRootDir"]).free, None)
+    return checks
 
 
 def _visit_another(host: Host, fleet: Fleet) -> Visit:
@@ -88,11 +109,11 @@ def _visit_another(host: Host, fleet: Fleet) -> Visit:
     ended = time.time()
     visit.checks.append(fine("reachability", f"as {told['Name']}, through {host.access.scheme}"))
     visit.checks.append(judge_docker(str(told["ServerVersion"]), _api(host)))
-    if (ahead := _ahead(told, began, ended)) is not None:
+    if (ahead := seconds_ahead(str(told.get("SystemTime")), began, ended)) is not None:
         visit.checks.append(judge_clock(ahead))
     try:
         image = have_helper(host.access, fleet.helper_image, fleet.registries)
-        facts = probed(host.access, image, told, asked)
+        facts = probed(Prober(host.access, image, host.store), told, asked)
     except (Failure, *ERRORS) as error:
         visit.checks.append(_no_helper(fleet.helper_image, error))
         return visit
@@ -109,19 +130,6 @@ def _visit_another(host: Host, fleet: Fleet) -> Visit:
 def _api(host: Host) -> str:
     """The newest API that the daemon speaks."""
     return str(connect(host.access, ASK_SECONDS).api.version(api_version=False)["ApiVersion"])
-
-
-def _ahead(told: dict[str, Any], began: float, ended: float) -> float | None:
-    """Seconds that the daemon's clock is ahead, less what its answer took; None = not told."""
-    try:
-        text = str(told["SystemTime"])[:19]
-        theirs = datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-    except (KeyError, ValueError):
-        return None
-    # Whole seconds are told, and the answer was made at some time between.
-    if theirs + 1 < began:
-        return theirs + 1 - began
-    return max(0.0, theirs - ended)
 
 
 def _no_helper(image: str, error: Exception) -> Check:

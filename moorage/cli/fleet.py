@@ -27,8 +27,8 @@ from moorage.units import human_bytes
 MARKS = {"ok": "[green]✓[/]", "absent": "[yellow]-[/]", "broken": "[red]✗[/]"}
 
 HEADER = (
-    *("host", "address", "Docker", "accelerators free / total", "RAM free / total", "claims"),
-    *("images, models", "troubles"),
+    *("host", "address", "Docker", "accelerators, free / total", "RAM, free / total"),
+    *("claims", "images, models", "troubles"),
 )
 
 ELSEWHERE = {"catalogue", "engines", "registries"}
@@ -123,15 +123,15 @@ def _row(host: HostSnapshot) -> tuple[str, ...]:
 
 
 def _accelerators(host: HostSnapshot) -> list[str]:
-    """Those that look alike share a line."""
-    alike: dict[str, list[Accelerator]] = {}
+    """Those that look alike share their lines."""
+    alike: dict[tuple[str, str, str], list[Accelerator]] = {}
     for item in host.accelerators:
         memory = f"{human_bytes(item.memory_free)} / {human_bytes(item.memory_total)}"
-        alike.setdefault(f"{item.name or item.type}: {memory}", []).append(item)
-    lines = [
-        f"{items[0].type}:{_ranges([item.index for item in items])} {words}"
-        for words, items in alike.items()
-    ]
+        alike.setdefault((item.type, item.name, memory), []).append(item)
+    lines = []
+    for (kind, name, memory), items in alike.items():
+        lines.append(f"{kind}:{_ranges([item.index for item in items])} {name}".rstrip())
+        lines.append(f"  {memory}{' each' if len(items) > 1 else ''}")
     lines += [f"NVLink {_ranges(list(group))}" for group in host.links]
     return [*lines, "uses the host's RAM"] if host.unified_memory else lines
 

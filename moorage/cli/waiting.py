@@ -29,14 +29,15 @@ def counting(console: Console, what: str, total: int) -> Iterator[Callable[[], N
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
     )
     task = progress.add_task(what, total=total)
     timer = threading.Timer(QUIET_SECONDS, progress.start)
     timer.daemon = True
-    timer.start()
+    if console.is_terminal:
+        timer.start()
     try:
         yield lambda: progress.advance(task)
     finally:
         timer.cancel()
-        progress.stop()
+        if progress.live.is_started:
+            progress.stop()

@@ -61,6 +61,7 @@ def amd_cards(listed: str, driver: str) -> Found:
             memory_total=int(card["mem_info_vram_total"]),
             memory_free=int(card["mem_info_vram_total"]) - int(card["mem_info_vram_used"]),
             driver=driver.strip(),
+            node=card.get("node", ""),
         )
         for card in cards
         if card.get("mem_info_vram_total", "").isdigit()
@@ -112,6 +113,18 @@ def rocm_smi_found(listed: str) -> Found:
         for _, card in sorted(numbered.items())
         if str(card.get(total, "")).isdigit()
     )
+
+
+def with_nodes(found: Found, shown: Found) -> Found:
+    """What a tool tells, with the render nodes that only the kernel shows.
+
+    Both go by PCI address; where they do not see the same cards, no node is known.
+    """
+    if len(found.accelerators) != len(shown.accelerators):
+        return found
+    pairs = zip(found.accelerators, shown.accelerators, strict=True)
+    both = tuple(one.model_copy(update={"node": other.node}) for one, other in pairs)
+    return found.model_copy(update={"accelerators": both})
 
 
 def _found(cards: Any) -> Found:

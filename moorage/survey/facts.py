@@ -32,9 +32,10 @@ class HostFacts(Found):
         ports: TCP ports on which something listens.
         image_disk_free: Bytes that are free where Docker keeps images; None = not looked at.
         disk_free: Bytes that are free where models are kept; None = it was not looked at.
+        models: What its model store has complete, as `source@revision`.
         docker: Version of its Docker; empty = it has none, or was not asked.
         machine: Its kind of processor as its kernel calls it.
-        vendors: Whose accelerators hang on its PCI bus, by the names of `VENDORS`.
+        vendors: How many accelerators of whom hang on its PCI bus, by the names of `VENDORS`.
         nvidia_driver: Whether its kernel has NVIDIA's driver.
         tools: Drivers' tools that the probe's own image has.
     """
@@ -45,9 +46,10 @@ class HostFacts(Found):
     ports: tuple[int, ...] = ()
     image_disk_free: int | None = None
     disk_free: int | None = None
+    models: tuple[str, ...] = ()
     docker: str = ""
     machine: str = ""
-    vendors: tuple[str, ...] = ()
+    vendors: dict[str, int] = {}
     nvidia_driver: bool = False
     tools: tuple[str, ...] = ()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import datetime
 
 from moorage.check import Check, broken, fine
 from moorage.survey.facts import HostFacts
@@ -17,6 +19,8 @@ LITTLE_DISK = 10 * GIB
 
 CLOCK_SECONDS = 30.0
 """Certificates and tokens bear some seconds; records of several hosts have to be in order."""
+
+TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)$")
 
 TOOLKIT = (
     "Install the NVIDIA Container Toolkit there (package `nvidia-container-toolkit`), then"
@@ -66,6 +70,19 @@ def judge_accelerators(facts: HostFacts, asked: bool = True) -> list[Check]:
     return [fine("accelerators", counted or "none"), *troubles]
 
 
+def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:
+    """Whether Docker on this machine knows how to hand out the NVIDIA GPUs that are there.
+
+    Args:
+        facts: What the drivers told.
+        runtimes: Runtimes that the daemon lists.
+    """
+    if "nvidia" in runtimes or not any(item.type == "cuda" for item in facts.accelerators):
+        return []
+    found = "Docker lists no runtime `nvidia`: containers may not get the GPUs"
+    return [Check(name="toolkit", state="absent", found=found, fix=TOOLKIT)]
+
+
 def judge_disks(images: int | None, models: int | None) -> list[Check]:
     """Whether there is room, in bytes, for images and models; None = not looked at."""
     return [
@@ -73,6 +90,25 @@ def judge_disks(images: int | None, models: int | None) -> list[Check]:
         for name, free in (("disk of images", images), ("disk of models", models))
         if free is not None
     ]
+
+
+def seconds_ahead(told: str, began: float, ended: float) -> float | None:
+    """How far a clock is ahead of this machine's, less what asking it took.
+
+    Args:
+        told: The time by that clock, as Docker writes it: RFC 3339 with any time zone.
+        began: When it was asked, in seconds since 1970.
+        ended: When it had answered.
+
+    Returns:
+        Seconds, negative where it is behind; None where nothing that can be read was told.
+    """
+    parts = TIME.match(told)
+    if not parts:
+        return None
+    theirs = datetime.fromisoformat(f"{parts[1]}{parts[2].replace('Z', '+00:00')}").timestamp()
+    # Its fraction of a second is left out, and it was read at some time in between.
+    return min(0.0, theirs + 1 - began) or max(0.0, theirs - ended)
 
 
 def judge_clock(ahead: float) -> Check:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from moorage.survey.amd import amd_cards, amd_smi_found, rocm_smi_found
+from moorage.models.shelf import MANIFEST
+from moorage.survey.amd import amd_cards, amd_smi_found, rocm_smi_found, with_nodes
 from moorage.survey.ascend import ascend_found
 from moorage.survey.facts import Found, HostFacts
 from moorage.survey.nvidia import NVIDIA_QUERY, nvidia_found
@@ -34,6 +35,7 @@ amd_cards() {{
     for f in device unique_id product_name mem_info_vram_total mem_info_vram_used; do
       [ -r "$d/$f" ] && echo "$f $(cat "$d/$f")"
     done
+    for n in "$d"/drm/renderD*; do [ -e "$n" ] && echo "node /dev/dri/${{n##*/}}"; done
   done
 }}
 tools() {{ for t in nvidia-smi amd-smi rocm-smi npu-smi; do has $t && echo $t; done; }}
@@ -59,11 +61,17 @@ has npu-smi && section ascend npu-smi info
 
 SCRIPT = f"""\
 {VENDOR_SCRIPT}
+models() {{
+  for m in {STORE}/models/*/*/{MANIFEST}; do
+    case $m in *.partial/*) ;; *) grep -hE '^ "(source|revision)":' "$m" ;; esac
+  done
+}}
 section meminfo cat /proc/meminfo
 section cores grep -c ^processor /proc/cpuinfo
 section tcp cat /proc/net/tcp /proc/net/tcp6
 section image-disk df -kP /
 section disk df -kP {STORE}
+section models models
 exit 0
 """
 
@@ -91,6 +99,7 @@ def read_probe(answer: str) -> HostFacts:
         ports=_listening(told.get("tcp", "")),
         image_disk_free=_free_disk(told.get("image-disk", "")),
         disk_free=_free_disk(told.get("disk", "")),
+        models=_models(told.get("models", "")),
         vendors=vendors_on(told.get("pci", "")),
         nvidia_driver=_is_there(told.get("nvidia-driver", "")),
         tools=tuple(told.get("tools", "").split()),
@@ -129,7 +138,7 @@ def _amd(told: dict[str, str]) -> Found:
     )
     driver = told.get("amd-driver", "")
     shown = amd_cards(told.get("amd-cards", ""), "" if ":" in driver else driver)
-    return next((way for way in ways if way.accelerators), shown)
+    return next((with_nodes(way, shown) for way in ways if way.accelerators), shown)
 
 
 def _sections(answer: str) -> dict[str, str]:
@@ -151,6 +160,12 @@ def _free_disk(table: str) -> int | None:
     """POSIX's form of `df`: a heading, then device, size, used, available, ..."""
     last = table.splitlines()[-1].split() if table else []
     return int(last[3]) * KIB if len(last) >= 6 and last[3].isdigit() else None
+
+
+def _models(listed: str) -> tuple[str, ...]:
+    """Lines of manifests: the source of a model, then its revision."""
+    named = re.findall(r'"source": "(.*)",\s+"revision": "(.*)"', listed)
+    return tuple(f"{source}@{revision}" for source, revision in named)
 
 
 def _is_there(told: str) -> bool:

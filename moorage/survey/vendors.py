@@ -40,7 +40,7 @@ VENDORS = (
     Vendor(name="Hygon", pci="0x1d94", classes=("0x0302", "0x0380", "0x12"), type="dcu"),
     Vendor(name="Iluvatar", pci="0x1e3e", type="corex"),
     Vendor(name="MetaX", pci="0x9999", type="maca"),
-    Vendor(name="Cambricon", pci="0xcabc", type="neuware"),
+    Vendor(name="Cambricon", pci="0xcabc", type="mlu"),
     Vendor(name="T-Head", pci="0x1ded", classes=("0x12",), type="hggc"),
 )
 """PCI numbers are those by which GPUStack's detectors tell vendors apart."""
@@ -68,7 +68,7 @@ HANDED: dict[str, Handed] = {
     NVIDIA: Handed(gpus=True),
     AMD: Handed(devices=("/dev/kfd", "/dev/dri")),
     HUAWEI: Handed(
-        devices=("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc", "/dev/davinci0"),
+        devices=("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
         # `npu-smi` and the driver's libraries are below it, at the places they were built for.
         mounts=("/usr/local",),
         environment={"LD_LIBRARY_PATH": f"{ASCEND_HOME}/driver:{ASCEND_HOME}/common:{ASCEND_HOME}"},
@@ -77,23 +77,33 @@ HANDED: dict[str, Handed] = {
 """What makes the vendor's own tool work in a container.
 
 For AMD it matters only where the probe's image has `amd-smi` or `rocm-smi`: the memory is told by
-`/sys`. For Ascend it is what the documentation of vllm-ascend hands to containers.
+`/sys`. For Ascend it is what the documentation of vllm-ascend hands to containers, beside a device
+file for each chip.
 """
 
 
-def vendors_on(bus: str) -> tuple[str, ...]:
-    """Names of vendors whose accelerators are there.
+def handed_to(vendor: str, number: int) -> Handed:
+    """What a vendor's probe gets on a host with so many of its devices."""
+    handed = HANDED[vendor]
+    chips = tuple(f"/dev/davinci{index}" for index in range(number)) if vendor == HUAWEI else ()
+    return handed.model_copy(update={"devices": (*handed.devices, *chips)})
+
+
+def vendors_on(bus: str) -> dict[str, int]:
+    """How many accelerators of each vendor are there, by its name.
 
     Args:
         bus: A line for each device: its class and its vendor, as `/sys/bus/pci` writes them.
     """
     seen = [line.split() for line in bus.splitlines()]
     pairs = [(words[0], words[1]) for words in seen if len(words) == 2]
-    return tuple(
-        vendor.name
+    counts = {
+        vendor.name: sum(
+            number == vendor.pci and kind.startswith(vendor.classes) for kind, number in pairs
+        )
         for vendor in VENDORS
-        if any(number == vendor.pci and kind.startswith(vendor.classes) for kind, number in pairs)
-    )
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def silent_vendors(seen: Iterable[str], told: Iterable[Accelerator]) -> tuple[str, ...]:

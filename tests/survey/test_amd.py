@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from moorage.survey.amd import amd_cards, amd_smi_found, rocm_smi_found
+from moorage.survey.amd import amd_cards, amd_smi_found, rocm_smi_found, with_nodes
 from moorage.survey.facts import Found
 from moorage.units import GIB, MIB
 from tests.survey.samples import sample
@@ -21,9 +21,9 @@ def card(address: str, device: str, total: int, used: int, **more: str) -> str:
 
 
 def test_the_kernel_tells_memory_and_identity() -> None:
-    shown = card("0000:c6:00.0", "0x74a1", MI300X, GIB, unique_id="a1b2") + card(
-        "0000:05:00.0", "0x740f", 64 * GIB, 0, product_name="Instinct MI210"
-    )
+    shown = card(
+        "0000:c6:00.0", "0x74a1", MI300X, GIB, unique_id="a1b2", node="/dev/dri/renderD136"
+    ) + card("0000:05:00.0", "0x740f", 64 * GIB, 0, product_name="Instinct MI210")
     second, first = reversed(amd_cards(shown, "6.10.5\n").accelerators)
     assert [(item.index, item.name) for item in (first, second)] == [
         (0, "AMD Instinct MI210"),
@@ -31,6 +31,7 @@ def test_the_kernel_tells_memory_and_identity() -> None:
     ]
     assert (second.type, second.uuid, second.driver) == ("rocm", "GPU-a1b2", "6.10.5")
     assert (second.memory_total, second.memory_free) == (MI300X, MI300X - GIB)
+    assert (first.node, second.node) == ("", "/dev/dri/renderD136")
 
 
 def test_the_graphics_of_a_processor_are_no_accelerator() -> None:
@@ -88,3 +89,14 @@ def test_rocm_smi(name: str, number: int, first: str, driver: str, total: int, u
     assert [item.index for item in found] == list(range(number))
     assert (found[0].name, found[0].driver) == (first, driver)
     assert (found[0].memory_total, found[0].memory_free) == (total, total - used)
+
+
+@pytest.mark.parametrize(("cards", "node"), [(1, "/dev/dri/renderD128"), (2, "")])
+def test_the_render_node_is_told_by_the_kernel_alone(cards: int, node: str) -> None:
+    shown = "".join(
+        card(f"0000:0{at}:00.0", "0x744c", GIB, 0, node=f"/dev/dri/renderD{128 + at}")
+        for at in range(cards)
+    )
+    told = rocm_smi_found(sample("rocm-smi-7900xt.json"))
+    (only,) = with_nodes(told, amd_cards(shown, "")).accelerators
+    assert (only.name, only.node) == ("AMD Radeon RX 7900 XT", node)

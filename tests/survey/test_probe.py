@@ -27,7 +27,7 @@ def test_the_script_tells_of_the_machine_that_it_runs_on() -> None:
     assert port in facts.ports
     disk = os.statvfs("/")
     assert facts.disk_free == pytest.approx(disk.f_bavail * disk.f_frsize, rel=0.2)
-    assert facts.image_disk_free == facts.disk_free
+    assert facts.image_disk_free == pytest.approx(facts.disk_free, rel=0.2)
 
 
 def test_accelerators_of_all_vendors_are_read() -> None:
@@ -42,6 +42,8 @@ def test_accelerators_of_all_vendors_are_read() -> None:
             "ascend": sample("npu-smi-910b4.txt"),
             "meminfo": "MemTotal: 1024 kB\nMemAvailable: 512 kB",
             "cores": "4",
+            "models": ' "source": "hf://org/a",\n "revision": "c0ffee",\n'
+            ' "source": "file:///b",\n "revision": "1",',
         }.items()
     )
     facts = read_probe(answer)
@@ -51,8 +53,12 @@ def test_accelerators_of_all_vendors_are_read() -> None:
         ("cann", 1),
     ]
     assert facts.accelerators[0].runtime_version == "12.8"
-    assert (facts.vendors, facts.tools) == (("NVIDIA", "Huawei"), ("nvidia-smi", "npu-smi"))
+    assert (facts.vendors, facts.tools) == (
+        {"NVIDIA": 1, "Huawei": 1},
+        ("nvidia-smi", "npu-smi"),
+    )
     assert facts.nvidia_driver
+    assert facts.models == ("hf://org/a@c0ffee", "file:///b@1")
     assert (facts.ram_total, facts.cores, facts.disk_free) == (MIB, 4, None)
 
 
