@@ -24,6 +24,7 @@ from moorage.models.memory.options import (
     allowed_rank,
 )
 from moorage.models.memory.settings import KVDtype
+from moorage.models.rope import rope_rule
 from moorage.models.source import Companion
 from moorage.spec import Mode, ModelSpec
 
@@ -78,6 +79,7 @@ def memory_options(
         prefix_caching=switch(tokens, "--enable-prefix-caching"),
         runner=_runner(spec, mode, argument(tokens, "--runner")),
         language_model_only=bool(switch(tokens, "--language-model-only")),
+        rope=rope_rule(spec),
         overrides=json_argument(tokens, "--hf-overrides") or {},
         lora=_lora(tokens) or _adapters(spec, companions),
         draft=_draft(tokens) or _drafts(spec),
