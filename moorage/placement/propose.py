@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from moorage.arguments import has_argument, user_tokens
 from moorage.engines.base import Engine
+from moorage.engines.calibration import words_of_fields
 from moorage.engines.checks import engine_versions, require_configured
 from moorage.engines.registry import ENGINES, choose_engine
 from moorage.failures import Cause, Failure
@@ -149,7 +150,9 @@ def _memory(subject: Subject, engine: Engine, fleet: FleetSnapshot | None) -> Me
     known = KnownOrEstimated(subject.memory, profile, subject.beside)
     configured = engine_versions(fleet, engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
-    arguments = user_tokens(spec.engine.args)
+    given = user_tokens(spec.engine.args)
+    fields = words_of_fields(subject.memory.options.lora, spec.speculative, given)
+    arguments = (*fields, *given)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)
 
 

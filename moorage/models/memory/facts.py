@@ -12,6 +12,7 @@ from typing import Any
 from moorage.models.config import architectures, text_config
 from moorage.models.memory.defaults import class_default
 from moorage.models.memory.refusal import rejected, unknown
+from moorage.models.rope import RopeRule, rope_settings, rope_type, stretched
 
 Config = Mapping[str, Any]
 
@@ -99,15 +100,6 @@ LENGTH_WHEN_UNKNOWN = 2048
 ANY_LENGTH = 1 << 62
 """Where a configuration says nothing about lengths, any may be asked for."""
 
-ROPE_WITHOUT_FACTOR = (
-    *("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"),
-    *("default", "mrope", "proportional"),
-)
-"""Rope types whose factor vLLM does not apply to the configured length."""
-
-LAYER_KEYS = {"longcat_flash": "num_layers"}
-"""Model types whose `num_hidden_layers` does not count the decoder layers."""
-
 HEAD_SIZE_KEYS = {"zamba2": "attention_head_dim"}
 """Model types that call the size of a head otherwise."""
 
@@ -123,10 +115,15 @@ LAYER_KEYS = {"longcat_flash": "num_layers"}
 
 
 class Facts:
-    """Reads one configuration; every lookup that fails is a refusal."""
+    """Reads one configuration; every lookup that fails is a refusal.
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    Args:
+        config: Content of config.json.
+        rope: Whose rule of rope scaling.
+    """
+
+    def __init__(self, config: Config, rope: RopeRule = RopeRule.HELD) -> None:
+        self.config, self.rope_rule = config, rope
         self.text = _text(config)
         self.model_type = str(self.text.get("model_type") or config.get("model_type") or "")
         names = architectures(config)
@@ -221,11 +218,9 @@ class Facts:
         if any(kind == "longrope" for kind, _ in ropes):
             original = self.get("original_max_position_embeddings")
             return int(original) if original else int(length)
-        if "gemma3" not in str(self.config.get("model_type") or ""):
-            for kind, factor in ropes:
-                if kind not in ROPE_WITHOUT_FACTOR and factor:
-                    return int(length * factor)
-        return int(length)
+        if "gemma3" in str(self.config.get("model_type") or ""):
+            return int(length)
+        return stretched(int(length), self.text, self.rope_rule)
 
     @property
     def _written_length(self) -> float:
@@ -244,14 +239,7 @@ class Facts:
     @property
     def ropes(self) -> list[tuple[str, float | None]]:
         """Type and factor of each rope scaling."""
-        scaling = self.text.get("rope_scaling") or self.text.get("rope_parameters")
-        if not isinstance(scaling, Mapping):
-            return []
-        parts = [part for part in scaling.values() if isinstance(part, Mapping)] or [scaling]
-        return [
-            (str(part.get("rope_type") or part.get("type") or "default"), part.get("factor"))
-            for part in parts
-        ]
+        return [(rope_type(rope), rope.get("factor")) for rope in rope_settings(self.text)]
 
     def resolve_length(self, asked: int | None) -> int:
         """The longest request in tokens.
