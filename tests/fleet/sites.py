@@ -24,6 +24,7 @@ def described(fleet: TestFleet, host: FleetHost, way: str) -> dict[str, Any]:
     """One host as a fleet file has it."""
     common = {
         "name": host.name,
+        "labels": {"host": host.name},
         "bind": host.address,
         "ports": PORTS,
         "store": str(host.daemon.folder / "store"),
