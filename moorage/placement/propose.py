@@ -84,7 +84,7 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
     _refuse_owned_arguments(spec)
     require_configured(spec.engine, fleet)
     engine, origin, why = choose_engine(spec, profile, fleet)
-    if profile.mode not in engine.modes:
+    if not engine.serves(spec, profile.mode):
         modes = ", ".join(sorted(engine.modes))
         raise Failure(
             Cause.BAD_SPEC,

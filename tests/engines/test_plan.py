@@ -167,6 +167,12 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         an_image(),
     ),
     "vllm_mtp": lambda: planned({"speculative": {"method": "mtp"}}, GPU, an_image()),
+    "vllm_omni": lambda: planned(
+        {"mode": "image-generation", "engine": {"image": "acme/vllm-omni:1", "version": "0.32.0"}},
+        GPU,
+        an_image(reference="acme/vllm-omni:1", digest=""),
+        mode=Mode.IMAGE_GENERATION,
+    ),
     "vllm_lora": lambda: planned({"lora": LORA}, GPU, an_image()),
     "vllm_lora_of_the_hub": lambda: planned(
         {"lora": [{"name": "poet", "source": "hf://org/poet", "revision": "v2"}]}, GPU, an_image()
