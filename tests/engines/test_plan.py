@@ -573,6 +573,12 @@ def test_a_wish_that_the_accelerator_cannot_meet_is_told() -> None:
     assert "LMCache does not run on cpu" in told
 
 
+def test_a_model_on_cpu_beside_accelerators_that_cannot_be_used_is_told() -> None:
+    host = a_host(accelerators=(an_accelerator(type="nvidia"),))
+    (told,) = planned({"engine": {"name": "vllm"}}, host, an_image()).warnings
+    assert "on CPU: vllm cannot use the accelerators of gpu-1 (nvidia)" in told
+
+
 def test_adapters_and_drafts_are_mounted_where_the_flags_look_for_them() -> None:
     container = only(CASES["vllm_lora"]())
     assert [(m.source, m.target) for m in container.mounts[1:]] == [
