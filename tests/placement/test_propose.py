@@ -105,7 +105,9 @@ def test_an_engine_that_does_not_serve_the_mode_is_refused_before_any_host_is_lo
 def test_vllm_makes_pictures_in_an_image_that_the_spec_names() -> None:
     engine = {"name": "vllm", "version": "0.32.0"}
     mode = Mode.IMAGE_GENERATION
-    assert refused(a_spec(engine=engine), a_host(), mode=mode).cause is Cause.BAD_SPEC
+    failure = refused(a_spec(engine=engine), a_host(), mode=mode)
+    assert failure.cause is Cause.BAD_SPEC
+    assert "`engine.image`" in failure.suggestion
     own = a_spec(engine={**engine, "image": "acme/vllm-omni:1"})
     assert propose(Subject(own, a_profile(mode=mode)), a_fleet(a_host())).fits
 
