@@ -89,7 +89,19 @@ def _version(request: LaunchRequest, engine: Engine) -> str:
 
 
 def _warnings(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
-    return (*isolation_warnings(request), *engine.warnings(request))
+    return (*_idle(engine, request), *isolation_warnings(request), *engine.warnings(request))
+
+
+def _idle(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
+    """Accelerators that the engine cannot use, where nobody has said that it shall do without."""
+    there = {item.type for item in request.host.accelerators}
+    if request.seat.accelerators or request.spec.placement.accelerators != "auto" or not there:
+        return ()
+    kinds, host = ", ".join(sorted(there)), request.host.name
+    return (
+        f"on CPU: {engine.name} cannot use the accelerators of {host} ({kinds});"
+        " `placement.accelerators: 1` asks for one",
+    )
 
 
 def _require_own_store(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> None:

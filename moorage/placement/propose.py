@@ -26,7 +26,7 @@ from moorage.placement.request import Request
 from moorage.placement.shortage import shortage
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Refusal
-from moorage.spec import EngineName, ModelSpec
+from moorage.spec import EngineName, Mode, ModelSpec
 from moorage.values import Origin
 
 OWNED_ARGUMENTS = {
@@ -46,6 +46,9 @@ class NoFit(Failure):
         why += [f"trouble: {trouble}" for trouble in placement.troubles]
         super().__init__(cause, "\n".join(why), suggestion="\n".join(placement.remedies))
         self.placement = placement
+
+
+PICTURES = "Name an image with vllm-omni in `engine.image`, or take a custom engine."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +88,14 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
     _refuse_owned_arguments(spec)
     require_configured(spec.engine, fleet)
     engine, origin, why = choose_engine(spec, profile, fleet)
-    if profile.mode not in engine.modes:
+    if not engine.serves(spec, profile.mode):
         modes = ", ".join(sorted(engine.modes))
         raise Failure(
             Cause.BAD_SPEC,
             f"engine.name: {engine.name} does not serve {profile.mode}, only {modes}",
-            suggestion="Choose an engine that serves this mode, or set `mode`.",
+            suggestion=PICTURES
+            if profile.mode == Mode.IMAGE_GENERATION
+            else "Choose an engine that serves this mode, or set `mode`.",
         )
     request = request_for(subject, engine, fleet)
     first = _with_engine(request, fleet, running, origin, why)

@@ -112,6 +112,16 @@ def test_an_engine_that_does_not_serve_the_mode_is_refused_before_any_host_is_lo
     assert "transformers does not serve embedding, only completion" in failure.detail
 
 
+def test_vllm_makes_pictures_in_an_image_that_the_spec_names() -> None:
+    engine = {"name": "vllm", "version": "0.32.0"}
+    mode = Mode.IMAGE_GENERATION
+    failure = refused(a_spec(engine=engine), a_host(), mode=mode)
+    assert failure.cause is Cause.BAD_SPEC
+    assert "`engine.image`" in failure.suggestion
+    own = a_spec(engine={**engine, "image": "acme/vllm-omni:1"})
+    assert propose(Subject(own, a_profile(mode=mode)), a_fleet(a_host())).fits
+
+
 def test_the_engine_and_why_it_was_taken_are_kept() -> None:
     placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_cpu_host()))
     assert (placement.engine, placement.engine_origin) == (EngineName.TRANSFORMERS, Origin.DERIVED)

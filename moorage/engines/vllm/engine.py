@@ -72,6 +72,10 @@ class Vllm(Engine):
         cache = _cpu_cache(profile)
         return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + cache, cache
 
+    def serves(self, spec: ModelSpec, mode: Mode) -> bool:
+        """Pictures too, in an image that the spec names: the official ones lack vllm-omni."""
+        return mode in self.modes or (mode == Mode.IMAGE_GENERATION and bool(spec.engine.image))
+
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """The extended KV cache."""
         return ram_of_cache(extended_cache(spec), accelerator_type, claimed)
