@@ -125,7 +125,11 @@ def test_a_chat_that_may_call_tools(workplace: Workplace, vllm_image: str) -> No
 
 @pytest.mark.parametrize(
     ("drain_seconds", "told"),
-    [(240, "retired; its last request ended after"), (0, "retired")],
+    [
+        # A metrics page that is slow to answer may only tell of an engine that is idle again.
+        (240, r"retired; (its last request ended after .*|no request was in flight)"),
+        (0, "retired"),
+    ],
     ids=["waited for", "by vLLM's own time-out"],
 )
 def test_requests_in_flight_survive_a_retire(
@@ -155,5 +159,6 @@ def test_requests_in_flight_survive_a_retire(
     assert {answer["usage"]["completion_tokens"] for answer in answers} == {500}
     assert {answer["choices"][0]["finish_reason"] for answer in answers} == {"length"}
     (row,) = workplace.releases()
-    assert (row.state, row.cause[: len(told)]) == ("stopped", told)
+    assert row.state == "stopped"
+    assert re.fullmatch(told, row.cause), row.cause
     assert workplace.is_clean()
