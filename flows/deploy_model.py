@@ -105,7 +105,9 @@ async def _deploy(
             )
             draft = draft.model_copy(update={"placement": placement})
             notes = await check_placed(spec, placement, snapshot)
-            image, model = await asyncio.gather(pull(spec, placement, snapshot), stage(spec, model))
+            image, model = await asyncio.gather(
+                pull(spec, placement, snapshot), stage(spec, model, placement, snapshot)
+            )
             plan = planned(spec, model, profile, placement, snapshot, image, draft.id, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
             turn = Turn(draft.id, spec.name, placement, old)

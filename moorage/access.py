@@ -8,7 +8,6 @@ from moorage.values import Value
 
 LOCAL = "local"
 DOCKER_SOCKET = "/var/run/docker.sock"
-SSH_PORT = 22
 
 
 class Access(Value):

@@ -17,7 +17,7 @@ from moorage.reach import (
     access_of,
     others_can_reach,
 )
-from moorage.spec import EngineName, Name
+from moorage.spec import PATH_PATTERN, EngineName, Name
 from moorage.units import Bytes
 from moorage.values import Value
 
@@ -128,6 +128,13 @@ class Host(Value):
         "41000-41999",
         description="Range for the Ray cluster of a replica over several hosts, both ends included."
         " One cluster at a time uses it on a host.",
+    )
+
+    store: str = Field(
+        "/var/lib/moorage",
+        pattern=PATH_PATTERN,
+        description="Directory of a remote host in which models are kept; it is made where it is"
+        " not there. This machine keeps them in `MOORAGE_HOME`.",
     )
 
     @model_validator(mode="after")

@@ -7,11 +7,19 @@ from pathlib import Path
 
 from prefect import task
 
+from moorage.access import parse_access
 from moorage.adapters.disk import watching_the_disk
+from moorage.adapters.remote_host import have_helper
+from moorage.adapters.settings import Settings
 from moorage.adapters.sources import source_for
+from moorage.adapters.staging.host_store import HostStore
+from moorage.adapters.staging.job import job_of
 from moorage.models.assets import Asset, assets_of
 from moorage.models.companions import brought_together
+from moorage.models.placed import folder_of
 from moorage.models.source import ResolvedModel
+from moorage.placement.placement import Placement
+from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.spec import ModelSpec, slug
 from moorage.units import human_bytes
 from tasks.context import in_thread, settings
@@ -21,12 +29,24 @@ from tasks.resolve import hub_token
 from tasks.retries import RETRIED
 
 
-async def stage(spec: ModelSpec, model: ResolvedModel) -> ResolvedModel:
-    """Have the model, its adapters and its draft model here, complete."""
+async def stage(
+    spec: ModelSpec, model: ResolvedModel, placement: Placement, snapshot: FleetSnapshot
+) -> ResolvedModel:
+    """Have the model, its adapters and its draft model on every placed host, complete."""
+    hosts = [snapshot.host(name) for name in dict.fromkeys(seat.host for seat in placement.seats)]
+    remote = [host for host in hosts if host.store]
     assets = assets_of(spec)
     found = (model, *(companion.model for companion in model.companions))
-    jobs = (stage_asset(spec, *pair) for pair in zip(assets, found, strict=True))
-    staged = await asyncio.gather(*jobs)
+    pairs = list(zip(assets, found, strict=True))
+    there = asyncio.gather(
+        *(stage_remotely(spec, *pair, host) for host in remote for pair in pairs)
+    )
+    if len(remote) == len(hosts):
+        await there
+        return model
+    staged, _ = await asyncio.gather(
+        asyncio.gather(*(stage_asset(spec, *pair) for pair in pairs)), there
+    )
     if model.updates_folder:
         await in_thread(_make, Path(model.updates_folder))
     return brought_together(assets, staged)
@@ -50,6 +70,43 @@ async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> Re
             return staged
         note.say(f"{human_bytes(staged.bytes_to_stage)}, verified, in {staged.path}")
         return staged
+
+
+@task(name="stage", task_run_name="stage {asset.source} on {host.name}", **RETRIED)
+async def stage_remotely(
+    spec: ModelSpec, asset: Asset, found: ResolvedModel, host: HostSnapshot
+) -> None:
+    """Have one asset in the store of a host that is another machine."""
+    with step(f"stage{asset.step} on {host.name}") as note:
+        token = await in_thread(hub_token, spec)
+        deadline = spec.readiness.deadlines.download_seconds
+
+        async def bring(progress: Progress) -> str:
+            return await in_thread(
+                _bring, asset, found, host, settings(), token, progress, deadline
+            )
+
+        title = f"Bringing {asset.source} to {host.name}"
+        key = f"download-{slug(f'{spec.name}{asset.step} {host.name}')}"
+        path = await shown(bring, note, key, title)
+        note.say(f"{human_bytes(found.bytes_to_stage)}, verified, in {path}")
+
+
+def _bring(
+    asset: Asset,
+    found: ResolvedModel,
+    host: HostSnapshot,
+    settings: Settings,
+    token: str | None,
+    progress: Progress,
+    deadline: float,
+) -> str:
+    access = parse_access(host.address)
+    image = have_helper(access, host.helper_image, host.registries)
+    store = HostStore(access, image, folder_of(asset.role, host.store))
+    workers = settings.download_workers
+    job = job_of(found, settings.hub_endpoint, token, workers=workers, seconds=deadline)
+    return store.stage(found, job, progress, deadline)
 
 
 def _make(folder: Path) -> None:

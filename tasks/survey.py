@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from prefect import task
 
-from moorage.access import parse_access
-from moorage.adapters.hosts import survey_host
-from moorage.adapters.sources.store import staged_models
-from moorage.fleet import Fleet, Host
-from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
+from moorage.adapters.survey import HOST_SECONDS, survey_hosts, whole_snapshot
+from moorage.fleet import Fleet
+from moorage.placement.snapshot import FleetSnapshot
 from moorage.units import human_bytes
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.retries import RETRIED
-
-HOST_SECONDS = 20.0
-"""How long one host may take; all are looked at at once."""
 
 
 @task(name="survey", task_run_name="survey the fleet", timeout_seconds=120, **RETRIED)
@@ -37,30 +30,6 @@ async def survey(fleet: Fleet) -> FleetSnapshot:
 
 async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
     """Survey all hosts at once."""
-    hosts = await asyncio.gather(*(_looked_at(host, fleet) for host in fleet.hosts))
+    hosts = await in_thread(survey_hosts, fleet, HOST_SECONDS)
     claims = await in_thread(ledger().claims.all)
-    given = {"engines": fleet.engines, "registries": fleet.registries}
-    # Hosts that are daemons on this machine share its store.
-    here = {**given, "models": await in_thread(staged_models, settings().models)}
-    return FleetSnapshot(
-        hosts=tuple(
-            host.with_claims(claims).model_copy(
-                update=given if parse_access(host.address).is_remote else here
-            )
-            for host in hosts
-        )
-    )
-
-
-async def _looked_at(host: Host, fleet: Fleet) -> HostSnapshot:
-    """One that does not answer in time holds up nobody; its thread ends by its own time-outs."""
-    try:
-        return await asyncio.wait_for(in_thread(survey_host, host, fleet), HOST_SECONDS)
-    except TimeoutError:
-        return HostSnapshot(
-            name=host.name,
-            address=host.access.url,
-            bind=host.bind,
-            labels=host.labels,
-            unreachable=f"it did not answer within {HOST_SECONDS:g} s",
-        )
+    return await in_thread(whole_snapshot, hosts, fleet, claims, settings().models)

@@ -36,6 +36,9 @@ LONGEST_PAUSE_SECONDS = 1.0
 ASK_SECONDS = 5.0
 """How long a question about health may take; a real request may take its whole deadline."""
 
+OUT_OF_SIGHT_SECONDS = 30.0
+"""How long the runtime may not answer: a daemon that is restarted is back by then."""
+
 LOG_LINES = 5_000
 """How much of a log is searched for the cause; a failure keeps the last of it."""
 
@@ -163,9 +166,20 @@ class Watch:
 
     async def must_live(self) -> None:
         """Fail with the cause when the workload has ended, also if it was started again."""
-        seen = await in_thread(self._runtime.observe, self.workload)
+        seen = await self._observed()
         if not seen.running or seen.restarts:
             raise await self._death(seen)
+
+    async def _observed(self) -> Observation:
+        """A host that is out of sight for a moment does not make its engine a dead one."""
+        give_up = time.monotonic() + OUT_OF_SIGHT_SECONDS
+        while True:
+            try:
+                return await in_thread(self._runtime.observe, self.workload)
+            except Failure as failure:
+                if not failure.facts.retryable or time.monotonic() > give_up:
+                    raise
+            await asyncio.sleep(LONGEST_PAUSE_SECONDS)
 
     async def _death(self, seen: Observation) -> Failure:
         code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"

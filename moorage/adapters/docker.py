@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import docker
-from docker.errors import APIError, ContainerError, ImageNotFound, NotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
 from moorage.adapters.docker_arguments import container_arguments
@@ -39,15 +39,6 @@ class DockerRuntime:
         """
         with daemon(self.address) as client:
             return str(client.version()["Version"])
-
-    def machine(self) -> str:
-        """The machine's kind of processor as its kernel calls it.
-
-        Raises:
-            Failure: `RUNTIME_UNAVAILABLE`.
-        """
-        with daemon(self.address) as client:
-            return str(client.info()["Architecture"])
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
         """Create and start a container; one left over from the same release is replaced.
@@ -107,14 +98,21 @@ class DockerRuntime:
         """
         with daemon(self.address, RUN_TIMEOUT_SECONDS) as client:
             try:
-                output = client.containers.run(
-                    image, arguments, entrypoint=[program], network_mode="none", remove=True
+                container = client.containers.create(
+                    image, arguments, entrypoint=[program], network_mode="none"
                 )
             except ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{image} is not on this host") from error
-            except ContainerError as error:
-                raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {str(error)[-500:]}") from error
-        return bytes(output).decode()
+            try:
+                container.start()
+                code = container.wait(timeout=RUN_TIMEOUT_SECONDS)["StatusCode"]
+                output = bytes(container.logs(stdout=True, stderr=code != 0))
+            finally:
+                container.remove(force=True)
+        said = output.decode(errors="replace")
+        if code:
+            raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {said[-500:]}")
+        return said
 
     def _clear(self, client: docker.DockerClient, spec: ContainerSpec) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from docker.errors import APIError
 
+from moorage.adapters.network_errors import NETWORK_ERRORS, plain
 from moorage.engines.devices import device_kind
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec
@@ -26,6 +27,11 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
 
 NO_MOUNT = "bind source path does not exist"
 """Said when a directory that a container should see is not on the host; its path ends the text."""
+
+NO_CERTIFICATES = (
+    "The directory of `tls` has to hold `ca.pem`, `cert.pem` and `key.pem`, and this user must be"
+    " able to read them."
+)
 
 REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
     (
@@ -50,6 +56,9 @@ REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
         Cause.RUNTIME_UNAVAILABLE,
         "What listens there does not speak TLS: check the port (TLS is usually on 2376).",
     ),
+    ("Path to a certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    ("Invalid CA certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    *NETWORK_ERRORS,
 )
 """Texts when a daemon cannot be talked to, and what they mean."""
 
@@ -71,7 +80,7 @@ def reach_failure(
 ) -> Failure:
     """The failure behind a daemon that cannot be talked to, or that refused what was asked."""
     text = str(getattr(error, "explanation", None) or error)
-    detail = f"Docker at {address}: {text.splitlines()[0][:300]}"
+    detail = f"Docker at {address}: {plain(text)}"
     for fragment, cause, suggestion in REACH_ERRORS:
         if fragment.lower() in text.lower().replace("_", " "):
             return Failure(cause, detail, suggestion=suggestion)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from docker.errors import APIError, ImageNotFound
 
+from moorage.access import parse_access
+from moorage.adapters.docker_client import connect
 from moorage.adapters.docker_daemon import daemon
+from moorage.adapters.followed import followed
 from moorage.adapters.registry_auth import Credentials
 from moorage.adapters.registry_errors import pull_failure
 from moorage.images.reference import DEFAULT_TAG, parse_reference, repository
 
 PULL_TIMEOUT_SECONDS = 3600
+ANSWER_SECONDS = 10
+"""How long a daemon that pulls may take to say that it is there."""
 
 
 class LocalImage(NamedTuple):
@@ -92,15 +98,19 @@ class DockerImages:
         layers = _Layers()
         with daemon(self.address, PULL_TIMEOUT_SECONDS) as client:
             try:
-                for event in client.api.pull(
-                    reference, stream=True, decode=True, auth_config=login
-                ):
+                pulling = partial(
+                    client.api.pull, reference, stream=True, decode=True, auth_config=login
+                )
+                for event in followed(pulling, self._must_answer):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
                     if layers.saw(event):
                         on_progress(layers.done, layers.total)
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
+
+    def _must_answer(self) -> None:
+        connect(parse_access(self.address), ANSWER_SECONDS).ping()
 
     def tag(self, pinned: str, reference: str) -> None:
         """Give an image that was pulled by digest the tag that it was asked for by."""

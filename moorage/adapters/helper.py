@@ -12,6 +12,7 @@ from docker.types import DeviceRequest, Mount
 from moorage.access import Access
 from moorage.adapters.docker_client import connect
 from moorage.failures import Cause, Failure
+from moorage.survey.vendors import NOTHING, Handed
 from moorage.units import MIB
 
 LABEL_HELPER = "moorage.helper"
@@ -27,7 +28,7 @@ def run_helper(
     *,
     purpose: str,
     seconds: int,
-    gpus: bool = False,
+    handed: Handed = NOTHING,
     mounts: Sequence[Mount] = (),
 ) -> str:
     """Run a program on a host to its end; gives what it wrote.
@@ -40,16 +41,17 @@ def run_helper(
         command: The program.
         purpose: What it is for, as a label.
         seconds: How long it may take.
-        gpus: Whether it gets all NVIDIA accelerators, to ask about them.
-        mounts: Directories.
+        handed: What it gets of the host, to ask about its accelerators.
+        mounts: More directories.
 
     Raises:
-        Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where no NVIDIA
-            accelerators can be handed out, `RUNTIME_UNAVAILABLE` when it fails.
+        Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where the host
+            cannot hand that over, `RUNTIME_UNAVAILABLE` when it fails.
         DockerException: When the daemon does not answer.
     """
     client = connect(access, seconds)
-    asked = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if gpus else []
+    gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
+    own = [Mount(place, place, type="bind", read_only=True) for place in handed.mounts]
     try:
         container = client.containers.create(
             image,
@@ -62,15 +64,18 @@ def run_helper(
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             mem_limit=MEMORY,
-            device_requests=asked,
-            mounts=list(mounts),
+            device_requests=gpus,
+            devices=list(handed.devices),
+            environment=handed.environment,
+            mounts=[*own, *mounts],
         )
     except ImageNotFound as error:
         raise Failure(Cause.IMAGE_MISSING, f"{image} is not on the host") from error
     try:
         return _finished(container, seconds)
     except APIError as error:
-        cause = Cause.ACCELERATOR_RUNTIME_MISSING if gpus else Cause.RUNTIME_UNAVAILABLE
+        lacking = handed != NOTHING
+        cause = Cause.ACCELERATOR_RUNTIME_MISSING if lacking else Cause.RUNTIME_UNAVAILABLE
         raise Failure(cause, f"{purpose}: {error.explanation or error}") from error
     finally:
         container.remove(force=True)

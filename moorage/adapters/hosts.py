@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from moorage.adapters.accelerators import nvidia_accelerators
+from moorage.adapters.accelerators import found_here
 from moorage.adapters.docker import DockerRuntime
 from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.remote_host import look_at
@@ -25,7 +25,7 @@ from moorage.failures import Failure
 from moorage.fleet import Fleet, Host, StaticAccelerator
 from moorage.placement.snapshot import Accelerator, HostSnapshot, Program
 from moorage.spec import RuntimeName
-from moorage.survey.facts import HostFacts
+from moorage.survey.facts import Found, HostFacts
 from moorage.survey.routes import interface_of
 
 ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
@@ -41,32 +41,37 @@ def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
         fleet: What it belongs to; None = a fleet of its own.
     """
     look = _look_at_another if host.access.is_remote else _look_at_this
-    snapshot = HostSnapshot(
+    return describe(host).model_copy(update=look(host, fleet or Fleet()))
+
+
+def describe(host: Host) -> HostSnapshot:
+    """A host as it is written down, before anybody has looked at it."""
+    return HostSnapshot(
         name=host.name,
         address=host.access.url,
         bind=host.bind,
         labels=host.labels,
         ram_reserve=int(host.reserve.ram),
         accelerator_reserve=int(host.reserve.accelerator_memory),
-        unified_memory=host.unified_memory,
         port_range=host.port_range,
         ray_range=host.ray_range,
     )
-    return snapshot.model_copy(update=look(host, fleet or Fleet()))
 
 
 def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
-    runtimes, trouble = _runtimes(host)
+    runtimes, docker, trouble = _runtimes(host)
     memory = psutil.virtual_memory()
     facts = HostFacts(
         cores=psutil.cpu_count() or 1,
         ram_total=memory.total,
         ram_free=memory.available,
         ports=tuple(sorted(_listening_ports() | _bound_ports(host))),
-        accelerators=nvidia_accelerators() if host.accelerators == "auto" else (),
+        docker=docker,
+        machine=platform.machine(),
+        **dict(found_here() if host.accelerators == "auto" else Found()),
     )
     return {
-        **_described(host, facts, platform.machine()),
+        **_described(host, facts),
         "unreachable": "" if runtimes else trouble,
         "runtimes": runtimes,
         "interface": host.interface or _interface_with(host.bind),
@@ -78,35 +83,39 @@ def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
 def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
     gpus = host.accelerators == "auto"
     try:
-        facts = look_at(host.access, fleet.helper_image, fleet.registries, gpus)
-        machine = DockerRuntime(host.access.url).machine()
+        facts = look_at(host.access, fleet.helper_image, fleet.registries, host.store, gpus)
         images = DockerImages(host.access.url).names()
     except Failure as failure:
         return {"unreachable": failure.detail}
     return {
-        **_described(host, facts, machine),
+        **_described(host, facts),
         "runtimes": (RuntimeName.DOCKER,),
         "images": images,
         "interface": host.interface or interface_of(host.bind, facts.routes),
-        "paths": frozenset(),
-        "troubles": facts.troubles,
+        "store": host.store,
+        "models": frozenset(facts.models),
+        "helper_image": fleet.helper_image,
     }
 
 
-def _described(host: Host, facts: HostFacts, machine: str) -> dict[str, Any]:
+def _described(host: Host, facts: HostFacts) -> dict[str, Any]:
     """What is written down wins over what was found."""
-    architecture = ARCHITECTURES.get(machine, machine)
+    architecture = ARCHITECTURES.get(facts.machine, facts.machine)
     total = facts.ram_total if host.ram == "auto" else int(host.ram)
     accelerators = facts.accelerators
     if host.accelerators != "auto":
         accelerators = tuple(_written(item) for item in host.accelerators)
     return {
         "architecture": architecture,
+        "docker": facts.docker,
         "cpus": facts.cores if host.cores == "auto" else host.cores,
         "ram_total": total,
         "ram_free": min(total, facts.ram_free),
         "ports_in_use": facts.ports,
         "accelerators": accelerators,
+        "unified_memory": host.unified_memory or facts.unified_memory,
+        "links": facts.links,
+        "troubles": facts.troubles,
         "catalogue": runner_images({item.type for item in accelerators}, architecture),
     }
 
@@ -142,16 +151,17 @@ def _images(host: Host) -> frozenset[str]:
         return frozenset()
 
 
-def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str]:
+def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str, str]:
+    """What there is, the version of Docker, and why that does not answer."""
     allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
     found: list[RuntimeName] = []
-    trouble = "no runtime is allowed on this host"
+    version, trouble = "", "no runtime is allowed on this host"
     if "docker" in allowed:
         version, trouble = docker_version(host.access.url)
         found += [RuntimeName.DOCKER] if version else []
     if "process" in allowed and host.address == "local":
         found.append(RuntimeName.PROCESS)
-    return tuple(found), trouble
+    return tuple(found), version, trouble
 
 
 def _written(item: StaticAccelerator) -> Accelerator:

@@ -2,68 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
+from docker.types import Mount
 from requests.exceptions import RequestException
 
 from moorage.access import Access
 from moorage.adapters.docker_client import connect, forget_clients
-from moorage.adapters.docker_errors import reach_failure
+from moorage.adapters.docker_errors import NO_MOUNT, reach_failure
 from moorage.adapters.helper import run_helper
 from moorage.failures import Cause, Failure
 from moorage.images.registries import Registries
-from moorage.survey.facts import HostFacts
-from moorage.survey.probe import SCRIPT, read_probe
+from moorage.survey.facts import Found, HostFacts
+from moorage.survey.probe import SCRIPT, STORE, read_probe
+from moorage.survey.vendors import AMD, HANDED, NOTHING, NVIDIA, Handed, handed_to, silent_vendors
 
 ASK_SECONDS = 10
 PROBE_SECONDS = 30
 PULL_SECONDS = 300
 
+AMD_TOOLS = {"amd-smi", "rocm-smi"}
 
-def look_at(access: Access, helper_image: str, registries: Registries, gpus: bool) -> HostFacts:
+
+def look_at(
+    access: Access, helper_image: str, registries: Registries, store: str, gpus: bool
+) -> HostFacts:
     """What the daemon and a probe say of a host.
 
     Args:
         access: The way to its daemon.
         helper_image: Image of the probe; it is pulled where it is not there.
         registries: Where from.
+        store: Directory in which it keeps models.
         gpus: Whether to look for accelerators.
 
     Raises:
         Failure: When the daemon cannot be talked to.
     """
+    told = ask_daemon(access)
     try:
-        told = connect(access, ASK_SECONDS).info()
+        image = have_helper(access, helper_image, registries)
+        facts = probed(Prober(access, image, store), told, gpus)
+    except Failure as failure:
+        facts = _told(told, f"the probe did not run, so its use of RAM is not known: {failure}")
+    except (DockerException, RequestException, ValueError) as error:
+        facts = _told(told, f"the probe did not run, so its use of RAM is not known: {error}")
+    return facts.model_copy(
+        update={"docker": told.get("ServerVersion", ""), "machine": told["Architecture"]}
+    )
+
+
+def ask_daemon(access: Access) -> dict[str, Any]:
+    """What a daemon says of itself and its host.
+
+    Raises:
+        Failure: When it cannot be talked to.
+    """
+    try:
+        return dict(connect(access, ASK_SECONDS).info())
     except (DockerException, RequestException) as error:
         forget_clients()
         raise reach_failure(error, access.address) from error
-    try:
-        return _probed(access, _have(access, helper_image, registries), gpus)
-    except Failure as failure:
-        return _told(told, f"the probe did not run, so its use of RAM is not known: {failure}")
-    except (DockerException, RequestException, ValueError) as error:
-        return _told(told, f"the probe did not run, so its use of RAM is not known: {error}")
 
 
-def _probed(access: Access, image: str, gpus: bool) -> HostFacts:
-    if gpus:
-        try:
-            return _probe(access, image, gpus=True)
-        except Failure as failure:
-            if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
-                raise
-    return _probe(access, image, gpus=False)
+def have_helper(access: Access, image: str, registries: Registries) -> str:
+    """The name under which the host has the helper's image, after a pull if it must be.
 
-
-def _probe(access: Access, image: str, *, gpus: bool) -> HostFacts:
-    command = ("sh", "-c", SCRIPT)
-    said = run_helper(access, image, command, purpose="probe", seconds=PROBE_SECONDS, gpus=gpus)
-    return read_probe(said)
-
-
-def _have(access: Access, image: str, registries: Registries) -> str:
-    """The name under which the host has the image, after a pull if it must be."""
+    Raises:
+        DockerException: When it cannot be pulled.
+    """
     client = connect(access, PULL_SECONDS)
     there = {name for item in client.api.images() for name in item.get("RepoTags") or ()}
     places = (image, *registries.places(image))
@@ -72,6 +81,104 @@ def _have(access: Access, image: str, registries: Registries) -> str:
         return found
     client.images.pull(places[-1])
     return places[-1]
+
+
+class Prober:
+    """Runs probes on one host.
+
+    Args:
+        access: The way to its daemon.
+        image: Image of the probe; it is there.
+        store: Directory in which it keeps models.
+    """
+
+    def __init__(self, access: Access, image: str, store: str) -> None:
+        self._access, self._image = access, image
+        self._mounts = [Mount(STORE, store, type="bind", read_only=True)]
+
+    def __call__(self, handed: Handed = NOTHING) -> HostFacts:
+        """Run one.
+
+        Raises:
+            Failure: As `run_helper`.
+            ValueError: When it answers nonsense.
+        """
+        try:
+            said = self._run(handed)
+        except APIError as error:
+            if not self._mounts or NO_MOUNT not in str(error.explanation):
+                raise
+            self._mounts = []  # no model was brought there yet
+            said = self._run(handed)
+        return read_probe(said)
+
+    def _run(self, handed: Handed) -> str:
+        return run_helper(
+            self._access,
+            self._image,
+            ("sh", "-c", SCRIPT),
+            purpose="probe",
+            seconds=PROBE_SECONDS,
+            handed=handed,
+            mounts=self._mounts,
+        )
+
+
+def probed(probe: Callable[[Handed], HostFacts], told: dict[str, Any], gpus: bool) -> HostFacts:
+    """What probes on a host tell.
+
+    Most hosts take one probe; one whose accelerators want more than `/sys` takes another.
+
+    Args:
+        probe: Runs one that is handed something.
+        told: What the daemon says of itself.
+        gpus: Whether to look for accelerators.
+
+    Raises:
+        Failure: As `run_helper`.
+        ValueError: When a probe answers nonsense.
+    """
+    if gpus and NVIDIA.lower() in told.get("Runtimes", {}):
+        try:
+            return _whole(probe(HANDED[NVIDIA]))
+        except Failure as failure:
+            if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
+                raise
+    facts = probe(NOTHING)
+    if not gpus:
+        return facts.model_copy(update=dict(Found()))
+    for vendor in _to_ask(facts):
+        facts = _asked(facts, probe, vendor)
+    return _whole(facts)
+
+
+def _to_ask(facts: HostFacts) -> list[str]:
+    """Vendors whose accelerators are there and tell more to a probe that gets them."""
+    with_tool = AMD_TOOLS & set(facts.tools)
+    return [name for name in facts.vendors if name in HANDED and (name != AMD or with_tool)]
+
+
+def _asked(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) -> HostFacts:
+    """The facts, with what a vendor's tool tells: it knows more than the kernel shows."""
+    try:
+        found = probe(handed_to(vendor, facts.vendors[vendor]))
+    except Failure as failure:
+        if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
+            raise
+        return facts.with_trouble(f"{vendor} accelerators are there, but {failure.detail}")
+    kept = (one for one in facts.troubles if one not in found.troubles)
+    return found.model_copy(update={"troubles": (*kept, *found.troubles)})
+
+
+def _whole(facts: HostFacts) -> HostFacts:
+    """Accelerators are not passed over in silence."""
+    silent = silent_vendors(facts.vendors, facts.accelerators)
+    if not silent or facts.troubles:
+        return facts
+    return facts.with_trouble(
+        f"accelerators of {', '.join(silent)} are there that tell nothing: write them down under"
+        " `accelerators` of the host"
+    )
 
 
 def _told(info: dict[str, Any], trouble: str) -> HostFacts:

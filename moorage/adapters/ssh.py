@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moorage.access import Access
+from moorage.adapters.network_errors import NETWORK_ERRORS
 from moorage.adapters.secrets import read_secrets
 from moorage.failures import Cause, Failure
 
@@ -63,6 +64,7 @@ ERRORS: tuple[tuple[str, Cause, str], ...] = (
         Cause.RUNTIME_UNAVAILABLE,
         "Start Docker there, and let the user of the address use it (group `docker`).",
     ),
+    *NETWORK_ERRORS,
 )
 """What `ssh` says when it fails, and what it means; the first that matches counts."""
 

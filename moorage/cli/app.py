@@ -17,6 +17,7 @@ from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
+from moorage.cli import fleet as fleet_commands
 from moorage.cli import inventory, lora, render, schemas
 from moorage.cli import memory as memory_counts
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 
 app.add_typer(lora.app, name="lora")
+app.add_typer(fleet_commands.commands, name="fleet")
 
 SpecFile = Annotated[
     Path, typer.Argument(help="Spec of the model: a YAML file, or NAME for deployments/NAME.yaml.")
@@ -216,16 +218,6 @@ def chat(
     guarded(
         lambda: render.answer(row, prompt, max_tokens, api_key, as_json=as_json), as_json=as_json
     )
-
-
-@app.command()
-def fleet(
-    file: Annotated[Path | None, typer.Option("--fleet", help="Fleet file.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the hosts: accelerators, RAM, runtimes, and what is claimed."""
-    hosts = guarded(lambda: load_fleet(file, Path("deployments/any.yaml")), as_json=as_json)
-    guarded(lambda: inventory.fleet(hosts, _ledger(), as_json=as_json), as_json=as_json)
 
 
 @app.command()

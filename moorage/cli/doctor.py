@@ -5,39 +5,17 @@ from __future__ import annotations
 import importlib.metadata
 import shutil
 import sys
-from typing import Literal
 
 from moorage.adapters.hosts import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.settings import Settings
+from moorage.check import Check
 from moorage.failures import Failure
 from moorage.fleet import Fleet
 from moorage.spec import EngineName
 from moorage.units import GIB, human_bytes
-from moorage.values import Value
 
 LITTLE_DISK = 10 * GIB
-
-
-class Check(Value):
-    """One finding.
-
-    Attributes:
-        name: What was looked at.
-        state: `ok`, `absent` (something optional is missing) or `broken`.
-        found: What was found.
-        fix: How to mend or add it; empty = nothing to do.
-    """
-
-    name: str
-    state: Literal["ok", "absent", "broken"]
-    found: str
-    fix: str = ""
-
-    @property
-    def broken(self) -> bool:
-        """Whether nothing can work before it is mended."""
-        return self.state == "broken"
 
 
 def examine(settings: Settings) -> list[Check]:

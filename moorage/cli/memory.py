@@ -16,7 +16,7 @@ from moorage.cli.flows import existing, exit_code
 from moorage.cli.output import dump, out
 from moorage.cli.render import page
 from moorage.failures import Cause, ExitCode, Failure
-from moorage.models.config import context_length, derive_profile
+from moorage.models.config import derive_profile
 from moorage.models.memory import MemoryModel, MemoryRefusal, memory_options, wanted_concurrency
 from moorage.models.memory.devices import COMMON_SIZES, REPORTED_MIB, Device, find_device
 from moorage.models.memory.draft import draft_of
@@ -128,6 +128,7 @@ def _model(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Memory
 
 def _question(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Question:
     args = user_tokens(spec.engine.args)
+    longest = derive_profile(spec.model_copy(update={"context": "auto"}), resolved).context
     tokens = choices.context or _length(args) or derive_profile(spec, resolved).context
     if choices.concurrency:
         spec = spec.model_copy(update={"concurrency": choices.concurrency})
@@ -136,7 +137,7 @@ def _question(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Que
         pipeline=choices.pipeline or whole_number(args, "--pipeline-parallel-size", "-pp") or 1,
         tokens=tokens,
         concurrency=wanted_concurrency(spec, tokens),
-        at_most=max(tokens, context_length(resolved.config) or tokens),
+        at_most=max(tokens, longest),
     )
 
 

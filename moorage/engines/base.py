@@ -96,6 +96,10 @@ class Engine(ABC):
             Bytes in all, and bytes of the cache; 0 = the engine decides about its cache.
         """
 
+    def serves(self, spec: ModelSpec, mode: Mode) -> bool:  # noqa: ARG002
+        """Whether it serves a mode, as the spec starts it."""
+        return mode in self.modes
+
     def joined_by(self, spec: ModelSpec) -> Distributed:  # noqa: ARG002
         """What joins the hosts of a replica, where it can run on several."""
         return Distributed.NATIVE

@@ -5,18 +5,24 @@ The options are those of vLLM 0.32, the engine that tells its memory.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
+from moorage.arguments import is_written, switch
+from moorage.engines.vllm.speculative import Method, Speculative, speculative_flags
 from moorage.launch import ContainerSpec, LaunchPlan
 from moorage.models.memory.calibration import CalibrationKey
+from moorage.models.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.placement.snapshot import HostSnapshot
+from moorage.spec import SpeculativeSpec
 
-TENSOR = ("--tensor-parallel-size", "-tp")
-PIPELINE = ("--pipeline-parallel-size", "-pp")
+TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
+PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")
 BATCHED = ("--max-num-batched-tokens",)
 SEQUENCES = ("--max-num-seqs",)
 EAGER = "--enforce-eager"
+DRAFTS = ("--speculative-config", "-sc")
 
 OTHERS = (
     "--attention-",
@@ -38,12 +44,15 @@ OTHERS = (
     "--optimization-level",
     "--quantization",
     "--skip-mm",
-    "--speculative",
+    "--spec",
     "-O",
     "-cc",
     "-dcp",
     "-dp",
+    "-ep",
     "-q",
+    "-sc",
+    "--dp",
 )
 """How other options begin that change what an engine takes beside its KV cache."""
 
@@ -92,6 +101,32 @@ def calibration_key(
         eager=EAGER in options,
         options=_others(options),
     )
+
+
+def words_of_fields(
+    lora: LoraOptions | None, speculative: SpeculativeSpec | None, given: Sequence[str]
+) -> tuple[str, ...]:
+    """What a launch will say because of fields of the spec, as far as it decides about memory.
+
+    Args:
+        lora: Adapters that were counted, of `lora` and `lora_updates`.
+        speculative: Speculative decoding in the spec.
+        given: The user's own arguments; they follow, and win.
+    """
+    words: tuple[str, ...] = ()
+    if lora and not (switch(given, "--enable-lora") or is_written(given, "--lora-modules")):
+        sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))
+        words = ("--enable-lora", *sizes)
+    if speculative and not is_written(given, *DRAFTS):
+        drafts = Speculative(
+            method=Method(speculative.method),
+            tokens=speculative.tokens,
+            shortest=speculative.ngram_min,
+            longest=speculative.ngram_max,
+            model=speculative.model or "",
+        )
+        words += tuple(word for flag in speculative_flags(drafts) for word in flag.tokens)
+    return words
 
 
 def key_of_container(
@@ -151,4 +186,17 @@ def _count(text: str) -> int:
 
 def _others(options: Mapping[str, tuple[str, ...]]) -> str:
     told = sorted(name for name in options if name.startswith(OTHERS))
-    return " ".join(word for name in told for word in (name, *options[name]))
+    return " ".join(word for name in told for word in (name, *_placeless(name, options[name])))
+
+
+def _placeless(name: str, words: Sequence[str]) -> Sequence[str]:
+    """A draft model is in another place in a container than on its host."""
+    if name not in DRAFTS:
+        return words
+    try:
+        content = json.loads(" ".join(words))
+    except ValueError:
+        return words
+    if not isinstance(content, dict):
+        return words
+    return (json.dumps({key: content[key] for key in sorted(content) if key != "model"}),)

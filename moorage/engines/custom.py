@@ -7,8 +7,7 @@ from moorage.engines.request import LaunchRequest
 from moorage.launch import Flag, Variable
 from moorage.models.profile import ModelProfile
 from moorage.placement.snapshot import VENDORS
-from moorage.readiness.protocol import Phase, Probe
-from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.spec import EngineName, Mode
 from moorage.units import GIB
 from moorage.values import Origin
 
@@ -45,10 +44,3 @@ class Custom(Engine):
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:  # noqa: ARG002
         """None but the user's."""
         return ()
-
-    def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
-        """The health path and one real request; images are not asked for."""
-        probes = super().probes(spec, profile)
-        if profile.mode != Mode.IMAGE_GENERATION:
-            return probes
-        return tuple(probe for probe in probes if probe.phase != Phase.ANSWERED)

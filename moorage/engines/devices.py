@@ -25,7 +25,7 @@ class DeviceKind(Value):
         requested: Whether Docker is asked for them by their identifiers.
         shared: Device nodes that every container of the type needs.
         node: Node of one device, with `{index}`; empty = it has none of its own.
-        renders: Whether each has a render node, which nothing but the fleet file tells.
+        renders: Whether each has a render node, which the survey (AMD) or the fleet file tells.
         groups: Groups that may open the nodes.
         mounts: What the host's driver brings, seen read-only at the same place.
         runtime: Docker runtime that hands them out; empty = the daemon's own.

@@ -9,6 +9,7 @@ from moorage.engines.request import LaunchRequest, Peer
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
+from moorage.models.placed import on_host
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Placement, Seat
@@ -45,24 +46,29 @@ def plan_launch(
     """
     engine = ENGINES[placement.engine]
     _require_wishes(spec, engine)
-    requests = [
-        LaunchRequest(
-            spec=spec,
-            profile=profile,
-            seat=seat,
-            host=snapshot.host(seat.host),
-            release=release,
-            ledger=ledger,
-            model_path=model.path,
-            files=model.files,
-            companions=model.companions,
-            updates_folder=model.updates_folder,
-            image=image if seat.runtime == RuntimeName.DOCKER else None,
-            caches=caches,
-            peers=_peers(placement, snapshot, seat),
+    _require_own_store(spec, placement, snapshot)
+    requests = []
+    for seat in placement.seats:
+        host = snapshot.host(seat.host)
+        placed = on_host(model, host.store)
+        requests.append(
+            LaunchRequest(
+                spec=spec,
+                profile=profile,
+                seat=seat,
+                host=host,
+                release=release,
+                ledger=ledger,
+                model_path=placed.path,
+                files=placed.files,
+                companions=placed.companions,
+                updates_folder=placed.updates_folder,
+                image=image if seat.runtime == RuntimeName.DOCKER else None,
+                # A remote host's folders cannot be made from here.
+                caches="" if host.store else caches,
+                peers=_peers(placement, snapshot, seat),
+            )
         )
-        for seat in placement.seats
-    ]
     return LaunchPlan(
         release=release,
         engine=engine.name,
@@ -92,7 +98,30 @@ def _version(request: LaunchRequest, engine: Engine) -> str:
 
 
 def _warnings(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
-    return (*isolation_warnings(request), *engine.warnings(request))
+    return (*_idle(engine, request), *isolation_warnings(request), *engine.warnings(request))
+
+
+def _idle(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
+    """Accelerators that the engine cannot use, where nobody has said that it shall do without."""
+    there = {item.type for item in request.host.accelerators}
+    if request.seat.accelerators or request.spec.placement.accelerators != "auto" or not there:
+        return ()
+    kinds, host = ", ".join(sorted(there)), request.host.name
+    return (
+        f"on CPU: {engine.name} cannot use the accelerators of {host} ({kinds});"
+        " `placement.accelerators: 1` asks for one",
+    )
+
+
+def _require_own_store(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> None:
+    """Adapters that come later are put into folders of this machine."""
+    remote = [seat.host for seat in placement.seats if snapshot.host(seat.host).store]
+    if spec.lora_updates and remote:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"lora_updates: {remote[0]} is another machine, and adapters are loaded from this one",
+            suggestion="List the adapters under `lora`, or place the model on this machine.",
+        )
 
 
 def _require_wishes(spec: ModelSpec, engine: Engine) -> None:

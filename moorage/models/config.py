@@ -6,13 +6,13 @@ of transformers for the mode.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from moorage.arguments import json_argument, user_tokens
 from moorage.failures import Cause, Failure
 from moorage.models.profile import ModelProfile
+from moorage.models.rope import POSITIONS, RopeRule, rope_rule, stretched
 from moorage.models.source import ResolvedModel
 from moorage.spec import Mode, ModelSpec
 from moorage.values import Origin
@@ -31,10 +31,11 @@ CONTEXT_KEYS = (
     "seq_len",
 )
 CONTEXT_WHEN_UNKNOWN = 2048
-SCALING_INCLUDED = ("su", "longrope", "llama3", "proportional")
-"""Rope types whose configured length already contains the scaling."""
+EXTEND = "extend the model's rope scaling"
 
 TEXT_CONFIG_KEYS = ("llm_config", "text_config", "thinker_config", "language_config")
+PARTS = (*TEXT_CONFIG_KEYS, "vision_config", "audio_config")
+"""Keys under which a configuration holds further ones."""
 
 MODE_BY_ARCHITECTURE: tuple[tuple[str, Mode], ...] = (
     ("ForSequenceClassification", Mode.RERANKING),
@@ -63,7 +64,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     """
     # What overrides the configuration for the engine overrides it for every decision here.
     overrides = json_argument(user_tokens(spec.engine.args), "--hf-overrides") or {}
-    config = {**model.config, **overrides}
+    config = overridden(model.config, overrides)
     text = text_config(config)
     warnings: list[str] = []
     mode, mode_origin = _mode(spec, model, config, warnings)
@@ -128,47 +129,70 @@ def text_config(config: Config) -> Config:
     return config
 
 
-def context_length(config: Config, unknown: int | None = None) -> int | None:
+def overridden(config: Config, overrides: Config) -> dict[str, Any]:
+    """A configuration with what `--hf-overrides` replaces; parts are replaced key by key.
+
+    Source: `_apply_dict_overrides` of vLLM 0.32, `config/model.py`.
+    """
+    changed = dict(config)
+    for key, value in overrides.items():
+        part = changed.get(key)
+        if key in PARTS and isinstance(part, Mapping) and isinstance(value, Mapping):
+            value = overridden(part, value)
+        changed[key] = value
+    return changed
+
+
+def context_length(
+    config: Config, unknown: int | None = None, rule: RopeRule = RopeRule.MULTIPLIED
+) -> int | None:
     """Longest context in tokens that a configuration stands for; None when it does not say.
 
     Args:
         config: The configuration.
         unknown: Length that is scaled where it names none; None = that is no answer.
+        rule: Whose rule of rope scaling.
     """
     text = text_config(config)
     lengths = [length for key in CONTEXT_KEYS if (length := _first_int(text, key))]
     length = min(lengths, default=unknown)
-    if length is None:
-        return None
-    if "gemma3" in str(config.get("model_type") or ""):
-        return length  # its configured length is the scaled one
-    for rope in _rope_settings(text):
-        kind = rope.get("rope_type") or rope.get("type") or "default"
-        factor = _finite(rope.get("factor"))
-        if kind in SCALING_INCLUDED or factor is None:
-            continue
-        if kind == "yarn":
-            stated = _first_int(text, "max_position_embeddings")  # transformers takes it for it
-            length = _first_int(rope, "original_max_position_embeddings") or stated or length
-        return int(length * factor)
-    return length
+    if length is None or "gemma3" in str(config.get("model_type") or ""):
+        return length  # the length of gemma3 is the scaled one
+    return stretched(length, text, rule)
 
 
 def _context(spec: ModelSpec, config: Config, warnings: list[str]) -> tuple[int, Origin, str]:
-    longest = context_length(config)
+    rule = rope_rule(spec)
+    longest = context_length(config, rule=rule)
+    scaled = _if_multiplied(config, longest, rule)
     if spec.context != "auto":
         if longest and spec.context > longest:
             raise Failure(
                 Cause.BAD_SPEC,
                 f"context: {spec.context} tokens are asked for, the model ends at {longest}",
-                suggestion=f"Lower `context` to {longest}, or extend the model's rope scaling.",
+                suggestion=f"Lower `context` to {longest}, or {scaled or EXTEND}.",
             )
         return spec.context, Origin.USER, "context in the spec"
     if longest:
+        if scaled:
+            warnings.append(f"context: {longest} tokens hold the model's yarn scaling; {scaled}")
         return longest, Origin.DERIVED, "the longest that the model's configuration stands for"
-    assumed = context_length(config, CONTEXT_WHEN_UNKNOWN) or CONTEXT_WHEN_UNKNOWN
+    assumed = context_length(config, CONTEXT_WHEN_UNKNOWN, rule) or CONTEXT_WHEN_UNKNOWN
     warnings.append(f"the configuration names no context length; {assumed} tokens are assumed")
     return assumed, Origin.DEFAULT, "the configuration names none"
+
+
+def _if_multiplied(config: Config, longest: int | None, rule: RopeRule) -> str:
+    """How to get the context of a `yarn` that is not multiplied any more; empty = it is all there.
+
+    Model cards from before tell to write only the factor into the configuration.
+    """
+    longer = context_length(config)
+    if rule == RopeRule.MULTIPLIED or not longest or not longer or longer <= longest:
+        return ""
+    if text_config(config) is not config:
+        return f"state {POSITIONS} {longer} in the model's configuration"
+    return f'`--hf-overrides {{"{POSITIONS}": {longer}}}` in `engine.args` serves {longer}'
 
 
 def _mode(
@@ -200,24 +224,12 @@ def _labels(config: Config) -> int:
     return _first_int(config, "num_labels") or LABELS_WHEN_UNKNOWN
 
 
-def _rope_settings(text: Config) -> list[Config]:
-    rope = text.get("rope_scaling") or text.get("rope_parameters")
-    if not isinstance(rope, Mapping):
-        return []
-    nested = [part for part in rope.values() if isinstance(part, Mapping)]
-    return nested or [rope]
-
-
 def _first_int(config: Config, *keys: str) -> int | None:
     for key in keys:
         value = config.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None
-
-
-def _finite(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _dtype(config: Config, text: Config) -> str:

@@ -6,6 +6,9 @@ import hashlib
 
 HUB = "hf://"
 
+MANIFEST = ".moorage.json"
+"""In the directory of each complete model: what it holds, as JSON with an indent of one."""
+
 
 def shelf(source: str) -> str:
     """The folder of a source: its repository's name, or that of a directory with its fingerprint.

@@ -22,7 +22,7 @@ class CalibratedMemory:
         profile: The model.
         engine: Name of the engine.
         version: Its version.
-        arguments: The user's engine arguments.
+        arguments: Engine arguments of the spec: what its fields make, then the user's own.
         measured: What starts of this model's architecture told, the newest first.
     """
 

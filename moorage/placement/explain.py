@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Verdict, count_refusals
 from moorage.units import human_bytes
 
@@ -29,6 +30,12 @@ def summary(verdicts: Sequence[Verdict]) -> list[str]:
         return []
     parts = [f"{number} {reason}" for reason, number in counts.items()]
     return [f"{sum(counts.values())} of {len(verdicts)} hosts refused: {', '.join(parts)}"]
+
+
+def troubles(hosts: Iterable[HostSnapshot]) -> tuple[str, ...]:
+    """What could not be found out about hosts, by host: it may be why one is not taken."""
+    told = [f"{host.name}: {trouble}" for host in hosts for trouble in host.troubles]
+    return tuple(_cut(told))
 
 
 def rows(

@@ -18,6 +18,7 @@ def placement_sections(placement: Placement | None) -> list[Section]:
     told += [placement.stop_first] if placement.stop_first else []
     told += [f"Nearest: {placement.shortage}"] if placement.shortage else []
     told += placement.remedies
+    told += [f"Trouble: {trouble}" for trouble in placement.troubles]
     return [
         Section(
             title="Placement",

@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 from moorage.placement.by_baseline import place_by_baseline
 from moorage.placement.demand import Split
+from moorage.placement.explain import troubles
 from moorage.placement.filters import Filters
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.many_hosts import many_hosts
@@ -59,6 +60,7 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
         policy=request.spec.placement.policy,
         seats=seats,
         verdicts=verdicts,
+        troubles=troubles(fleet.hosts),
         terms=() if by_peer(request) else tuple(WEIGHTS[request.spec.placement.strategy]),
     )
 

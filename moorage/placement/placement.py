@@ -140,6 +140,7 @@ class Placement(Value):
         shortage: What the memory would be for where it nearly fits; empty when it fits, or
             memory is not what is short.
         remedies: What would make it fit, where it fits nowhere.
+        troubles: What could not be found out about hosts, and why.
         terms: What the scores of the verdicts are made of.
         stop_first: Release that must stop before this one can start, and why; empty = none.
     """
@@ -153,6 +154,7 @@ class Placement(Value):
     terms: tuple[str, ...] = ()
     shortage: str = ""
     remedies: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
     stop_first: str = ""
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from moorage.arguments import has_argument, user_tokens
 from moorage.engines.base import Engine
+from moorage.engines.calibration import words_of_fields
 from moorage.engines.checks import engine_versions, require_configured
 from moorage.engines.registry import ENGINES, choose_engine
 from moorage.failures import Cause, Failure
@@ -25,7 +26,7 @@ from moorage.placement.request import Request
 from moorage.placement.shortage import shortage
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Refusal
-from moorage.spec import EngineName, ModelSpec
+from moorage.spec import EngineName, Mode, ModelSpec
 from moorage.values import Origin
 
 OWNED_ARGUMENTS = {
@@ -42,8 +43,12 @@ class NoFit(Failure):
     def __init__(self, cause: Cause, placement: Placement) -> None:
         why = [explain(placement.verdicts)]
         why += [f"nearest: {placement.shortage}"] if placement.shortage else []
+        why += [f"trouble: {trouble}" for trouble in placement.troubles]
         super().__init__(cause, "\n".join(why), suggestion="\n".join(placement.remedies))
         self.placement = placement
+
+
+PICTURES = "Name an image with vllm-omni in `engine.image`, or take a custom engine."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +88,14 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
     _refuse_owned_arguments(spec)
     require_configured(spec.engine, fleet)
     engine, origin, why = choose_engine(spec, profile, fleet)
-    if profile.mode not in engine.modes:
+    if not engine.serves(spec, profile.mode):
         modes = ", ".join(sorted(engine.modes))
         raise Failure(
             Cause.BAD_SPEC,
             f"engine.name: {engine.name} does not serve {profile.mode}, only {modes}",
-            suggestion="Choose an engine that serves this mode, or set `mode`.",
+            suggestion=PICTURES
+            if profile.mode == Mode.IMAGE_GENERATION
+            else "Choose an engine that serves this mode, or set `mode`.",
         )
     request = request_for(subject, engine, fleet)
     first = _with_engine(request, fleet, running, origin, why)
@@ -154,7 +161,9 @@ def _memory(subject: Subject, engine: Engine, fleet: FleetSnapshot | None) -> Me
     known = KnownOrEstimated(subject.memory, profile, subject.beside)
     configured = engine_versions(fleet, engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
-    arguments = user_tokens(spec.engine.args)
+    given = user_tokens(spec.engine.args)
+    fields = words_of_fields(subject.memory.options.lora, spec.speculative, given)
+    arguments = (*fields, *given)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)
 
 

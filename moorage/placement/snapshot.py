@@ -63,6 +63,7 @@ class HostSnapshot(Value):
         troubles: What could not be found out about it, and why.
         labels: As in the fleet.
         runtimes: What can start engines there.
+        docker: Version of its Docker; empty = it has none, or was not asked.
         programs: Engines installed there for the process runtime.
         architecture: CPU architecture, such as `amd64`.
         cpus: Logical processors.
@@ -72,11 +73,14 @@ class HostSnapshot(Value):
         accelerator_reserve: Bytes of each accelerator that are never claimed.
         accelerators: In index order.
         unified_memory: Whether the accelerators use the host's RAM as their memory.
+        links: Indexes of accelerators that NVLink joins, group by group; empty = none, or not told.
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
         catalogue: Images for its hardware beside the official ones.
         engines: What the fleet says about engines, by name.
         registries: Where it takes images from.
+        store: Directory in which a remote host keeps models; empty = this machine's store.
+        helper_image: Image of the small containers that work on a remote host.
         paths: Directories of `file://` models that are there; None = it shares this file system.
         port_range: First and last port that may be taken.
         ray_range: First and last port of Ray's clusters.
@@ -92,6 +96,7 @@ class HostSnapshot(Value):
     troubles: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     runtimes: tuple[RuntimeName, ...] = ()
+    docker: str = ""
     programs: tuple[Program, ...] = ()
     architecture: str = "amd64"
     cpus: int = 1
@@ -101,11 +106,14 @@ class HostSnapshot(Value):
     accelerator_reserve: int = 0
     accelerators: tuple[Accelerator, ...] = ()
     unified_memory: bool = False
+    links: tuple[tuple[int, ...], ...] = ()
     models: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
     catalogue: tuple[CatalogueRow, ...] = ()
     engines: dict[str, EngineVersions] = {}
     registries: Registries = Registries()
+    store: str = ""
+    helper_image: str = ""
     paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)
     ray_range: tuple[int, int] = (41000, 41999)

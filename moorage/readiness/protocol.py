@@ -103,7 +103,8 @@ def readiness_probes(
                 name=spec.name,
             )
         )
-    if spec.readiness.probe.request:
+    # What a picture is asked with differs from model to model.
+    if spec.readiness.probe.request and profile.mode != Mode.IMAGE_GENERATION:
         probes.append(_request(spec, profile))
     return tuple(probes)
 

@@ -11,11 +11,9 @@ from typing import Any
 import openai
 import pytest
 
-from tests.e2e.test_vllm import VERSION, vllm_image
+from tests.e2e.conftest import VLLM_VERSION
 from tests.e2e.wheels import WheelIndex
 from tests.e2e.workplace import Workplace
-
-__all__ = ["vllm_image"]
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
@@ -38,7 +36,7 @@ def spec_of(workplace: Workplace, image: str, **engine: Any) -> Path:
     own = {
         "name": "vllm",
         "runtime": "docker",
-        "version": VERSION,
+        "version": VLLM_VERSION,
         "image": image,
         "args": ["--enforce-eager"],
         "shm": "512MiB",

@@ -7,11 +7,9 @@ from pathlib import Path
 import openai
 import pytest
 
-from tests.e2e.test_vllm import VERSION, vllm_image
+from tests.e2e.conftest import VLLM_VERSION
 from tests.e2e.workplace import Workplace
 from tests.hub.server import Hub
-
-__all__ = ["vllm_image"]
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
@@ -29,7 +27,7 @@ def test_a_model_is_served_with_a_draft_model_of_its_own_revision(
             engine={
                 "name": "vllm",
                 "runtime": "docker",
-                "version": VERSION,
+                "version": VLLM_VERSION,
                 "image": vllm_image,
                 "args": ["--enforce-eager"],
                 "shm": "512MiB",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,11 @@ def test_a_chat_that_may_call_tools(workplace: Workplace, vllm_image: str) -> No
 
 @pytest.mark.parametrize(
     ("drain_seconds", "told"),
-    [(60, "retired; its last request ended after"), (0, "retired")],
+    [
+        # A metrics page that is slow to answer may only tell of an engine that is idle again.
+        (240, r"retired; (its last request ended after .*|no request was in flight)"),
+        (0, "retired"),
+    ],
     ids=["waited for", "by vLLM's own time-out"],
 )
 def test_requests_in_flight_survive_a_retire(
@@ -133,21 +138,27 @@ def test_requests_in_flight_survive_a_retire(
     stopping = {"drain_seconds": drain_seconds, "grace_seconds": 60}
     served = Served(workplace, vllm_image, context=2048, stopping=stopping)
 
+    enough = threading.Event()
+
     def ask_until_it_is_stopping() -> list[Any]:
-        wish = {"prompt": "hello", "max_tokens": 1000, "ignore_eos": True}
+        wish = {"prompt": "hello", "max_tokens": 500, "ignore_eos": True}
         answers = []
-        while workplace.releases()[0].state == "running":
+        while not enough.is_set() and workplace.releases()[0].state == "running":
             answers.append(served.asked("/v1/completions", **wish))
         return answers
 
     with ThreadPoolExecutor() as pool:
         clients = [pool.submit(ask_until_it_is_stopping) for _ in range(3)]
-        workplace.wait_until(lambda: served.metric("vllm:num_requests_running") == len(clients))
-        workplace.run("retire", served.name)
+        try:
+            workplace.wait_until(lambda: served.metric("vllm:num_requests_running") >= 1)
+            workplace.run("retire", served.name)
+        finally:
+            enough.set()
         answers = [answer for client in clients for answer in client.result(timeout=10)]
 
-    assert {answer["usage"]["completion_tokens"] for answer in answers} == {1000}
+    assert {answer["usage"]["completion_tokens"] for answer in answers} == {500}
     assert {answer["choices"][0]["finish_reason"] for answer in answers} == {"length"}
     (row,) = workplace.releases()
-    assert (row.state, row.cause[: len(told)]) == ("stopped", told)
+    assert row.state == "stopped"
+    assert re.fullmatch(told, row.cause), row.cause
     assert workplace.is_clean()

@@ -11,11 +11,9 @@ from typing import Any
 import openai
 import pytest
 
-from tests.e2e.test_vllm import VERSION, vllm_image
+from tests.e2e.conftest import VLLM_VERSION
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.hub.server import Hub
-
-__all__ = ["vllm_image"]
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
@@ -55,7 +53,7 @@ def test_adapters_of_the_spec_and_adapters_that_come_and_go(
         engine={
             "name": "vllm",
             "runtime": "docker",
-            "version": VERSION,
+            "version": VLLM_VERSION,
             "image": vllm_image,
             "args": ["--enforce-eager"],
             "shm": "512MiB",

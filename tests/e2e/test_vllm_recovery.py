@@ -10,10 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.test_vllm import VERSION, vllm_image
+from tests.e2e.conftest import VLLM_VERSION
 from tests.e2e.workplace import Workplace
-
-__all__ = ["vllm_image"]
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
@@ -52,7 +50,7 @@ def context_too_long(workplace: Workplace, image: str, **readiness: Any) -> Path
 
 
 def engine(image: str, **more: Any) -> dict[str, Any]:
-    fixed = {"name": "vllm", "runtime": "docker", "version": VERSION, "image": image}
+    fixed = {"name": "vllm", "runtime": "docker", "version": VLLM_VERSION, "image": image}
     return {**fixed, "shm": "512MiB", "args": ["--enforce-eager", "--max-num-seqs 4"], **more}
 
 
@@ -103,7 +101,7 @@ def assert_serves(workplace: Workplace, release: dict[str, Any], length: int) ->
     """Whether the corrected length is what is served, planned, recorded and shown."""
     name = workplace.named("tiny")
     (facts,) = release["facts"]
-    assert facts["version"] == VERSION
+    assert facts["version"] == VLLM_VERSION
     assert (facts["names"], facts["context"], facts["planned_context"]) == ([name], length, length)
     answer = httpx.post(
         f"{release['workloads'][0]['endpoint']}/v1/completions",

@@ -4,12 +4,27 @@ from typing import Any
 
 import pytest
 
-from moorage.engines.calibration import calibration_key, key_of_container
+from moorage.arguments import user_tokens
+from moorage.engines.calibration import calibration_key, key_of_container, words_of_fields
+from moorage.engines.plan import plan_launch
 from moorage.launch import Flag, LaunchPlan
+from moorage.models.memory.asked import memory_options
 from moorage.models.memory.calibration import CalibrationKey
 from moorage.spec import EngineName, Mode
 from moorage.values import Origin
-from tests.builders import a_container, a_host, a_key, a_profile, an_accelerator
+from tests.builders import (
+    a_container,
+    a_fleet,
+    a_host,
+    a_key,
+    a_model,
+    a_placement,
+    a_profile,
+    a_spec,
+    an_accelerator,
+    an_image,
+    with_companions,
+)
 
 DEVICE = "NVIDIA H100 80GB HBM3"
 
@@ -42,6 +57,8 @@ def key(*arguments: str, **profile: Any) -> CalibrationKey:
             {"options": "--enable-lora --max-lora-rank 64"},
         ),
         (["--cudagraph-capture-sizes", "1", "2"], {"options": "--cudagraph-capture-sizes 1 2"}),
+        (["-sc.method=ngram"], {"options": "-sc.method ngram"}),
+        (["--tp", "2"], {"tensor_parallel_size": 2}),
         (["-O1", "-cc.mode=none"], {"options": "-O1 -cc.mode none"}),
     ],
 )
@@ -82,6 +99,39 @@ def test_a_container_is_known_by_the_accelerators_it_was_given(
 def test_a_script_shares_nothing_with_what_is_started_otherwise() -> None:
     found = key_of("sh", "-c", "vllm serve --max-num-seqs 8")
     assert found == a_key(accelerator="A", options="sh -c vllm serve --max-num-seqs 8")
+
+
+LORA = [{"name": "poet", "source": "file:///adapters/poet", "rank": 12}]
+NGRAM = {"method": "ngram", "tokens": 3, "ngram_max": 4}
+DRAFT = {"method": "draft_model", "tokens": 3, "model": "file:///drafts/small"}
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {},
+        {"lora": LORA},
+        {"lora": LORA, "lora_updates": {"max": 2, "rank": 64}},
+        {"lora": LORA, "engine": {"args": ["--max-loras 8"]}},
+        {"lora": LORA, "engine": {"args": ["--enable-lora", "--lora-modules poet=/x"]}},
+        {"speculative": NGRAM},
+        {"speculative": DRAFT},
+        {"speculative": NGRAM, "engine": {"args": ['-sc {"method": "mtp"}']}},
+    ],
+    ids=str,
+)
+def test_what_fields_of_the_spec_make_is_known_before_the_launch(wish: dict[str, Any]) -> None:
+    spec = a_spec(**wish)
+    model, profile = with_companions(a_model(), spec), a_profile()
+    host = a_host(accelerators=(an_accelerator(name=DEVICE),))
+    placement, fleet = a_placement(spec, host), a_fleet(host)
+    plan = plan_launch(spec, model, profile, placement, fleet, an_image(), "tiny.v1", "l")
+    given = user_tokens(spec.engine.args)
+    options = memory_options(spec, companions=model.companions)
+    fields = words_of_fields(options.lora, spec.speculative, given)
+    started = key_of_container(profile, plan, plan.containers[0], host)
+    assert started.options == key(*fields, *given).options
+    assert bool(started.options) == bool(wish)
 
 
 def key_of(*command: str, devices: tuple[str, ...] = ("GPU-0",)) -> CalibrationKey:

@@ -224,6 +224,12 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         an_image(),
     ),
     "vllm_mtp": lambda: planned({"speculative": {"method": "mtp"}}, GPU, an_image()),
+    "vllm_omni": lambda: planned(
+        {"mode": "image-generation", "engine": {"image": "acme/vllm-omni:1", "version": "0.32.0"}},
+        GPU,
+        an_image(reference="acme/vllm-omni:1", digest=""),
+        mode=Mode.IMAGE_GENERATION,
+    ),
     "vllm_lora": lambda: planned({"lora": LORA}, GPU, an_image()),
     "vllm_lora_of_the_hub": lambda: planned(
         {"lora": [{"name": "poet", "source": "hf://org/poet", "revision": "v2"}]}, GPU, an_image()
@@ -622,6 +628,12 @@ def test_what_an_engine_cannot_do_is_refused() -> None:
 def test_a_wish_that_the_accelerator_cannot_meet_is_told() -> None:
     (told,) = CASES["vllm_cache_in_ram_on_cpu"]().warnings
     assert "LMCache does not run on cpu" in told
+
+
+def test_a_model_on_cpu_beside_accelerators_that_cannot_be_used_is_told() -> None:
+    host = a_host(accelerators=(an_accelerator(type="nvidia"),))
+    (told,) = planned({"engine": {"name": "vllm"}}, host, an_image()).warnings
+    assert "on CPU: vllm cannot use the accelerators of gpu-1 (nvidia)" in told
 
 
 def test_adapters_and_drafts_are_mounted_where_the_flags_look_for_them() -> None:

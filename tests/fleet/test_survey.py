@@ -12,10 +12,16 @@ import pytest
 
 from moorage.adapters import docker_client
 from moorage.adapters.docker_client import forget_clients
+from moorage.adapters.helper import run_helper
 from moorage.adapters.hosts import survey_host
+from moorage.adapters.sources.store import Manifest
+from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
+from moorage.models.shelf import MANIFEST
+from moorage.models.source import WeightSummary
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import RuntimeName
+from moorage.survey.vendors import HANDED, handed_to
 from tasks import survey
 from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
@@ -73,12 +79,41 @@ def test_a_remote_host_is_seen_as_it_is(equipped: TestFleet, way: Callable[..., 
     assert not equipped.hosts[0].daemon.client().containers.list(all=True)
 
 
+def test_complete_models_of_the_hosts_store_are_listed(equipped: TestFleet, tmp_path: Path) -> None:
+    for revision, name in (("c0ffee", "c0ffee"), ("1", "1.partial")):
+        folder = tmp_path / "store" / "models" / "org--tiny" / name
+        folder.mkdir(parents=True)
+        weights = WeightSummary(family="safetensors", bytes=1)
+        manifest = Manifest(
+            source="hf://org/tiny", revision=revision, files=(), skipped=(), weights=weights
+        )
+        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1))
+    host = over_tls(equipped).hosts[0]
+    fleet = Fleet(helper_image=HELPER)
+    there = survey_host(host.model_copy(update={"store": str(tmp_path / "store")}), fleet)
+    assert there.models == {"hf://org/tiny@c0ffee"}
+    none = survey_host(host.model_copy(update={"store": str(tmp_path / "none")}), fleet)
+    assert (none.models, none.troubles) == (frozenset(), ())
+    assert not (tmp_path / "none").exists()
+
+
 def test_without_the_helper_image_the_daemon_tells_what_it_knows(equipped: TestFleet) -> None:
     fleet = over_tls(equipped, helper_image="127.0.0.1:9/none:1")
     seen = survey_host(fleet.hosts[0], fleet)
     assert seen.unreachable == ""
     assert seen.cpus == psutil.cpu_count()
     assert "the probe did not run" in seen.troubles[0]
+
+
+@pytest.mark.parametrize("vendor", sorted(HANDED))
+def test_what_is_not_there_cannot_be_handed_over(equipped: TestFleet, vendor: str) -> None:
+    access = over_tls(equipped).hosts[0].access
+    with pytest.raises(Failure) as caught:
+        run_helper(
+            access, HELPER, ("true",), purpose="probe", seconds=20, handed=handed_to(vendor, 1)
+        )
+    assert caught.value.cause == Cause.ACCELERATOR_RUNTIME_MISSING
+    assert not equipped.hosts[0].daemon.client().containers.list(all=True)
 
 
 def test_a_host_that_is_gone_does_not_delay_the_others(
@@ -97,4 +132,4 @@ def test_a_host_that_is_gone_does_not_delay_the_others(
     seen: dict[str, HostSnapshot] = {host.name: host for host in snapshot.hosts}
     assert seen["w1"].unreachable == ""
     assert "onnect" in seen["w2"].unreachable
-    assert seen["w3"].unreachable == "it did not answer within 8 s"
+    assert "timed out" in seen["w3"].unreachable

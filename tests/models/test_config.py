@@ -14,7 +14,9 @@ from moorage.values import Origin
 from tests.builders import a_model, a_spec
 
 CONFORMANCE = json.loads((Path(__file__).parent / "data" / "context.json").read_text())
-"""Answers of vLLM's own rules, as measured."""
+"""Answers of vLLM's own rules, as measured before 0.30."""
+
+BEFORE = {"engine": {"version": "0.29.0"}}
 
 Config = dict[str, Any]
 
@@ -100,7 +102,7 @@ def test_the_mode_of_the_spec_wins() -> None:
 
 @pytest.mark.parametrize("case", CONFORMANCE, ids=lambda case: case["id"])
 def test_the_context_is_the_one_that_vllm_derives(case: Config) -> None:
-    profile = derived(case["config"])
+    profile = derived(case["config"], wish=BEFORE)
     assert profile.context == case["derived_max_model_len"]
     assert profile.context_origin == Origin.DERIVED
 
@@ -162,6 +164,48 @@ def test_rope_scaling_stretches_the_context_unless_it_is_included(
     config: Config, length: int | None
 ) -> None:
     assert context_length(config) == length
+
+
+SHORT_YARN: Config = {**LLAMA, "max_position_embeddings": 32768, "rope_scaling": YARN}
+WHOLE_YARN: Config = {**LLAMA, "max_position_embeddings": 131072, "rope_scaling": YARN}
+
+
+@pytest.mark.parametrize(
+    ("config", "wish", "length"),
+    [
+        (SHORT_YARN, {}, 32768),
+        (SHORT_YARN, {"engine": {"version": "0.30.0"}}, 32768),
+        (SHORT_YARN, {"engine": {"name": "transformers", "version": "0.1"}}, 32768),
+        (SHORT_YARN, BEFORE, 131072),
+        (SHORT_YARN, {"placement": {"policy": "baseline"}}, 131072),
+        (WHOLE_YARN, {}, 131072),
+        (WHOLE_YARN, BEFORE, 131072),
+        ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 2}}, {}, 16384),
+        ({**LLAMA, "rope_scaling": {"type": "mrope", "factor": 2}}, {}, 16384),
+        ({**LLAMA, "rope_scaling": {"type": "deepseek_yarn", "factor": 40}}, {}, 8192),
+    ],
+)
+def test_yarn_multiplies_the_length_only_before_vllm_0_30(
+    config: Config, wish: Config, length: int
+) -> None:
+    assert derived(config, wish=wish).context == length
+
+
+def test_a_length_that_yarn_does_not_multiply_any_more_says_how_to_get_the_rest() -> None:
+    (warning,) = derived(SHORT_YARN).warnings
+    advice = '--hf-overrides {"max_position_embeddings": 131072}'
+    assert advice in warning
+    with pytest.raises(Failure, match="the model ends at 32768") as caught:
+        derived(SHORT_YARN, wish={"context": 131072})
+    assert advice in caught.value.suggestion
+    told = {"context": 131072, "engine": {"args": [advice]}}
+    assert derived(SHORT_YARN, wish=told).context == 131072
+
+
+def test_a_part_of_the_configuration_is_overridden_key_by_key() -> None:
+    override = '--hf-overrides {"text_config": {"max_position_embeddings": 4096}}'
+    profile = derived({"text_config": LLAMA}, wish={"engine": {"args": [override]}})
+    assert (profile.context, profile.layers) == (4096, 32)
 
 
 def test_a_model_that_names_no_length_gets_a_default_and_a_warning() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from moorage.failures import Cause, Failure
 from moorage.placement.claims import Resource
+from moorage.placement.page import placement_sections
 from moorage.placement.propose import Subject, propose
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, Mode, ModelSpec
@@ -82,6 +83,15 @@ def test_what_fits_nowhere_is_refused_with_the_reason_of_each_host() -> None:
     ]
 
 
+def test_troubles_of_hosts_are_told_with_the_placement_and_with_its_refusal() -> None:
+    gone = a_cpu_host(troubles=("GPU 1 cannot be used",))
+    failure = refused(a_spec(engine={"name": "vllm"}, placement={"accelerators": 1}), gone)
+    assert failure.detail.splitlines()[-1] == "trouble: cpu-1: GPU 1 cannot be used"
+    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_host(), gone))
+    assert placement.troubles == ("cpu-1: GPU 1 cannot be used",)
+    assert "Trouble: cpu-1: GPU 1 cannot be used" in placement_sections(placement)[0].text
+
+
 @pytest.mark.parametrize(
     ("hosts", "cause"),
     [
@@ -100,6 +110,16 @@ def test_an_engine_that_does_not_serve_the_mode_is_refused_before_any_host_is_lo
     failure = refused(spec, a_cpu_host(), mode=Mode.EMBEDDING)
     assert failure.cause is Cause.BAD_SPEC
     assert "transformers does not serve embedding, only completion" in failure.detail
+
+
+def test_vllm_makes_pictures_in_an_image_that_the_spec_names() -> None:
+    engine = {"name": "vllm", "version": "0.32.0"}
+    mode = Mode.IMAGE_GENERATION
+    failure = refused(a_spec(engine=engine), a_host(), mode=mode)
+    assert failure.cause is Cause.BAD_SPEC
+    assert "`engine.image`" in failure.suggestion
+    own = a_spec(engine={**engine, "image": "acme/vllm-omni:1"})
+    assert propose(Subject(own, a_profile(mode=mode)), a_fleet(a_host())).fits
 
 
 def test_the_engine_and_why_it_was_taken_are_kept() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.accelerators import nvidia_accelerators
+from moorage.adapters.accelerators import nvidia_here
 from moorage.models.config import derive_profile
 from moorage.models.memory.demand import memory_model
 from moorage.placement.claims import Claim
@@ -24,7 +24,7 @@ L4_BYTES = 23034 * MIB
 def host(*claims: Claim) -> HostSnapshot:
     used = sum(claim.amount for claim in claims if claim.resource == "accelerator")
     free = (L4_BYTES - used) // MIB
-    (gpu,) = nvidia_accelerators(Recording({**L4, "memory": (L4_BYTES // MIB, free)}))
+    (gpu,) = nvidia_here(Recording({**L4, "memory": (L4_BYTES // MIB, free)})).accelerators
     return a_host(accelerators=(gpu,), claims=claims)
 
 

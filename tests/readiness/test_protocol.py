@@ -43,6 +43,11 @@ def test_what_the_spec_or_the_engine_leaves_out_is_not_asked() -> None:
     ]
 
 
+def test_no_picture_is_asked_for() -> None:
+    phases = [probe.phase for probe in asked(Mode.IMAGE_GENERATION)]
+    assert phases == [Phase.LISTENING, Phase.HEALTHY, Phase.LISTED]
+
+
 def test_the_health_path_is_the_one_of_the_spec() -> None:
     assert asked(path="/ping")[1].path == "/ping"
 

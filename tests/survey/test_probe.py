@@ -5,20 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 
 import psutil
 import pytest
 
-from moorage.survey.nvidia import nvidia_accelerators
 from moorage.survey.probe import SCRIPT, STORE, read_probe
 from moorage.units import MIB
-
-HEADING = "| NVIDIA-SMI 570.86.15   Driver Version: 570.86.15   CUDA Version: 12.8     |"
-LISTED = """\
-0, GPU-aaaa, NVIDIA H200, 143771, 140000, 570.86.15
-1, GPU-bbbb, NVIDIA H200, 143771, 143000, 570.86.15
-"""
+from tests.survey.samples import sample
 
 
 def test_the_script_tells_of_the_machine_that_it_runs_on() -> None:
@@ -32,31 +25,41 @@ def test_the_script_tells_of_the_machine_that_it_runs_on() -> None:
     assert facts.ram_total == memory.total
     assert facts.ram_free == pytest.approx(memory.available, rel=0.2)
     assert port in facts.ports
-    assert facts.clock == pytest.approx(time.time(), abs=60)
     disk = os.statvfs("/")
     assert facts.disk_free == pytest.approx(disk.f_bavail * disk.f_frsize, rel=0.2)
+    assert facts.image_disk_free == pytest.approx(facts.disk_free, rel=0.2)
 
 
-def test_what_nvidia_smi_lists() -> None:
-    first, second = nvidia_accelerators(LISTED, HEADING)
-    assert (first.index, first.uuid, first.name) == (0, "GPU-aaaa", "NVIDIA H200")
-    assert (first.memory_total, first.memory_free) == (143771 * MIB, 140000 * MIB)
-    assert (first.driver, first.runtime_version) == ("570.86.15", "12.8")
-    assert second.memory_free == 143000 * MIB
-
-
-@pytest.mark.parametrize(
-    "listed",
-    [
-        "",
-        "No devices were found",
-        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
-        "0, GPU-aaaa, NVIDIA GB10, [N/A], [N/A], 580.95.05",
-        "Unable to determine the device handle for GPU 0000:41:00.0: Unknown Error",
-    ],
-)
-def test_lines_that_tell_no_memory_are_no_accelerators(listed: str) -> None:
-    assert nvidia_accelerators(listed, HEADING) == ()
+def test_accelerators_of_all_vendors_are_read() -> None:
+    answer = "".join(
+        f"== {name}\n{told}\n"
+        for name, told in {
+            "pci": "0x030200 0x10de\n0x120000 0x19e5",
+            "tools": "nvidia-smi\nnpu-smi",
+            "nvidia-driver": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15",
+            "nvidia": "0, GPU-aaaa, NVIDIA H200, 143771, 140000, 570.86.15, Disabled",
+            "nvidia-runtime": "| NVIDIA-SMI 570.86.15   CUDA Version: 12.8  |",
+            "ascend": sample("npu-smi-910b4.txt"),
+            "meminfo": "MemTotal: 1024 kB\nMemAvailable: 512 kB",
+            "cores": "4",
+            "models": ' "source": "hf://org/a",\n "revision": "c0ffee",\n'
+            ' "source": "file:///b",\n "revision": "1",',
+        }.items()
+    )
+    facts = read_probe(answer)
+    assert [(item.type, item.index) for item in facts.accelerators] == [
+        ("cuda", 0),
+        ("cann", 0),
+        ("cann", 1),
+    ]
+    assert facts.accelerators[0].runtime_version == "12.8"
+    assert (facts.vendors, facts.tools) == (
+        {"NVIDIA": 1, "Huawei": 1},
+        ("nvidia-smi", "npu-smi"),
+    )
+    assert facts.nvidia_driver
+    assert facts.models == ("hf://org/a@c0ffee", "file:///b@1")
+    assert (facts.ram_total, facts.cores, facts.disk_free) == (MIB, 4, None)
 
 
 def test_an_answer_of_something_else_is_refused() -> None:

@@ -1,27 +1,20 @@
-"""Opening the database: dialect settings, migrations, and transactions that stand in line."""
+"""Opening the database: dialect settings, and transactions that stand in line."""
 
 from __future__ import annotations
 
 import random
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text, update
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from moorage.adapters.ledger.tables import GATE
 from moorage.failures import Cause, Failure
 
-MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_SECONDS = 30
 """How long a writer waits for another one before it gives up."""
 
@@ -29,9 +22,6 @@ ASK_AGAIN_SECONDS = (0.001, 0.01)
 """How long a writer sleeps before it asks again, at least and at most."""
 
 LOCKED_SECONDS = 0.02
-
-MIGRATION_LOCK = 0x6D6F6F72
-"""Key of the advisory lock that serialises migrations on PostgreSQL."""
 
 
 def open_database(url: str) -> Engine:
@@ -43,11 +33,14 @@ def open_database(url: str) -> Engine:
     Raises:
         Failure: `LEDGER_UNAVAILABLE` with the reason; never with the password of the URL.
     """
+    # Importing Alembic takes a quarter of a second, which refusing a bad spec should not.
+    from moorage.adapters.ledger.migrating import CommandError, migrate  # noqa: PLC0415
+
     shown = "MOORAGE_LEDGER_URL"
     try:
         shown = make_url(url).render_as_string(hide_password=True)
         engine = _connect(url)
-        _migrate(engine)
+        migrate(engine)
     except ImportError as error:
         advice = "Install the driver, for PostgreSQL: pip install 'moorage[postgres]'."
         raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {error}", suggestion=advice) from error
@@ -142,21 +135,3 @@ def _be_alone(connection: Connection) -> None:
             if code & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
                 raise
         time.sleep(random.uniform(*ASK_AGAIN_SECONDS))
-
-
-_MIGRATING = threading.Lock()
-"""Alembic keeps its context in a global; threads of one process take turns."""
-
-
-def _migrate(engine: Engine) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    head = ScriptDirectory.from_config(config).get_current_head()
-    with engine.connect().execution_options(writes=False) as connection:
-        if MigrationContext.configure(connection).get_current_revision() == head:
-            return
-    with _MIGRATING, engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")

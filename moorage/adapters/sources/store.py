@@ -20,11 +20,11 @@ from moorage.adapters.disk import watching_the_disk
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
 from moorage.failures import Cause, Failure
+from moorage.models.shelf import MANIFEST
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 from moorage.units import human_bytes
 from moorage.values import Value
 
-MANIFEST = ".moorage.json"
 INCOMPLETE = ".incomplete"
 MARGIN = 1.05
 """Free space asked for, as a multiple of what is still to be downloaded."""

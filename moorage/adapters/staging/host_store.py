@@ -24,11 +24,10 @@ from moorage.access import Access
 from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.docker_errors import reach_failure
 from moorage.adapters.helper import LABEL_HELPER, MEMORY
-from moorage.adapters.sources.store import MANIFEST
 from moorage.adapters.staging import program
 from moorage.adapters.staging.parcel import parcel
 from moorage.failures import Cause, Failure
-from moorage.models.shelf import HUB, place
+from moorage.models.shelf import HUB, MANIFEST, place
 from moorage.models.source import ResolvedModel
 from moorage.survey.probe import STORE
 

@@ -37,7 +37,7 @@ def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
 
 def _mode(request: LaunchRequest) -> tuple[Flag, ...]:
     profile = request.profile
-    if profile.mode == Mode.COMPLETION:
+    if profile.mode in (Mode.COMPLETION, Mode.IMAGE_GENERATION):
         return ()
     tokens = ("--runner", "pooling")
     return (Flag(tokens=tokens, origin=profile.mode_origin, reason=f"mode {profile.mode}"),)

@@ -82,6 +82,10 @@ class Vllm(Engine):
         cache = _cpu_cache(profile)
         return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + cache, cache
 
+    def serves(self, spec: ModelSpec, mode: Mode) -> bool:
+        """Pictures too, in an image that the spec names: the official ones lack vllm-omni."""
+        return mode in self.modes or (mode == Mode.IMAGE_GENERATION and bool(spec.engine.image))
+
     def joined_by(self, spec: ModelSpec) -> Distributed:
         """vLLM itself, or Ray."""
         return wanted_executor(spec)

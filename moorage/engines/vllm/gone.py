@@ -14,20 +14,32 @@ GONE: dict[str, Gone] = {
         instead="Requests are not logged unless `--enable-log-requests`"
     ),
     "--guided-decoding-*": Gone(instead="Use `--structured-outputs-config`"),
-    "--enable-reasoning": Gone(instead="`--reasoning-parser` alone switches it on"),
+    "--enable-reasoning": Gone(instead="`--reasoning-parser` alone switches it on", since="0.10.0"),
     "--task": Gone(instead="Use `--runner` and `--convert`, or `mode` of the spec"),
     "--cuda-graph-sizes": Gone(instead="Use `--cudagraph-capture-sizes`"),
     "--max-seq-len-to-capture": Gone(instead="Use `--max-cudagraph-capture-size`"),
     "--rope-scaling": Gone(instead="Use `--hf-overrides`"),
     "--rope-theta": Gone(instead="Use `--hf-overrides`"),
-    "--speculative-model": Gone(instead="Use `speculative` of the spec, or `--speculative-config`"),
+    "--speculative-model": Gone(
+        instead="Use `speculative` of the spec, or `--speculative-config`", since="0.8.3"
+    ),
     "--num-speculative-tokens": Gone(
-        instead="Use `speculative` of the spec, or `--speculative-config`"
+        instead="Use `speculative` of the spec, or `--speculative-config`", since="0.8.3"
     ),
     "--override-pooler-config": Gone(instead="Use `--pooler-config`"),
     "--disable-mm-preprocessor-cache": Gone(instead="Use `--mm-processor-cache-gb 0`"),
     "--num-redundant-experts": Gone(instead="Use `--eplb-config`"),
     "--log-config-file": Gone(instead="Use `--logging-config.pylogging_config_file`"),
+    **{
+        name: Gone(since="0.10.0")
+        for name in (
+            "--device",
+            "--use-v2-block-manager",
+            "--tokenizer-pool-*",
+            "--long-lora-scaling-factors",
+            "--qlora-adapter-name-or-path",
+        )
+    },
     **{
         name: Gone()
         for name in (
@@ -36,17 +48,12 @@ GONE: dict[str, Gone] = {
             "--multi-step-stream-outputs",
             "--max-num-partial-prefills",
             "--max-long-partial-prefills",
-            "--device",
-            "--use-v2-block-manager",
             "--preemption-mode",
             "--num-lookahead-slots",
             "--scheduler-delay-factor",
-            "--tokenizer-pool-*",
             "--enable-prompt-adapter",
             "--lora-extra-vocab-size",
-            "--long-lora-scaling-factors",
             "--enable-lora-bias",
-            "--qlora-adapter-name-or-path",
             "--override-neuron-config",
             "--disable-async-output-proc",
             "--calculate-kv-scales",

@@ -24,6 +24,7 @@ from moorage.models.memory.options import (
     allowed_rank,
 )
 from moorage.models.memory.settings import KVDtype
+from moorage.models.rope import rope_rule
 from moorage.models.source import Companion
 from moorage.spec import Mode, ModelSpec
 
@@ -78,8 +79,9 @@ def memory_options(
         prefix_caching=switch(tokens, "--enable-prefix-caching"),
         runner=_runner(spec, mode, argument(tokens, "--runner")),
         language_model_only=bool(switch(tokens, "--language-model-only")),
+        rope=rope_rule(spec),
         overrides=json_argument(tokens, "--hf-overrides") or {},
-        lora=_lora(tokens) or _adapters(spec, companions),
+        lora=_lora(tokens) or _adapters(spec, companions, tokens),
         draft=_draft(tokens) or _drafts(spec),
         uncovered=_uncovered(tokens),
         stated=spec.memory,
@@ -116,8 +118,13 @@ def _lora(tokens: Sequence[str]) -> LoraOptions | None:
     )
 
 
-def _adapters(spec: ModelSpec, companions: Sequence[Companion]) -> LoraOptions | None:
-    """The adapters of the spec, and room for later ones; all of them may be in one batch."""
+def _adapters(
+    spec: ModelSpec, companions: Sequence[Companion], tokens: Sequence[str]
+) -> LoraOptions | None:
+    """The adapters of the spec, and room for later ones; all of them may be in one batch.
+
+    The user's own numbers win, as in the launch.
+    """
     later = spec.lora_updates
     if not (spec.lora or later):
         return None
@@ -125,7 +132,12 @@ def _adapters(spec: ModelSpec, companions: Sequence[Companion]) -> LoraOptions |
     ranks = [adapter.rank or real.get(adapter.name) or 0 for adapter in spec.lora]
     rank = max([*ranks, later.rank if later else 0]) or LoraOptions().max_rank
     number = len(spec.lora) + (later.max if later else 0)
-    return LoraOptions(max_loras=number, max_rank=allowed_rank(rank))
+    return LoraOptions(
+        max_loras=whole_number(tokens, "--max-loras") or number,
+        max_rank=whole_number(tokens, "--max-lora-rank") or allowed_rank(rank),
+        targets=arguments(tokens, "--lora-target-modules"),
+        fully_sharded=bool(switch(tokens, "--fully-sharded-loras")),
+    )
 
 
 def _drafts(spec: ModelSpec) -> DraftOptions | None:

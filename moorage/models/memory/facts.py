@@ -11,7 +11,9 @@ from typing import Any
 
 from moorage.models.config import architectures, text_config
 from moorage.models.memory.defaults import class_default
+from moorage.models.memory.filled_in import FILLED_IN
 from moorage.models.memory.refusal import rejected, unknown
+from moorage.models.rope import RopeRule, rope_settings, rope_type, stretched
 
 Config = Mapping[str, Any]
 
@@ -27,69 +29,6 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 """Other names of the same fact, by the name used here."""
 
-_GATED_DELTA: dict[str, Any] = {
-    **{"head_dim": 256, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128},
-    **{"linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_value_head_dim": 128},
-}
-_LATENT: dict[str, Any] = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
-
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "gemma": {"head_dim": 256, "tie_word_embeddings": True},
-    "gemma2": {"head_dim": 256, "sliding_window": 4096},
-    "gemma3_text": {"head_dim": 256, "sliding_window": 4096, "num_key_value_heads": 4},
-    "gemma3n_text": {"head_dim": 256, "sliding_window": 512, "num_key_value_heads": 2},
-    "mixtral": {"num_key_value_heads": 8},
-    "qwen3": {"head_dim": 128},
-    "glm": {"head_dim": 128, "num_key_value_heads": 2},
-    "glm4": {"head_dim": 128, "num_key_value_heads": 2},
-    "gpt_oss": {"head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128},
-    "llama4_text": {"head_dim": 128, "num_key_value_heads": 8, "attention_chunk_size": 8192},
-    "seed_oss": {"head_dim": 128},
-    "ernie4_5": {"head_dim": 128},
-    "minimax_m2": {"head_dim": 128},
-    "nemotron_h": {"head_dim": 128, "conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128},
-    "cohere2": {"sliding_window": 4096},
-    "olmo3": {"sliding_window": 4096},
-    "exaone4": {"sliding_window": 4096},
-    "modernbert": {"sliding_window": 64},
-    "mamba": {"conv_kernel": 4, "state_size": 16, "expand": 2},
-    "falcon_mamba": {"conv_kernel": 4, "state_size": 16, "expand": 2},
-    "mamba2": {
-        **{"conv_kernel": 4, "state_size": 128, "expand": 2, "n_groups": 8},
-        **{"num_heads": 128, "head_dim": 64},
-    },
-    "jamba": {
-        **{"mamba_expand": 2, "mamba_d_state": 16, "mamba_d_conv": 4},
-        **{"attn_layer_period": 8, "attn_layer_offset": 4, "num_key_value_heads": 8},
-    },
-    "granitemoehybrid": {
-        **{"mamba_expand": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_n_groups": 1},
-        **{"mamba_n_heads": 128, "mamba_d_head": 64},
-    },
-    "falcon_h1": {
-        **{"mamba_expand": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_n_groups": 1},
-        **{"mamba_n_heads": 128, "mamba_d_head": 8, "mamba_d_ssm": 1024},
-    },
-    "zamba2": {
-        **{"mamba_expand": 2, "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_ngroups": 1},
-        "n_mamba_heads": 8,
-    },
-    **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), _GATED_DELTA),
-    "olmo_hybrid": {"linear_conv_kernel_dim": 4},
-    **{name: {**_LATENT, "index_head_dim": 128} for name in ("deepseek_v32", "glm_moe_dsa")},
-    **dict.fromkeys(("glm4_moe_lite", "longcat_flash", "kimi_linear"), _LATENT),
-    "step3p5": {"max_seq_len": 4096},
-    "gemma4_text": {"global_head_dim": 512},
-    "lfm2": {"conv_L_cache": 3, "num_key_value_heads": 8},
-    "lfm2_moe": {"conv_L_cache": 3, "num_key_value_heads": 8},
-    "gpt_bigcode": {"multi_query": True},
-    "falcon": {"multi_query": True, "new_decoder_architecture": False},
-    "whisper": {"max_source_positions": 1500, "max_target_positions": 448},
-    "deepseek_v2": {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "kv_lora_rank": 512},
-    "deepseek_v3": {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "kv_lora_rank": 512},
-}
-"""Values that the configuration classes fill in where config.json is silent, by model type."""
-
 LENGTH_KEYS = (
     *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
     *("model_max_length", "max_target_positions", "max_sequence_length", "max_seq_length"),
@@ -98,15 +37,6 @@ LENGTH_KEYS = (
 LENGTH_WHEN_UNKNOWN = 2048
 ANY_LENGTH = 1 << 62
 """Where a configuration says nothing about lengths, any may be asked for."""
-
-ROPE_WITHOUT_FACTOR = (
-    *("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"),
-    *("default", "mrope", "proportional"),
-)
-"""Rope types whose factor vLLM does not apply to the configured length."""
-
-LAYER_KEYS = {"longcat_flash": "num_layers"}
-"""Model types whose `num_hidden_layers` does not count the decoder layers."""
 
 HEAD_SIZE_KEYS = {"zamba2": "attention_head_dim"}
 """Model types that call the size of a head otherwise."""
@@ -123,10 +53,15 @@ LAYER_KEYS = {"longcat_flash": "num_layers"}
 
 
 class Facts:
-    """Reads one configuration; every lookup that fails is a refusal."""
+    """Reads one configuration; every lookup that fails is a refusal.
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    Args:
+        config: Content of config.json.
+        rope: Whose rule of rope scaling.
+    """
+
+    def __init__(self, config: Config, rope: RopeRule = RopeRule.HELD) -> None:
+        self.config, self.rope_rule = config, rope
         self.text = _text(config)
         self.model_type = str(self.text.get("model_type") or config.get("model_type") or "")
         names = architectures(config)
@@ -145,7 +80,7 @@ class Facts:
                 return self.text[name]
         if any(name in self.text for name in names):
             return None
-        defaults = DEFAULTS.get(self.model_type, {})
+        defaults = FILLED_IN.get(self.model_type, {})
         for name in names:
             if defaults.get(name) is not None:
                 return defaults[name]
@@ -221,11 +156,9 @@ class Facts:
         if any(kind == "longrope" for kind, _ in ropes):
             original = self.get("original_max_position_embeddings")
             return int(original) if original else int(length)
-        if "gemma3" not in str(self.config.get("model_type") or ""):
-            for kind, factor in ropes:
-                if kind not in ROPE_WITHOUT_FACTOR and factor:
-                    return int(length * factor)
-        return int(length)
+        if "gemma3" in str(self.config.get("model_type") or ""):
+            return int(length)
+        return stretched(int(length), self.text, self.rope_rule)
 
     @property
     def _written_length(self) -> float:
@@ -244,14 +177,7 @@ class Facts:
     @property
     def ropes(self) -> list[tuple[str, float | None]]:
         """Type and factor of each rope scaling."""
-        scaling = self.text.get("rope_scaling") or self.text.get("rope_parameters")
-        if not isinstance(scaling, Mapping):
-            return []
-        parts = [part for part in scaling.values() if isinstance(part, Mapping)] or [scaling]
-        return [
-            (str(part.get("rope_type") or part.get("type") or "default"), part.get("factor"))
-            for part in parts
-        ]
+        return [(rope_type(rope), rope.get("factor")) for rope in rope_settings(self.text)]
 
     def resolve_length(self, asked: int | None) -> int:
         """The longest request in tokens.

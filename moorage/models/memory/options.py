@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from moorage.models.config import overridden
 from moorage.models.memory.settings import KVDtype, MemorySettings
+from moorage.models.rope import RopeRule
 from moorage.spec import MemorySpec
 from moorage.values import Value
 
@@ -73,6 +75,7 @@ class MemoryOptions(Value):
         prefix_caching: Whether prefixes are cached.
         runner: `auto`, `generate` or `pooling`.
         language_model_only: Whether the parts for pictures and sound are left out.
+        rope: How rope scaling stretches the longest context.
         overrides: Keys of config.json that are replaced (`--hf-overrides`).
         lora: Adapters; None = none.
         draft: Speculative decoding; None = none.
@@ -97,6 +100,7 @@ class MemoryOptions(Value):
     prefix_caching: bool | None = None
     runner: Runner = "auto"
     language_model_only: bool = False
+    rope: RopeRule = RopeRule.HELD
     overrides: dict[str, Any] = {}
     lora: LoraOptions | None = None
     draft: DraftOptions | None = None
@@ -127,16 +131,12 @@ class MemoryOptions(Value):
             mamba_ssm_cache_dtype=self.ssm_dtype,
             block_size=self.block_size or block,
             runner=self.runner,
+            rope=self.rope,
         )
 
     def applied_to(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """A configuration as the engine sees it, with what the arguments replace."""
-        changed = dict(config)
-        for key, value in self.overrides.items():
-            below = changed.get(key)
-            if isinstance(below, Mapping) and isinstance(value, Mapping):
-                value = {**below, **value}
-            changed[key] = value
+        changed = overridden(config, self.overrides)
         if self.dtype:
             changed["torch_dtype"] = self.dtype
         return changed

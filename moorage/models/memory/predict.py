@@ -37,7 +37,7 @@ def predict_memory(
         The numbers, or the reason why there are none.
     """
     try:
-        return _predict(Facts(config), tensors, settings)
+        return _predict(Facts(config, settings.rope), tensors, settings)
     except Refused as refused:
         return refused.refusal
 

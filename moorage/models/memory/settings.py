@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from moorage.models.rope import RopeRule
 from moorage.units import GIB
 from moorage.values import Value
 
@@ -31,6 +32,7 @@ class MemorySettings(Value):
         mamba_ssm_cache_dtype: Element type of the recurrent state; `auto` = the model's choice.
         block_size: Tokens of one KV block; None = 16.
         runner: Whether the engine generates or pools; `auto` = what the architecture says.
+        rope: How rope scaling stretches the longest context.
         kv_pool_bytes: Bytes given to the KV cache on every rank.
     """
 
@@ -45,6 +47,7 @@ class MemorySettings(Value):
     mamba_ssm_cache_dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     block_size: Count | None = None
     runner: Literal["auto", "generate", "pooling"] = "auto"
+    rope: RopeRule = RopeRule.HELD
     kv_pool_bytes: Annotated[int, Field(ge=0)] = 20 * GIB
 
     @property

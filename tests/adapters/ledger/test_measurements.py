@@ -8,7 +8,8 @@ from alembic.config import Config
 from sqlalchemy import inspect, text
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.database import MIGRATIONS, open_database
+from moorage.adapters.ledger.database import open_database
+from moorage.adapters.ledger.migrating import MIGRATIONS
 from moorage.failures import Cause, Failure
 from moorage.models.memory.calibration import CalibrationKey
 from moorage.readiness.measured import Measured

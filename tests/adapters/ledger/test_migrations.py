@@ -14,7 +14,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, inspect, text
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.database import MIGRATIONS, open_database
+from moorage.adapters.ledger.database import open_database
+from moorage.adapters.ledger.migrating import MIGRATIONS
 from moorage.adapters.ledger.tables import METADATA
 from moorage.failures import Cause, Failure
 from tests.adapters.ledger.together import Team

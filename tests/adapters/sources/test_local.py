@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from moorage.adapters.settings import Settings
-from moorage.adapters.sources import source_for
+from moorage.adapters.sources import resolve_one, source_for
 from moorage.failures import Cause, Failure
+from moorage.models.assets import assets_of
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 from tests.hub.tiny import WEIGHT_BYTES, gguf, model
@@ -177,28 +178,34 @@ def test_an_unlistable_directory_is_named(root: Path, monkeypatch: pytest.Monkey
     assert failure(root).detail == f"{root} cannot be read: Permission denied"
 
 
-CUSTOM = {"engine": {"name": "custom", "image": "acme:1", "command": ["serve"]}}
+CUSTOM = {"name": "custom", "image": "acme:1", "command": ["serve"]}
+
+
+def resolve_anything(root: Path) -> ResolvedModel:
+    """As the one asset of a custom engine."""
+    spec = ModelSpec.model_validate({"name": "tiny", "source": f"file://{root}", "engine": CUSTOM})
+    return resolve_one(assets_of(spec)[0], Settings())
 
 
 def test_a_custom_engine_may_have_files_that_nobody_else_understands(tmp_path: Path) -> None:
     root = write(tmp_path / "any", {"a.onnx": b"xx", "deep/b": b"y", ".git/c": b"zzz"})
-    found = resolve(root, **CUSTOM)
+    found = resolve_anything(root)
     assert {file.name for file in found.files} == {"a.onnx", "deep/b"}
     assert (found.weights.family, found.weights.bytes, found.config) == ("files", 3, {})
     assert found.staged
     (root / "a.onnx").write_bytes(b"xxx")
-    assert resolve(root, **CUSTOM).revision != found.revision
+    assert resolve_anything(root).revision != found.revision
 
 
 def test_with_a_configuration_it_is_read_for_a_custom_engine_too(root: Path) -> None:
-    assert resolve(root, **CUSTOM).config == resolve(root).config
+    assert resolve_anything(root).config == resolve(root).config
 
 
 def test_a_custom_engine_needs_a_model_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Failure, match="there is nothing in"):
-        resolve(tmp_path, **CUSTOM)
+        resolve_anything(tmp_path)
     with pytest.raises(Failure, match="there is no"):
-        resolve(tmp_path / "gone", **CUSTOM)
+        resolve_anything(tmp_path / "gone")
     monkeypatch.setattr("moorage.adapters.sources.local.MOST_FILES", 1)
     with pytest.raises(Failure, match="there are more than 1 files"):
-        resolve(write(tmp_path, {"a": b"x", "b": b"y"}), **CUSTOM)
+        resolve_anything(write(tmp_path, {"a": b"x", "b": b"y"}))

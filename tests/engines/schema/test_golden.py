@@ -18,7 +18,7 @@ INSTALLED = "0.32.0"
 def lines() -> list[tuple[str, str, list[str]]]:
     """Golden plan, engine version, and the words after `vllm`, of each container.
 
-    What another program reads (an own command, entrypoint or run command) is left out.
+    What another program reads (vllm-omni, an own command, entrypoint or run command) is left out.
     """
     found = []
     for path in sorted(GOLDEN.glob("*.json")):
@@ -26,7 +26,8 @@ def lines() -> list[tuple[str, str, list[str]]]:
         for container in plan["containers"] if plan["engine"] == "vllm" else []:
             words = [word for flag in container["command"] for word in flag["tokens"]]
             reasons = " ".join(flag["reason"] for flag in container["command"])
-            if "run_command" in reasons or "entrypoint" in reasons:
+            # With `--omni` vLLM hands the line to vllm-omni, whose parser is another one.
+            if "run_command" in reasons or "entrypoint" in reasons or "--omni" in words:
                 continue
             if words[1] == "serve" and Path(words[0]).name == "vllm":
                 found.append((path.stem, plan["engine_version"], words[1:]))

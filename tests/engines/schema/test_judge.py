@@ -67,8 +67,8 @@ GONE = (
     ("--max-seq-len-to-capture 8192", "gone since 0.11.0", "--max-cudagraph-capture-size"),
     ("--disable-log-requests", "gone since 0.17.0", "--enable-log-requests"),
     ("--max-num-partial-prefills 2", "gone since 0.27.0", "Leave it out."),
-    ("--speculative-model /draft", "it is gone", "`speculative` of the spec"),
-    ("--tokenizer-pool-size 2", "it is gone", "Leave it out."),
+    ("--speculative-model /draft", "it is gone since 0.8.3", "`speculative` of the spec"),
+    ("--tokenizer-pool-size 2", "it is gone since 0.10.0", "Leave it out."),
 )
 
 REFUSED = (

@@ -17,6 +17,7 @@ from moorage.models.memory.runner import pools
 from moorage.models.memory.sharding import Split, split_of
 from moorage.models.memory.specs import KVKind, KVSpec
 from moorage.models.memory.stages import stage_layers
+from moorage.models.rope import RopeRule
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -198,6 +199,25 @@ def test_what_vllm_refuses_is_refused(
     got = refuse(config, **settings)
     assert got.kind is RefusalKind.REJECTED
     assert reason in got.reason
+
+
+@pytest.mark.parametrize(
+    ("rope", "rule", "tokens"),
+    [
+        ({"type": "linear", "factor": 2}, RopeRule.HELD, 512),
+        ({"type": "mrope", "factor": 2}, RopeRule.HELD, 512),
+        ({"type": "yarn", "factor": 4}, RopeRule.HELD, 256),
+        ({"type": "yarn", "factor": 4}, RopeRule.MULTIPLIED, 1024),
+        ({"type": "llama3", "factor": 4}, RopeRule.MULTIPLIED, 256),
+    ],
+)
+def test_rope_scaling_stretches_what_may_be_asked_for(
+    rope: dict[str, object], rule: RopeRule, tokens: int
+) -> None:
+    config: dict[str, object] = {"rope_scaling": rope}
+    assert predict(config, rope=rule, max_model_len=tokens).max_fit_len == tokens
+    got = refuse(config, rope=rule, max_model_len=tokens + 1)
+    assert f"the derived max_model_len ({tokens})" in got.reason
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""Listening and asking over TCP, to see whether one host reaches another.
+
+It runs here, and as a program in helper containers: nothing but the standard library is imported,
+and only the words below are exchanged.
+"""
+
+import json
+import socket
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+GREETING = b"moorage"
+LISTEN_SECONDS = 60.0
+"""A listener ends by itself; nobody may be left to end it."""
+
+CONNECT_SECONDS = 3.0
+PATIENCE_SECONDS = 8.0
+"""So long a listener may take to come up, behind a proxy that already takes connections."""
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """Take a port."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.create_server((address, port), family=family)
+
+
+def greet(server: socket.socket, seconds: float = LISTEN_SECONDS) -> None:
+    """Greet everybody who comes, until time is up or the server is closed."""
+    until = time.monotonic() + seconds
+    try:
+        while (left := until - time.monotonic()) > 0:
+            server.settimeout(left)
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(GREETING)
+    except OSError:
+        return
+    finally:
+        server.close()
+
+
+def reach(address: str, port: int, patience: float = PATIENCE_SECONDS) -> str:
+    """Why nobody greets at an address; empty = somebody does."""
+    until = time.monotonic() + patience
+    while True:
+        trouble = _ask(address, port)
+        if not trouble or time.monotonic() > until:
+            return trouble
+        time.sleep(0.2)
+
+
+def _ask(address: str, port: int) -> str:
+    try:
+        with socket.create_connection((address, port), timeout=CONNECT_SECONDS) as connection:
+            said = connection.recv(len(GREETING))
+    except OSError as error:
+        return str(error)
+    return "" if said == GREETING else "something else answers there, or nothing"
+
+
+def _main() -> None:
+    """`listen PORT`, or `reach` with pairs of address and port as JSON; answers likewise."""
+    if sys.argv[1] == "listen":
+        greet(listen("", int(sys.argv[2])))
+        return
+    pairs = json.loads(sys.argv[2])
+    with ThreadPoolExecutor(max(1, len(pairs))) as pool:
+        print(json.dumps(list(pool.map(lambda pair: reach(*pair), pairs))))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,161 @@
+"""`moorage fleet`: the hosts as they are, and whether everything there is as it should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from moorage.access import parse_access
+from moorage.adapters.fleet_check import check_fleet
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.settings import Settings
+from moorage.adapters.specs import load_fleet
+from moorage.adapters.survey import HOST_SECONDS, survey_hosts, whole_snapshot
+from moorage.check import Check, HostChecks
+from moorage.cli.flows import exit_code, guarded
+from moorage.cli.output import dump, err, out, print_table
+from moorage.cli.waiting import counting
+from moorage.failures import ExitCode
+from moorage.fleet import Fleet
+from moorage.placement.claims import Resource
+from moorage.placement.snapshot import Accelerator, HostSnapshot
+from moorage.units import human_bytes
+
+MARKS = {"ok": "[green]✓[/]", "absent": "[yellow]-[/]", "broken": "[red]✗[/]"}
+
+HEADER = (
+    *("host", "address", "Docker", "accelerators, free / total", "RAM, free / total"),
+    *("claims", "images, models", "troubles"),
+)
+
+ELSEWHERE = {"catalogue", "engines", "registries"}
+"""What a snapshot carries that is no fact about its host."""
+
+commands = typer.Typer(help="Show the hosts; `moorage fleet check` tests them.")
+
+FleetFile = Annotated[
+    Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@commands.callback(invoke_without_command=True)
+def fleet(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
+    """Show the hosts: accelerators, RAM, claims, images and models, and what is wrong."""
+    if context.invoked_subcommand is None:
+        guarded(lambda: _show(_fleet(file), as_json=as_json), as_json=as_json)
+
+
+@commands.command()
+def check(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
+    """Test every host: login, Docker, accelerators, disk, clock, ports; say how to mend it."""
+    before = context.parent.params if context.parent else {}
+    file, as_json = file or before.get("file"), as_json or bool(before.get("as_json"))
+
+    def action() -> tuple[HostChecks, ...]:
+        hosts = _fleet(file)
+        with counting(err, "checking hosts", len(hosts.hosts)) as done:
+            return check_fleet(hosts, done)
+
+    checked = guarded(action, as_json=as_json)
+    _print_checks(checked, as_json=as_json)
+    if not all(host.well for host in checked):
+        exit_code(ExitCode.MACHINE)
+
+
+def print_check(check: Check) -> None:
+    """One finding, and how to mend it."""
+    line = f"{MARKS[check.state]} {check.name}: {escape(check.found)}"
+    out.print(line, highlight=False, soft_wrap=True)
+    if check.fix:
+        out.print(f"    [dim]{escape(check.fix)}[/]", highlight=False, soft_wrap=True)
+
+
+def _fleet(file: Path | None) -> Fleet:
+    return load_fleet(file, Path("deployments/any.yaml"))
+
+
+def _show(hosts: Fleet, *, as_json: bool) -> None:
+    settings = Settings()
+    claims = Ledger(settings.ledger).claims.all()
+    with counting(err, "looking at hosts", len(hosts.hosts)) as done:
+        seen = survey_hosts(hosts, HOST_SECONDS, done)
+    snapshot = whole_snapshot(seen, hosts, claims, settings.models)
+    if as_json:
+        return dump([_data(host) for host in snapshot.hosts])
+    return print_table(HEADER, [_row(host) for host in snapshot.hosts])
+
+
+def _print_checks(checked: tuple[HostChecks, ...], *, as_json: bool) -> None:
+    if as_json:
+        return dump([{**host.model_dump(mode="json"), "well": host.well} for host in checked])
+    for host in checked:
+        out.print(f"[bold]{escape(host.host)}[/] ({escape(host.address)})", highlight=False)
+        for check in host.checks:
+            print_check(check)
+    return None
+
+
+def _data(host: HostSnapshot) -> dict[str, Any]:
+    """Names of secrets and files are left out of the address, too."""
+    data = host.model_dump(mode="json", exclude=ELSEWHERE)
+    ordered = {"images": sorted(host.images), "models": sorted(host.models)}
+    return {**data, **ordered, "address": parse_access(host.address).address}
+
+
+def _row(host: HostSnapshot) -> tuple[str, ...]:
+    address = parse_access(host.address).address
+    if host.unreachable:
+        return (host.name, address, "unreachable", "", "", _claims(host), "", host.unreachable)
+    return (
+        host.name,
+        address,
+        host.docker or "none: processes",
+        "\n".join(_accelerators(host)) or "none",
+        f"{human_bytes(host.ram_free)} / {human_bytes(host.ram_total)}",
+        _claims(host) or "none",
+        f"{len(host.images)}, {len(host.models)}",
+        "\n".join(host.troubles) or "none",
+    )
+
+
+def _accelerators(host: HostSnapshot) -> list[str]:
+    """Those that look alike share their lines."""
+    alike: dict[tuple[str, str, str], list[Accelerator]] = {}
+    for item in host.accelerators:
+        memory = f"{human_bytes(item.memory_free)} / {human_bytes(item.memory_total)}"
+        alike.setdefault((item.type, item.name, memory), []).append(item)
+    lines = []
+    for (kind, name, memory), items in alike.items():
+        lines.append(f"{kind}:{_ranges([item.index for item in items])} {name}".rstrip())
+        lines.append(f"  {memory}{' each' if len(items) > 1 else ''}")
+    lines += [f"NVLink {_ranges(list(group))}" for group in host.links]
+    return [*lines, "uses the host's RAM"] if host.unified_memory else lines
+
+
+def _claims(host: HostSnapshot) -> str:
+    """A line for each release."""
+    lines = []
+    for release in dict.fromkeys(claim.release for claim in host.claims):
+        own = [claim for claim in host.claims if claim.release == release]
+        memory = [claim for claim in own if claim.resource == Resource.ACCELERATOR]
+        ram = sum(claim.amount for claim in own if claim.resource == Resource.RAM)
+        parts = [f"{human_bytes(sum(claim.amount for claim in memory))} on {len(memory)}"]
+        held = parts * bool(memory) + [f"{human_bytes(ram)} of RAM"] * bool(ram)
+        held += [f"port {claim.index}" for claim in own if claim.resource == Resource.PORT]
+        lines.append(f"{release}: {', '.join(held)}")
+    return "\n".join(lines)
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`0-3,6` for 0, 1, 2, 3 and 6."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts)

@@ -1,0 +1,152 @@
+"""Many Docker hosts that are no hosts: daemons on loopback addresses that speak just enough.
+
+Each has an address of its own and answers like a daemon whose probe container ran at once. Those
+that are dead take connections and never answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+from moorage.fleet import Fleet
+
+HELPER = "python:3.12-slim"
+CONTAINER = "c0ffee"
+
+PROBE = """\
+== pci
+0x030200 0x10de
+== tools
+nvidia-smi
+== nvidia
+{gpus}
+== nvidia-runtime
+| NVIDIA-SMI 570.86.15   Driver Version: 570.86.15   CUDA Version: 12.8     |
+== meminfo
+MemTotal:       1056270320 kB
+MemAvailable:   1000000000 kB
+== cores
+128
+"""
+GPU = "{index}, GPU-{host}-{index}, NVIDIA H100 80GB HBM3, 81559, 81000, 570.86.15, Disabled"
+
+
+class SimulatedHosts:
+    """So many daemons, each on an address `127.1.X.Y` of this machine, on the same free port.
+
+    Args:
+        alive: How many answer.
+        dead: How many do not. The first and then every tenth is dead, as far as they reach.
+    """
+
+    def __init__(self, alive: int, dead: int) -> None:
+        self.addresses = [f"127.1.{n // 250}.{n % 250 + 1}" for n in range(alive + dead)]
+        self.dead = frozenset(
+            list(range(0, alive + dead, max(1, (alive + dead) // max(dead, 1))))[:dead]
+        )
+        with socket.create_server(("127.1.0.0", 0)) as free:
+            self.port = free.getsockname()[1]
+        self._sockets = [
+            socket.create_server((address, self.port), backlog=64) for address in self.addresses
+        ]
+        self._loop, self._end = asyncio.new_event_loop(), asyncio.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join()
+        for listening in self._sockets:
+            listening.close()
+
+    @property
+    def fleet(self) -> Fleet:
+        """All of them, as a user would write them down."""
+        return Fleet.model_validate(
+            {
+                "hosts": [
+                    {"name": f"sim-{at}", "address": f"tcp://{ip}:{self.port}", "bind": "10.0.0.1"}
+                    for at, ip in enumerate(self.addresses)
+                ],
+                "helper_image": HELPER,
+            }
+        )
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        """Until the end, when what still talks is cancelled."""
+        for at, listening in enumerate(self._sockets):
+            if at not in self.dead:
+                await asyncio.start_server(_Daemon(at).talk, sock=listening)
+        await self._end.wait()
+
+
+class _Daemon:
+    """One daemon's answers."""
+
+    def __init__(self, number: int) -> None:
+        gpus = "\n".join(GPU.format(host=number, index=index) for index in range(8))
+        self._said = PROBE.format(gpus=gpus).encode()
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request after the other on a connection."""
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                verb, path, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
+                length = next(
+                    (
+                        int(line.split(b":")[1])
+                        for line in head.lower().split(b"\r\n")
+                        if line.startswith(b"content-length:")
+                    ),
+                    0,
+                )
+                await reader.readexactly(length)
+                status, body = self._answer(verb, path.partition("?")[0])
+                head = (
+                    f"HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\n"
+                    f"Content-Length: {len(body)}\r\n\r\n".encode()
+                )
+                writer.write(head + body)  # at once: a second packet would wait for an answer
+                await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            writer.close()
+
+    def _answer(self, verb: str, path: str) -> tuple[int, bytes]:
+        if path.endswith(f"/containers/{CONTAINER}/logs"):
+            return 200, self._said
+        answers: dict[str, object] = {
+            "version": {"ApiVersion": "1.41", "MinAPIVersion": "1.12", "Version": "20.10.24"},
+            "info": {
+                "Name": "simulated",
+                "NCPU": 128,
+                "MemTotal": 1 << 40,
+                "Architecture": "x86_64",
+                "ServerVersion": "20.10.24",
+                "Runtimes": {"nvidia": {}, "runc": {}},
+            },
+            "images/json": [{"RepoTags": [HELPER], "RepoDigests": None}],
+            "containers/create": {"Id": CONTAINER, "Warnings": []},
+            f"containers/{CONTAINER}/json": {"Id": CONTAINER, "Config": {"Tty": True}},
+            f"containers/{CONTAINER}/wait": {"StatusCode": 0},
+        }
+        for end, answer in answers.items():
+            if path.endswith(f"/{end}"):
+                return 200, json.dumps(answer).encode()
+        return (204, b"") if verb in ("POST", "DELETE") else (404, b"{}")
