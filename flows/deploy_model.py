@@ -13,12 +13,11 @@ from flows.starting import starting
 from flows.story import Story, told, unchanged
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
-from moorage.models.profile import ModelProfile
-from moorage.models.source import ResolvedModel
 from moorage.placement.propose import NoFit
-from moorage.release import FailureRecord, Release, ReleaseRow
+from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
+from tasks.analysis import Analysis
 from tasks.arguments import check_early, check_placed
 from tasks.cleanup import (
     abandon,
@@ -28,14 +27,13 @@ from tasks.cleanup import (
     start_again,
 )
 from tasks.context import in_thread, ledger, to_its_end
-from tasks.derive import derive
 from tasks.facts import read_facts
 from tasks.image import moved, pull
+from tasks.life import closed, enter
 from tasks.measure import measure, remember
 from tasks.place import place
 from tasks.plan import planned
 from tasks.release import publish, serving
-from tasks.resolve import resolve
 from tasks.stage import stage
 from tasks.stopping import end_superseded, stop_for
 from tasks.survey import survey
@@ -57,13 +55,15 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
     """
     async with told(spec.name) as story:
         await check_early(spec, fleet)
-        model = await resolve(spec)
-        profile = await derive(spec, model)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
             old, healthy = await serving(spec)
-            if old and healthy and old.is_of(spec, model.revision, model.pins):
-                return unchanged(old, await moved(old, fleet))
-            release = await _deploy_on_a_free_port(story, spec, fleet, model, profile, old)
+            analysis = Analysis(spec)
+            if old and healthy and old.spec_digest == spec.digest:
+                # Only the model itself can have changed; where it did not, no release is begun.
+                model, _ = await analysis.found()
+                if old.is_of(spec, model.revision, model.pins):
+                    return unchanged(old, await moved(old, fleet))
+            release = await _deploy_on_a_free_port(story, spec, fleet, analysis, old)
     return Completed(message=_announcement(release), data=release)
 
 
@@ -71,33 +71,32 @@ async def _deploy_on_a_free_port(
     story: Story,
     spec: ModelSpec,
     fleet: Fleet,
-    model: ResolvedModel,
-    profile: ModelProfile,
+    analysis: Analysis,
     old: ReleaseRow | None,
 ) -> Release:
     """A port that was ours to choose may be taken by a stranger before the engine binds it."""
     for _ in range(PORT_ATTEMPTS - 1):
         try:
-            return await _deploy(story, spec, fleet, model, profile, old)
+            return await _deploy(story, spec, fleet, analysis, old)
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or spec.port != "auto":
                 raise
             story.journal.tell(f"{failure}; trying another port")
-    return await _deploy(story, spec, fleet, model, profile, old)
+    return await _deploy(story, spec, fleet, analysis, old)
 
 
 async def _deploy(
     story: Story,
     spec: ModelSpec,
     fleet: Fleet,
-    model: ResolvedModel,
-    profile: ModelProfile,
+    analysis: Analysis,
     old: ReleaseRow | None,
 ) -> Release:
     """The chain with effects, as a saga: whatever fails, nothing is left claimed or running."""
-    draft = await _begin(story, spec, model, profile, old)
+    draft = await _begin(story, spec, old)
     try:
-        with Saga(story.undone, to_its_end) as saga:
+        with Saga(story.undone, to_its_end) as saga, closed(draft.id, old, story.journal):
+            draft, model, profile = await analysis.of(draft)
             snapshot = await survey(fleet)
             saga.arm("free the claims", free_claims, draft.id, old)
             placement, snapshot = await place(
@@ -105,6 +104,7 @@ async def _deploy(
             )
             draft = draft.model_copy(update={"placement": placement})
             notes = await check_placed(spec, placement, snapshot)
+            await enter(draft.id, ReleaseState.DOWNLOADING)
             image, model = await asyncio.gather(
                 pull(spec, placement, snapshot), stage(spec, model, placement, snapshot)
             )
@@ -134,11 +134,6 @@ async def _deploy(
         record = _failed(draft, story, failure)
         await in_thread(ledger().releases.fail, draft.id, failure.cause, record)
         raise failure from None
-    except BaseException as error:
-        # Cancelled, a signal, or a mistake of ours: the effects are undone; close the release too.
-        cause = Cause.INTERRUPTED if not isinstance(error, Exception) else f"internal: {error!r}"
-        to_its_end(lambda: ledger().releases.fail(draft.id, cause))
-        raise
     try:
         if old:
             await end_superseded(old, story.journal)
@@ -149,24 +144,16 @@ async def _deploy(
     return release
 
 
-async def _begin(
-    story: Story,
-    spec: ModelSpec,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    old: ReleaseRow | None,
-) -> Release:
+async def _begin(story: Story, spec: ModelSpec, old: ReleaseRow | None) -> Release:
     begun = datetime.now(UTC)
-    identity = await in_thread(ledger().releases.begin, spec, model.revision, story.flow_run_id)
+    identity = await in_thread(ledger().releases.begin, spec, "", story.flow_run_id)
     story.release = identity
     return Release(
         id=identity,
         model=spec.name,
         spec=spec,
         spec_digest=spec.digest,
-        revision=model.revision,
-        companions=model.pins,
-        profile=profile,
+        revision="",
         replaced=old.id if old else "",
         flow_run_id=story.flow_run_id,
         created_at=begun,

@@ -11,9 +11,11 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
+from moorage.adapters.ledger.author import Author, writing_as
 from moorage.failures import Cause, Failure
 from moorage.release import Release, ReleaseRow, StepRecord
 from moorage.units import human_seconds
+from tasks.announce import announce
 from tasks.journal import Journal, journal
 from tasks.release import publish_failure
 
@@ -44,7 +46,8 @@ async def told(model: str) -> AsyncIterator[Story]:
     with journal(RunLog(get_run_logger())) as opened:
         story = Story(opened, str(flow_run.id or ""))
         try:
-            yield story
+            with writing_as(Author(story.flow_run_id, announce)):
+                yield story
         except (Failure, TimeoutError) as error:
             failure = story.failure_of(error)
             await publish_failure(model, failure, story.release)

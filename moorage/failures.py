@@ -88,6 +88,7 @@ class Cause(StrEnum):
     ADAPTER_REFUSED = "adapter-refused"
     UNKNOWN_ADAPTER = "unknown-adapter"
     LEDGER_UNAVAILABLE = "ledger-unavailable"
+    LEDGER_DAMAGED = "ledger-damaged"
     SERVER_UNAVAILABLE = "server-unavailable"
     STORE_UNWRITABLE = "store-unwritable"
     STEP_TIMEOUT = "step-timeout"
@@ -478,6 +479,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.MACHINE,
         "The ledger cannot be used",
         "Check MOORAGE_LEDGER_URL and that its file or server is there and writable.",
+    ),
+    Cause.LEDGER_DAMAGED: _facts(
+        ExitCode.MACHINE,
+        "The ledger is damaged",
+        "`moorage ledger check` says where; `moorage ledger restore FILE` brings a backup back.",
     ),
     Cause.SERVER_UNAVAILABLE: _facts(
         ExitCode.MACHINE,

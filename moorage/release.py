@@ -1,9 +1,8 @@
-"""A release: one recorded deployment of a model name, and the states it goes through."""
+"""A release: one recorded deployment of a model name."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from moorage.engines.recovery import Correction
@@ -17,51 +16,17 @@ from moorage.placement.placement import Placement
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.spec import ModelSpec
+from moorage.states import ReleaseState
 from moorage.values import Value
 
-
-class ReleaseState(StrEnum):
-    """States of a release."""
-
-    PENDING = "pending"
-    SCHEDULED = "scheduled"
-    STARTING = "starting"
-    RUNNING = "running"
-    STOPPING = "stopping"
-    STOPPED = "stopped"
-    SUPERSEDED = "superseded"
-    ERROR = "error"
-
-
-TRANSITIONS: dict[ReleaseState, frozenset[ReleaseState]] = {
-    ReleaseState.PENDING: frozenset({ReleaseState.SCHEDULED, ReleaseState.ERROR}),
-    ReleaseState.SCHEDULED: frozenset({ReleaseState.STARTING, ReleaseState.ERROR}),
-    ReleaseState.STARTING: frozenset({ReleaseState.RUNNING, ReleaseState.ERROR}),
-    ReleaseState.RUNNING: frozenset({ReleaseState.STOPPING, ReleaseState.ERROR}),
-    ReleaseState.STOPPING: frozenset(
-        {
-            ReleaseState.STOPPED,
-            ReleaseState.SUPERSEDED,
-            # stop-first: its successor failed and it was started again; or the stop was cancelled
-            ReleaseState.RUNNING,
-            ReleaseState.ERROR,
-        }
-    ),
-    ReleaseState.STOPPED: frozenset(),
-    ReleaseState.SUPERSEDED: frozenset(),
-    ReleaseState.ERROR: frozenset(),
-}
-"""Where each state may lead; the ledger allows nothing else."""
-
-UNFINISHED = frozenset(
-    {
-        ReleaseState.PENDING,
-        ReleaseState.SCHEDULED,
-        ReleaseState.STARTING,
-        ReleaseState.STOPPING,
-    }
-)
-"""States in which only a living flow may leave a release."""
+__all__ = [
+    "FailureRecord",
+    "Release",
+    "ReleaseRow",
+    "ReleaseState",
+    "StepRecord",
+    "release_id",
+]
 
 
 class StepRecord(Value):
@@ -89,7 +54,8 @@ class Release(Value):
         model: Name of the model.
         spec: What was asked for.
         spec_digest: Its fingerprint.
-        revision: Commit on the hub, or fingerprint of the local directory.
+        revision: Commit on the hub, or fingerprint of the local directory; empty when the model
+            could not be resolved.
         companions: What its adapters and its draft model were pinned to.
         profile: What the model is; None when the flow did not get that far, as all below.
         placement: Where it runs, and why nowhere else.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
 from moorage.document import Document, Section
 from moorage.failures import Failure
 from moorage.isolation import Isolation
@@ -15,6 +18,7 @@ from moorage.readiness.page import corrections_section, facts_section
 from moorage.readiness.protocol import Readiness
 from moorage.release import Release
 from moorage.spec import ModelSpec
+from moorage.timeline import Stay, timeline_section
 from moorage.units import human_bytes, human_seconds
 
 LOG_LINES_SHOWN = 60
@@ -38,14 +42,22 @@ ISOLATION_WORDS = {
 READINESS_COLUMNS = ("workload", "phase", "after", "attempts", "answer")
 
 
-def release_document(release: Release) -> Document:
-    """The audit record of a release."""
+def release_document(
+    release: Release, told: Sequence[Stay] = (), now: datetime | None = None
+) -> Document:
+    """The audit record of a release.
+
+    Args:
+        release: The record.
+        told: The states that it went through; none = they are left out.
+        now: The last state is told to last until then; None = it is not told how long.
+    """
     outcome = "failed" if release.failure else f"serves {release.model}"
     sections = [_facts(release), corrections_section(release.corrections), *_failure(release)]
     sections += _plan_sections(release)
     sections += [_endpoints(release), _loaded(release), _readiness(release)]
     sections += [facts_section(release.facts)]
-    sections += [_memory(release), _steps(release)]
+    sections += [_memory(release), _steps(release), timeline_section(told, now)]
     return _document(f"{release.id} {outcome}", sections)
 
 

@@ -33,10 +33,15 @@ def human_bytes(amount: int) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """Write a duration as a person would say it, such as `0.42 s` or `3 min 05 s`."""
+    """Write a duration as a person would say it, `0.42 s`, `3 min 05 s` or `2 d 04 h`."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s"
+    if minutes < 120:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    return f"{hours // 24} d {hours % 24:02d} h"

@@ -15,12 +15,14 @@ from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec, LaunchPlan, Workload
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import ReleaseRow, ReleaseState
+from moorage.states import SERVING, UNFINISHED
 from tasks.context import in_thread, ledger, settings
 from tasks.drain import ending_of
 from tasks.image import have_again
 from tasks.joining import must_listen
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, start, stop
+from tasks.life import claims_of
 
 COME_UP_SECONDS = 60.0
 """How long an undo waits for a release that it started again."""
@@ -50,13 +52,12 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
 
 
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
-    """Stop what a release runs, free what it holds, and close it. Safe to repeat."""
-    served = row.state in (ReleaseState.RUNNING, ReleaseState.STOPPING)
+    """Stop what a release runs, then free what it holds and close it in one step."""
+    served = row.state in SERVING or row.state == ReleaseState.STOPPING
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
     for workload in row.workloads:
         stop(workload, grace)
-    ledger().claims.free(row.id)
-    ledger().releases.move(row.id, to, cause)
+    ledger().releases.end(row.id, to, cause)
 
 
 def abandon(release: str) -> None:
@@ -64,7 +65,7 @@ def abandon(release: str) -> None:
 
     It is given up first, so that it cannot take over any more; one that has taken over stays.
     """
-    if not ledger().releases.give_up(release):
+    if not ledger().releases.give_up(release, Cause.INTERRUPTED):
         return
     failures = []
     for workload in ledger().releases.get(release).workloads:
@@ -82,14 +83,11 @@ def free_claims(release: str, old: ReleaseRow | None) -> None:
     What runs, or could not be stopped, keeps its claims.
     """
     row = ledger().releases.get(release)
-    if row.state == ReleaseState.RUNNING:
+    if row.state in SERVING:
         return
     if row.workloads:
         raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{release} may still run and keeps its claims")
-    if old and old.release and old.release.placement:
-        ledger().claims.hand_back(release, old.id, old.release.placement.claims)
-    else:
-        ledger().claims.free(release)
+    ledger().claims.hand_back(release, *claims_of(old))
 
 
 def replaceable(old: ReleaseRow | None) -> str:
@@ -99,9 +97,9 @@ def replaceable(old: ReleaseRow | None) -> str:
 
 def start_again(row: ReleaseRow, successor: str) -> None:
     """Undo of a stop-first: the old release serves again, exactly as it was planned."""
-    if ledger().releases.get(successor).state == ReleaseState.RUNNING:
+    if ledger().releases.get(successor).state in SERVING:
         return
-    if ledger().releases.get(row.id).state == ReleaseState.RUNNING:
+    if ledger().releases.get(row.id).state in SERVING:
         return  # it was never stopped
     if row.release:
         have_again(row.release)
@@ -171,10 +169,7 @@ def _recover(row: ReleaseRow, journal: Journal) -> None:
     if row.state == ReleaseState.STOPPING:
         superseded = row.cause.startswith(SUPERSEDED)
         end_release(row, ReleaseState.SUPERSEDED if superseded else ReleaseState.STOPPED, row.cause)
-    elif row.state in (ReleaseState.PENDING, ReleaseState.SCHEDULED, ReleaseState.STARTING):
-        end_release(row, ReleaseState.ERROR, Cause.INTERRUPTED)
-        _return_claims(row.model)
-    elif row.state == ReleaseState.ERROR:
+    elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
         abandon(row.id)
         ledger().claims.free(row.id)
         _return_claims(row.model)
@@ -185,10 +180,9 @@ def _recover(row: ReleaseRow, journal: Journal) -> None:
 
 def _return_claims(model: str) -> None:
     """A stop-first successor may have taken the claims of a release that still runs."""
-    running = ledger().releases.running(model)
-    if running is None or running.release is None or running.release.placement is None:
-        return
-    ledger().claims.hand_back(running.id, running.id, running.release.placement.claims)
+    release, claims = claims_of(ledger().releases.running(model))
+    if release:
+        ledger().claims.hand_back(release, release, claims)
 
 
 def _plan(row: ReleaseRow) -> LaunchPlan:

@@ -12,9 +12,11 @@ from moorage.readiness.protocol import Phase, Probe
 from moorage.release import Release, ReleaseRow
 from moorage.rendering import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
+from moorage.timeline import stays
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.retries import PLAIN
+from tasks.sight import in_sight
 
 HEALTH_SECONDS = 5.0
 
@@ -27,7 +29,8 @@ async def serving(spec: ModelSpec) -> tuple[ReleaseRow | None, bool]:
         if row is None:
             note.say("nothing serves this name yet")
             return None, False
-        healthy = await _is_healthy(row, spec)
+        with in_sight(row):
+            healthy = await _is_healthy(row, spec)
         note.say(f"{row.id} {'serves' if healthy else 'is recorded as running, but is not there'}")
         return row, healthy
 
@@ -37,8 +40,13 @@ async def publish(release: Release) -> None:
     """Write the record and make the release the one that runs, in one transaction."""
     with step("release") as note:
         await in_thread(ledger().releases.take_over, release)
+        told = stays(
+            release.created_at,
+            release.flow_run_id,
+            await in_thread(ledger().releases.transitions, release.id),
+        )
         await acreate_markdown_artifact(
-            markdown=release_document(release).markdown(),
+            markdown=release_document(release, told).markdown(),
             key=f"release-{release.spec.slug}",
             description=f"{release.id} serves {release.model}",
         )

@@ -1,52 +1,8 @@
 from __future__ import annotations
 
-import pytest
-
 from moorage.models.assets import AssetRole, Pin
-from moorage.release import (
-    TRANSITIONS,
-    UNFINISHED,
-    Release,
-    ReleaseRow,
-    ReleaseState,
-    release_id,
-)
+from moorage.release import Release, ReleaseRow, ReleaseState, release_id
 from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
-
-FINAL = {ReleaseState.STOPPED, ReleaseState.SUPERSEDED, ReleaseState.ERROR}
-
-
-def reachable(state: ReleaseState) -> set[ReleaseState]:
-    seen: set[ReleaseState] = set()
-    rest = {state}
-    while rest:
-        seen |= rest
-        rest = {after for before in rest for after in TRANSITIONS[before]} - seen
-    return seen
-
-
-@pytest.mark.parametrize("state", ReleaseState)
-def test_every_state_can_be_reached_and_can_end(state: ReleaseState) -> None:
-    assert state in reachable(ReleaseState.PENDING)
-    assert FINAL & reachable(state)
-
-
-def test_only_the_final_states_lead_nowhere() -> None:
-    assert {state for state, after in TRANSITIONS.items() if not after} == FINAL
-
-
-@pytest.mark.parametrize("state", set(ReleaseState) - FINAL)
-def test_whatever_is_not_final_can_fail(state: ReleaseState) -> None:
-    assert ReleaseState.ERROR in TRANSITIONS[state]
-
-
-def test_a_state_is_final_or_serving_or_somebodys_work() -> None:
-    assert FINAL | {ReleaseState.RUNNING} | UNFINISHED == set(ReleaseState)
-    assert not UNFINISHED & (FINAL | {ReleaseState.RUNNING})
-
-
-def test_a_release_that_made_room_can_serve_again() -> None:
-    assert ReleaseState.RUNNING in TRANSITIONS[ReleaseState.STOPPING]
 
 
 def test_the_id_names_model_and_number() -> None:

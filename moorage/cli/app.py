@@ -19,14 +19,16 @@ from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
 from moorage.cli import fleet as fleet_commands
 from moorage.cli import inventory, lora, render, schemas
+from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
+from moorage.cli import show as releases
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
-from moorage.cli.output import dump, out
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, ExitCode, Failure
 from moorage.fleet import Fleet
 from moorage.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, Name
+from moorage.timeline import Transition
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,6 +39,7 @@ app = typer.Typer(
 
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
+app.add_typer(ledger_commands.commands, name="ledger")
 
 SpecFile = Annotated[
     Path, typer.Argument(help="Spec of the model: a YAML file, or NAME for deployments/NAME.yaml.")
@@ -160,19 +163,14 @@ def show(
     release: Annotated[str, typer.Argument(help="A release such as NAME.v3, or NAME.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show the record of a release: every decision, every flag with its origin, every step."""
-    row = guarded(lambda: _release(release), as_json=as_json)
-    if row.foreign_record is not None:
-        dump(row.foreign_record)
-        exit_code(ExitCode.OK)
-    record = row.as_it_runs
-    if record is None and as_json:
-        dump(row.model_dump(mode="json", exclude={"release"}))
-        exit_code(ExitCode.OK)
-    if record is None:
-        out.print(f"{row.id} is {row.state} ({row.cause or 'in progress'}); it has no record.")
-        exit_code(ExitCode.OK)
-    render.record(record, as_json=as_json)
+    """Show the record of a release: every decision, flag, step and change of state."""
+
+    def action() -> tuple[ReleaseRow, tuple[Transition, ...]]:
+        row = _release(release)
+        return row, _ledger().releases.transitions(row.id)
+
+    row, log = guarded(action, as_json=as_json)
+    releases.show(row, log, as_json=as_json)
 
 
 @app.command()
@@ -291,9 +289,9 @@ def _ledger() -> Ledger:
 
 
 def _release(identity: str) -> ReleaseRow:
-    releases = _ledger().releases
-    named = releases.running(identity) or next(iter(releases.of_model(identity)), None)
-    return named or releases.get(identity)
+    known = _ledger().releases
+    named = known.running(identity) or next(iter(known.of_model(identity)), None)
+    return named or known.get(identity)
 
 
 if __name__ == "__main__":

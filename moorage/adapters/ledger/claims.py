@@ -8,15 +8,15 @@ from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.hosts import must_be_the_same_machines, remember_machines
-from moorage.adapters.ledger.releases import move
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES
+from moorage.adapters.ledger.transitions import changing
 from moorage.failures import Cause, Failure
 from moorage.placement.claims import Claim, Resource, remainder
 from moorage.placement.fit import misfits
 from moorage.placement.snapshot import FleetSnapshot
-from moorage.release import ReleaseState
+from moorage.states import SERVING, ReleaseState
 
-PROVEN = (ReleaseState.RUNNING, ReleaseState.STOPPING)
+PROVEN = SERVING | {ReleaseState.STOPPING}
 """States in which a release really uses what it claims."""
 
 
@@ -55,29 +55,41 @@ class Claims:
             Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet gives a
                 machine on which something is claimed another name.
         """
-        with gate(self._engine) as connection:
+        with changing(self._engine) as change:
+            connection = change.connection
             must_be_the_same_machines(connection, fleet)
             held = _held(connection, CLAIMS.c.release == instead_of)
-            _free(connection, instead_of)
+            free(connection, instead_of)
             _must_fit(connection, wanted, fleet, overcommit)
             _insert(connection, release, wanted)
             remember_machines(connection, fleet, {claim.host for claim in wanted})
             # What the old one held beyond this stays its own until it has ended: it still runs now,
             # and it must fit again when this release fails.
             _insert(connection, instead_of, remainder(held, wanted))
-            move(connection, release, ReleaseState.SCHEDULED)
+            change.move(release, ReleaseState.SCHEDULED)
 
     def free(self, release: str) -> None:
         """Free what a release holds. Nothing happens when it holds nothing."""
         with gate(self._engine) as connection:
-            _free(connection, release)
+            free(connection, release)
 
     def hand_back(self, release: str, to: str, claims: Sequence[Claim]) -> None:
         """Undo of `commit(instead_of=...)`: free a release and give the old one its claims."""
         with gate(self._engine) as connection:
-            _free(connection, release)
-            _free(connection, to)
-            _insert(connection, to, claims)
+            hand_back(connection, release, to, claims)
+
+
+def free(connection: Connection, release: str) -> None:
+    """Free what a release holds, inside a transaction."""
+    connection.execute(delete(CLAIMS).where(CLAIMS.c.release == release))
+
+
+def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Claim]) -> None:
+    """Free a release, and give another exactly these claims, inside a transaction."""
+    free(connection, release)
+    if to:
+        free(connection, to)
+        _insert(connection, to, claims)
 
 
 def _must_fit(
@@ -122,7 +134,3 @@ def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> No
             for claim in claims
         ]
         connection.execute(insert(CLAIMS), rows)
-
-
-def _free(connection: Connection, release: str) -> None:
-    connection.execute(delete(CLAIMS).where(CLAIMS.c.release == release))

@@ -7,12 +7,14 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from json import JSONDecodeError
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from moorage.adapters.ledger.tables import GATE
+from moorage.adapters.ledger.troubles import shown_url, trouble, unreadable
 from moorage.failures import Cause, Failure
 
 BUSY_SECONDS = 30
@@ -23,6 +25,9 @@ ASK_AGAIN_SECONDS = (0.001, 0.01)
 
 LOCKED_SECONDS = 0.02
 
+IN_USE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+"""What SQLite says while others use the file; anything else does not pass by waiting."""
+
 
 def open_database(url: str) -> Engine:
     """Connect, and bring the schema up to date. Safe when several processes do so at once.
@@ -31,28 +36,31 @@ def open_database(url: str) -> Engine:
         url: SQLAlchemy URL; the folder of an SQLite file is made.
 
     Raises:
-        Failure: `LEDGER_UNAVAILABLE` with the reason; never with the password of the URL.
+        Failure: `LEDGER_UNAVAILABLE`, `LEDGER_DAMAGED` or `DISK_FULL` with the reason; never with
+            the password of the URL.
     """
     # Importing Alembic takes a quarter of a second, which refusing a bad spec should not.
     from moorage.adapters.ledger.migrating import CommandError, migrate  # noqa: PLC0415
 
     shown = "MOORAGE_LEDGER_URL"
     try:
-        shown = make_url(url).render_as_string(hide_password=True)
+        shown = shown_url(make_url(url))
         engine = _connect(url)
         migrate(engine)
     except ImportError as error:
         advice = "Install the driver, for PostgreSQL: pip install 'moorage[postgres]'."
         raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {error}", suggestion=advice) from error
-    except (SQLAlchemyError, CommandError, OSError) as error:
-        raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {_reason(error)}") from error
+    except UnicodeDecodeError as error:  # of SQLite's own words about a damaged file
+        raise unreadable(error, shown) from error
+    except (SQLAlchemyError, sqlite3.Error, CommandError, OSError) as error:
+        raise trouble(error, shown) from error
     return engine
 
 
 @contextmanager
 def gate(engine: Engine) -> Iterator[Connection]:
     """A transaction that is alone: others that use the gate wait until it ends."""
-    with _translated(), engine.begin() as connection:
+    with _translated(engine), engine.begin() as connection:
         connection.execute(update(GATE).values(epoch=GATE.c.epoch + 1))
         yield connection
 
@@ -60,20 +68,21 @@ def gate(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """A connection for reading; it waits for nobody."""
-    with _translated(), engine.connect().execution_options(writes=False) as connection:
-        yield connection
+    try:
+        with _translated(engine), engine.connect().execution_options(writes=False) as connection:
+            yield connection
+    except (ValueError, TypeError, AttributeError) as error:
+        raise unreadable(error, shown_url(engine.url)) from error
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(engine: Engine) -> Iterator[None]:
     try:
         yield
+    except (JSONDecodeError, UnicodeDecodeError) as error:
+        raise unreadable(error, shown_url(engine.url)) from error
     except SQLAlchemyError as error:
-        raise Failure(Cause.LEDGER_UNAVAILABLE, _reason(error)) from error
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error).splitlines()[0]
+        raise trouble(error, shown_url(engine.url)) from error
 
 
 def _connect(url: str) -> Engine:
@@ -105,8 +114,8 @@ def _write_ahead(connection: object) -> None:
         try:
             connection.execute("PRAGMA journal_mode=WAL")  # type: ignore[attr-defined]
             return
-        except sqlite3.OperationalError:
-            if time.monotonic() > give_up:
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in IN_USE or time.monotonic() > give_up:
                 raise
             time.sleep(LOCKED_SECONDS)
 

@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Engine, text
 
-__all__ = ["MIGRATIONS", "CommandError", "migrate"]
+__all__ = ["MIGRATIONS", "CommandError", "is_known", "migrate"]
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 MIGRATION_LOCK = 0x6D6F6F72
@@ -39,3 +39,11 @@ def migrate(engine: Engine) -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+def is_known(revision: str) -> bool:
+    """Whether a schema is one that this program can bring up to date."""
+    try:
+        return ScriptDirectory(str(MIGRATIONS)).get_revision(revision) is not None
+    except CommandError:
+        return False

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, union, update
 
+from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
+from moorage.adapters.ledger.tables import CLAIMS, RELEASES, WORKLOADS
+from moorage.adapters.ledger.transitions import changing, logged, utc
 from moorage.failures import Cause, Failure
 from moorage.launch import Workload
-from moorage.release import (
-    TRANSITIONS,
-    UNFINISHED,
-    Release,
-    ReleaseRow,
-    ReleaseState,
-    release_id,
-)
+from moorage.placement.claims import Claim
+from moorage.release import Release, ReleaseRow, ReleaseState, release_id
 from moorage.spec import ModelSpec
+from moorage.states import SERVING, UNFINISHED
+from moorage.timeline import Transition
 
 
 class Releases:
@@ -36,7 +34,13 @@ class Releases:
             return release_id(model, _last_number(connection, model) + 1)
 
     def begin(self, spec: ModelSpec, revision: str, flow_run_id: str) -> str:
-        """Begin a release in state `pending` and return its id."""
+        """Begin a release in state `pending` and return its id.
+
+        Args:
+            spec: What was asked for.
+            revision: Of its model; empty = not known yet, see `pin`.
+            flow_run_id: Who begins it.
+        """
         with gate(self._engine) as connection:
             number = _last_number(connection, spec.name) + 1
             identity = release_id(spec.name, number)
@@ -57,14 +61,26 @@ class Releases:
             )
             return identity
 
+    def pin(self, release: str, revision: str) -> None:
+        """Write down which revision of its model a release is about."""
+        with gate(self._engine) as connection:
+            own = RELEASES.c.id == release
+            connection.execute(update(RELEASES).where(own).values(revision=revision))
+
     def move(self, release: str, to: ReleaseState, cause: str = "") -> None:
         """Move a release to another state.
 
         Raises:
             Failure: `LOST_LOCK` when its state does not lead there: somebody else moved it.
         """
-        with gate(self._engine) as connection:
-            move(connection, release, to, cause)
+        with changing(self._engine) as change:
+            change.move(release, to, cause)
+
+    def end(self, release: str, to: ReleaseState, cause: str = "") -> None:
+        """In one step: a release is in a final state, and holds nothing any more."""
+        with changing(self._engine) as change:
+            change.move(release, to, cause)
+            free(change.connection, release)
 
     def explain(self, release: str, cause: str) -> None:
         """Write down better why a release is in the state that it is in."""
@@ -74,30 +90,42 @@ class Releases:
 
     def take_over(self, release: Release) -> None:
         """In one step: the record is written, the release runs, its predecessor is stopping."""
-        with gate(self._engine) as connection:
-            _write(connection, release)
-            if release.replaced and state_of(connection, release.replaced) == ReleaseState.RUNNING:
+        with changing(self._engine) as change:
+            _write(change.connection, release)
+            if release.replaced and change.state_of(release.replaced) in SERVING:
                 cause = f"superseded by {release.id}"
-                move(connection, release.replaced, ReleaseState.STOPPING, cause)
-            move(connection, release.id, ReleaseState.RUNNING)
+                change.move(release.replaced, ReleaseState.STOPPING, cause)
+            change.move(release.id, ReleaseState.RUNNING)
 
-    def give_up(self, release: str) -> bool:
-        """Make sure that a release can no longer take over.
+    def give_up(
+        self, release: str, cause: str, back_to: str = "", claims: Sequence[Claim] = ()
+    ) -> bool:
+        """In one step: a release has failed and can no longer take over; it holds nothing.
+
+        One that has written down a workload keeps its claims until that is gone.
+
+        Args:
+            release: The release.
+            cause: Why.
+            back_to: Release that had to make room for it and gets its own claims back.
+            claims: Those claims.
 
         Returns:
-            Whether it is given up; False when it runs already, and must be left alone.
+            Whether it is given up; False when it serves already, and must be left alone.
         """
-        with gate(self._engine) as connection:
-            state = state_of(connection, release)
+        with changing(self._engine) as change:
+            state = change.state_of(release)
             if state in UNFINISHED:
-                move(connection, release, ReleaseState.ERROR)
-            return state != ReleaseState.RUNNING
+                change.move(release, ReleaseState.ERROR, cause)
+                if not _workloads(change.connection, release):
+                    hand_back(change.connection, release, back_to, claims)
+            return state not in SERVING
 
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
-        """In one step: the record is written and the release has failed, unless it runs."""
-        with gate(self._engine) as connection:
-            state = state_of(connection, release)
-            if state == ReleaseState.RUNNING:
+        """In one step: the record is written and the release has failed, unless it serves."""
+        with changing(self._engine) as change:
+            connection, state = change.connection, change.state_of(release)
+            if state in SERVING:
                 return
             if record is not None:
                 _write(connection, record)
@@ -105,7 +133,12 @@ class Releases:
                 own = RELEASES.c.id == release
                 connection.execute(update(RELEASES).where(own).values(cause=cause))
             else:
-                move(connection, release, ReleaseState.ERROR, cause)
+                change.move(release, ReleaseState.ERROR, cause)
+
+    def transitions(self, release: str) -> tuple[Transition, ...]:
+        """Every change of state of a release, in order."""
+        with reading(self._engine) as connection:
+            return logged(connection, release)
 
     def get(self, identity: str) -> ReleaseRow:
         """One release.
@@ -119,11 +152,9 @@ class Releases:
         return rows[0]
 
     def running(self, model: str) -> ReleaseRow | None:
-        """The release that serves a model name now."""
+        """The release that serves a model name now, whether or not it can be seen."""
         rows = self._rows(
-            select(RELEASES).where(
-                RELEASES.c.model == model, RELEASES.c.state == ReleaseState.RUNNING
-            )
+            select(RELEASES).where(RELEASES.c.model == model, RELEASES.c.state.in_(SERVING))
         )
         return rows[0] if rows else None
 
@@ -167,42 +198,6 @@ class Releases:
             return [_row(connection, row) for row in connection.execute(query)]
 
 
-def state_of(connection: Connection, release: str) -> ReleaseState:
-    """The state of a release inside a transaction."""
-    state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == release))
-    if state is None:
-        raise Failure(Cause.UNKNOWN_RELEASE, release)
-    return ReleaseState(state)
-
-
-def move(connection: Connection, release: str, to: ReleaseState, cause: str = "") -> None:
-    """Move a release inside a transaction, and log the transition."""
-    before = state_of(connection, release)
-    if to not in TRANSITIONS[before]:
-        raise Failure(Cause.LOST_LOCK, f"{release} is {before} and cannot become {to}")
-    if to == ReleaseState.RUNNING and (other := _other_running(connection, release)):
-        raise Failure(Cause.LOST_LOCK, f"{other} runs, so {release} cannot")
-    now = datetime.now(UTC)
-    connection.execute(
-        update(RELEASES)
-        .where(RELEASES.c.id == release)
-        .values(state=to, cause=cause, updated_at=now)
-    )
-    connection.execute(
-        insert(TRANSITION_LOG).values(
-            release=release, from_state=before, to_state=to, cause=cause, at=now
-        )
-    )
-
-
-def _other_running(connection: Connection, release: str) -> str | None:
-    own = select(RELEASES.c.model).where(RELEASES.c.id == release).scalar_subquery()
-    query = select(RELEASES.c.id).where(
-        RELEASES.c.model == own, RELEASES.c.state == ReleaseState.RUNNING
-    )
-    return connection.scalar(query)
-
-
 def _write(connection: Connection, release: Release) -> None:
     """Write the audit record, once: records never change."""
     written = connection.execute(
@@ -219,14 +214,16 @@ def _last_number(connection: Connection, model: str) -> int:
     return connection.scalar(query) or 0
 
 
+def _workloads(connection: Connection, release: str) -> list[dict[str, Any]]:
+    query = select(WORKLOADS.c.workload).where(WORKLOADS.c.release == release)
+    return list(connection.scalars(query.order_by(WORKLOADS.c.name)))
+
+
 def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
-    found = connection.scalars(
-        select(WORKLOADS.c.workload).where(WORKLOADS.c.release == row.id).order_by(WORKLOADS.c.name)
-    )
     known = Workload.model_fields.keys()
     workloads = (
         Workload.model_validate({"release": row.id} | {k: v for k, v in one.items() if k in known})
-        for one in found
+        for one in _workloads(connection, row.id)
     )
     record = _readable(row.record)
     return ReleaseRow(
@@ -237,8 +234,8 @@ def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
         spec_digest=row.spec_digest,
         revision=row.revision,
         flow_run_id=row.flow_run_id,
-        created_at=_utc(row.created_at),
-        updated_at=_utc(row.updated_at),
+        created_at=utc(row.created_at),
+        updated_at=utc(row.updated_at),
         cause=row.cause,
         release=record,
         foreign_record=row.record if record is None else None,
@@ -258,7 +255,3 @@ def _readable(record: dict[str, Any] | None) -> Release | None:
         return Release.model_validate(record)
     except ValidationError:
         return None
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -10,6 +10,7 @@ from sqlalchemy import (
     DateTime,
     Float,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     MetaData,
@@ -68,20 +69,37 @@ RELEASES = Table(
         "uq_releases_one_running",
         "model",
         unique=True,
-        sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
+        sqlite_where=text("state IN ('running', 'unreachable')"),
+        postgresql_where=text("state IN ('running', 'unreachable')"),
     ),
 )
+"""Triggers keep `state`: it begins as `pending` and changes as the newest transition says."""
+
+ALLOWED = Table(
+    "allowed_transitions",
+    METADATA,
+    Column("from_state", String(20), primary_key=True),
+    Column("to_state", String(20), primary_key=True),
+)
+"""The pairs of `moorage.states.EDGES`; every transition refers to one."""
 
 TRANSITION_LOG = Table(
     "transitions",
     METADATA,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("release", ForeignKey("releases.id"), nullable=False, index=True),
+    Column("sequence", Integer, nullable=False),
     Column("from_state", String(20), nullable=False),
     Column("to_state", String(20), nullable=False),
     Column("cause", Text, nullable=False),
     Column("at", DateTime(timezone=True), nullable=False),
+    Column("flow_run_id", String(64), nullable=False),
+    UniqueConstraint("release", "sequence"),
+    ForeignKeyConstraint(
+        ["from_state", "to_state"],
+        ["allowed_transitions.from_state", "allowed_transitions.to_state"],
+        name="fk_transitions_allowed",
+    ),
 )
 
 CLAIMS = Table(

@@ -81,10 +81,10 @@ def test_whoever_makes_the_file_first_only_delays_the_others(tmp_path: Path) -> 
     open_database(f"sqlite:///{file}").dispose()
 
 
-def refused(url: str) -> Failure:
+def refused(url: str, cause: Cause = Cause.LEDGER_UNAVAILABLE) -> Failure:
     with pytest.raises(Failure) as caught:
         open_database(url)
-    assert caught.value.cause is Cause.LEDGER_UNAVAILABLE
+    assert caught.value.cause is cause
     return caught.value
 
 
@@ -96,7 +96,7 @@ def test_the_folder_of_a_new_ledger_is_made(tmp_path: Path) -> None:
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     file.write_text("something else altogether" * 100)
-    assert str(file) in refused(f"sqlite:///{file}").detail
+    assert str(file) in refused(f"sqlite:///{file}", Cause.LEDGER_DAMAGED).detail
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import gate, open_database, reading
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.failures import Cause, Failure
-from moorage.release import TRANSITIONS, FailureRecord, ReleaseState
+from moorage.release import FailureRecord, ReleaseState
+from moorage.states import TRANSITIONS
 from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec, a_workload
 
 PENDING, SCHEDULED, STARTING = (ReleaseState(s) for s in ("pending", "scheduled", "starting"))
@@ -124,7 +125,7 @@ def test_a_record_is_written_only_once(ledger: Ledger) -> None:
 
 def test_a_release_that_runs_is_neither_given_up_nor_failed(ledger: Ledger) -> None:
     identity = running(ledger)
-    assert not ledger.releases.give_up(identity)
+    assert not ledger.releases.give_up(identity, Cause.INTERRUPTED)
     ledger.releases.fail(identity, Cause.INTERRUPTED, a_release(identity))
     row = ledger.releases.get(identity)
     assert (row.state, row.cause) == (RUNNING, "")
@@ -133,7 +134,7 @@ def test_a_release_that_runs_is_neither_given_up_nor_failed(ledger: Ledger) -> N
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_release_that_is_given_up_cannot_take_over(ledger: Ledger, times: int) -> None:
     identity = starting(ledger)
-    assert all(ledger.releases.give_up(identity) for _ in range(times))
+    assert all(ledger.releases.give_up(identity, Cause.INTERRUPTED) for _ in range(times))
     with pytest.raises(Failure) as caught:
         ledger.releases.take_over(a_release(identity))
     assert caught.value.cause is Cause.LOST_LOCK

@@ -1,0 +1,101 @@
+"""Whether a ledger is sound: its file, its schema, and what it says."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Connection, and_, func, or_, select
+
+from moorage.adapters.ledger.database import open_database, reading
+from moorage.adapters.ledger.tables import CLAIMS, GATE, RELEASES, TRANSITION_LOG
+from moorage.states import ReleaseState
+
+MOST = 20
+"""How many problems of one kind are told."""
+
+
+def problems_of_file(path: Path) -> tuple[str, ...]:
+    """What is wrong with an SQLite file that should hold a ledger; nothing is changed.
+
+    Args:
+        path: The file.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as own:
+            told = own.execute(f"PRAGMA integrity_check({MOST})").fetchall()
+            if told != [("ok",)]:
+                return tuple(str(row[0]) for row in told)
+            dangling = own.execute("PRAGMA foreign_key_check").fetchmany(MOST)
+            schema = own.execute("SELECT version_num FROM alembic_version").fetchall()
+            gates = own.execute("SELECT count(*) FROM gate").fetchone()[0]
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return (str(error),)
+    problems = [f"a row of {row[0]} refers to a row of {row[2]} that is gone" for row in dangling]
+    problems += [f"it has {gates} rows in `gate` instead of one"] * (gates != 1)
+    return (*problems, *_unknown_schema([row[0] for row in schema]))
+
+
+def problems_of_content(url: str) -> tuple[str, ...]:
+    """What contradicts itself in a ledger that can be read.
+
+    Args:
+        url: SQLAlchemy URL; its schema is brought up to date.
+
+    Raises:
+        Failure: When it cannot be opened or read.
+    """
+    engine = open_database(url)
+    try:
+        with reading(engine) as connection:
+            return (*_without_gate(connection), *_untold(connection), *_kept(connection))
+    finally:
+        engine.dispose()
+
+
+def _unknown_schema(revisions: list[str]) -> list[str]:
+    from moorage.adapters.ledger.migrating import is_known  # noqa: PLC0415  (see open_database)
+
+    if len(revisions) == 1 and is_known(revisions[0]):
+        return []
+    return [f"its schema is {', '.join(revisions) or 'none'}, which this moorage does not know"]
+
+
+def _without_gate(connection: Connection) -> list[str]:
+    rows = connection.scalar(select(func.count()).select_from(GATE))
+    return [f"`gate` has {rows} rows instead of one"] * (rows != 1)
+
+
+def _untold(connection: Connection) -> list[str]:
+    """Releases in a state that their log does not lead to."""
+    newest = (
+        select(TRANSITION_LOG.c.release, func.max(TRANSITION_LOG.c.sequence).label("sequence"))
+        .group_by(TRANSITION_LOG.c.release)
+        .subquery()
+    )
+    last = TRANSITION_LOG.join(
+        newest,
+        and_(
+            TRANSITION_LOG.c.release == newest.c.release,
+            TRANSITION_LOG.c.sequence == newest.c.sequence,
+        ),
+    )
+    told = func.coalesce(TRANSITION_LOG.c.to_state, ReleaseState.PENDING.value)
+    query = (
+        select(RELEASES.c.id, RELEASES.c.state, told.label("told"))
+        .select_from(RELEASES.outerjoin(last, TRANSITION_LOG.c.release == RELEASES.c.id))
+        .where(RELEASES.c.state != told)
+    )
+    rows = connection.execute(query.order_by(RELEASES.c.id).limit(MOST))
+    return [f"{row.id} is {row.state}, but its log ends with {row.told}" for row in rows]
+
+
+def _kept(connection: Connection) -> list[str]:
+    """Releases that have ended and still hold something."""
+    ended = or_(
+        RELEASES.c.state == ReleaseState.STOPPED, RELEASES.c.state == ReleaseState.SUPERSEDED
+    )
+    query = select(RELEASES.c.id, RELEASES.c.state).join(CLAIMS, CLAIMS.c.release == RELEASES.c.id)
+    rows = connection.execute(query.where(ended).distinct().order_by(RELEASES.c.id).limit(MOST))
+    return [f"{row.id} is {row.state} and still holds claims" for row in rows]

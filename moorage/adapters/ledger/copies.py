@@ -1,0 +1,176 @@
+"""Backups of a ledger in an SQLite file, and bringing them back."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import psutil
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from moorage.adapters.disk import watching_the_disk
+from moorage.adapters.ledger.check import problems_of_file
+from moorage.adapters.ledger.database import open_database
+from moorage.adapters.ledger.troubles import shown_url, trouble
+from moorage.failures import Cause, Failure
+
+BESIDE = ("-wal", "-shm")
+"""Files that belong to an SQLite database, by what they are called after it."""
+
+
+def back_up(url: str, target: Path) -> None:
+    """Copy a ledger into a file, whole and checked, while others go on using it.
+
+    Args:
+        url: The ledger.
+        target: A new file.
+
+    Raises:
+        Failure: When there is no ledger, the file exists, the copy is not sound, or the disk is
+            full; then nothing is left of it.
+    """
+    path = file_of(url, f"pg_dump --format=custom --file={target}")
+    _must_exist(path)
+    if target.exists():
+        raise Failure(Cause.BAD_SETTING, f"{target} exists", suggestion="Name a new file.")
+    with _copied(path, target) as copy:
+        os.replace(copy, target)
+
+
+def restore(url: str, source: Path, now: datetime) -> Path | None:
+    """Put a backup in the place of a ledger. What was there is kept beside it.
+
+    Args:
+        url: The ledger.
+        source: A file that `back_up` made.
+        now: Names what is kept.
+
+    Returns:
+        Where the ledger is that was there before; None when there was none.
+
+    Raises:
+        Failure: When the backup is not sound, or some process has the ledger open.
+    """
+    path = file_of(url, f"pg_restore --clean --if-exists --dbname=DATABASE {source}")
+    _must_exist(source)
+    _must_be_sound(source)
+    _must_not_be_in_use(path)
+    kept = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}")
+    with watching_the_disk(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with _copied(source, path) as copy:
+        before = _put_aside(path, kept)
+        os.replace(copy, path)
+    open_database(url).dispose()
+    return before
+
+
+def file_of(url: str, instead: str) -> Path:
+    """The file of a ledger.
+
+    Args:
+        url: The ledger.
+        instead: The command that does the same for PostgreSQL.
+
+    Raises:
+        Failure: `BAD_SETTING` when it is in no file.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise Failure(Cause.LEDGER_UNAVAILABLE, f"MOORAGE_LEDGER_URL: {error}") from error
+    if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
+        return Path(str(parsed.database))
+    raise Failure(
+        Cause.BAD_SETTING,
+        f"{shown_url(parsed)} is no file",
+        suggestion=f"Use the tools of its database: `{instead}`.",
+    )
+
+
+@contextmanager
+def _copied(source: Path, target: Path) -> Iterator[Path]:
+    """A sound copy of a ledger beside where it will be; it is gone when the block has ended."""
+    copy = target.with_name(f"{target.name}.part-{os.getpid()}")
+    try:
+        with watching_the_disk(target.parent):
+            _copy(source, copy)
+            _must_be_sound(copy)
+            _to_disk(copy)
+            yield copy
+            _to_disk(target.parent)
+    finally:
+        for suffix in ("", *BESIDE, "-journal"):
+            Path(f"{copy}{suffix}").unlink(missing_ok=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    readable = f"{source.absolute().as_uri()}?mode=rw"
+    try:
+        with (
+            closing(sqlite3.connect(readable, uri=True)) as original,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            original.backup(copy)
+            # In one file: nobody who moves it has to know of another beside it.
+            copy.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as error:
+        raise trouble(error, str(source)) from error
+
+
+def _put_aside(path: Path, kept: Path) -> Path | None:
+    """Keep a ledger under another name. Until another one takes its place it stays where it is."""
+    if not path.exists():
+        return None
+    os.link(path, kept)
+    for suffix in BESIDE:
+        beside = Path(f"{path}{suffix}")
+        if beside.exists():
+            os.replace(beside, f"{kept}{suffix}")
+    return kept
+
+
+def _must_exist(path: Path) -> None:
+    if not path.is_file():
+        raise Failure(
+            Cause.LEDGER_UNAVAILABLE, f"{path} is not there", suggestion="Name an existing file."
+        )
+
+
+def _must_be_sound(path: Path) -> None:
+    if problems := problems_of_file(path):
+        raise Failure(Cause.LEDGER_DAMAGED, f"{path}: {'; '.join(problems)}")
+
+
+def _must_not_be_in_use(path: Path) -> None:
+    """Who has the file open would go on with the one that is put aside."""
+    if users := _users(path):
+        raise Failure(
+            Cause.LEDGER_UNAVAILABLE,
+            f"{path} is in use by {', '.join(users)}",
+            suggestion="End `moorage serve`, workers and deploys first.",
+        )
+
+
+def _users(path: Path) -> list[str]:
+    found = []
+    for process in psutil.process_iter(["name"]):
+        try:
+            if any(Path(file.path) == path.absolute() for file in process.open_files()):
+                found.append(f"process {process.pid} ({process.info['name']})")
+        except psutil.Error:
+            continue  # it has ended, or is somebody else's
+    return found
+
+
+def _to_disk(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

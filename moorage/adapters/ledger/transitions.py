@@ -1,0 +1,147 @@
+"""Changes of state: allowed, guarded and logged, in one transaction with what goes with them.
+
+Three things stand between a release and a state that it may not enter. The table of
+`moorage.states` is looked at first, for a message that a person understands. The update names the
+state that it leaves, so of two writers who both saw it one changes nothing. And the database
+itself refuses a transition that is not in `allowed_transitions`, and a change of `releases.state`
+that the newest transition of the release does not tell of, whoever writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, Engine, func, insert, select, update
+
+from moorage.adapters.ledger.author import author
+from moorage.adapters.ledger.database import gate
+from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG
+from moorage.failures import Cause, Failure
+from moorage.states import SERVING, TRANSITIONS, ReleaseState
+from moorage.timeline import Transition
+
+
+class Change:
+    """A transaction that may move releases.
+
+    Attributes:
+        connection: For what else belongs into it.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.made: list[Transition] = []
+
+    def state_of(self, release: str) -> ReleaseState:
+        """The state of a release now.
+
+        Raises:
+            Failure: `UNKNOWN_RELEASE`.
+        """
+        query = select(RELEASES.c.state).where(RELEASES.c.id == release)
+        state = self.connection.scalar(query)
+        if state is None:
+            raise Failure(Cause.UNKNOWN_RELEASE, release)
+        return ReleaseState(state)
+
+    def move(self, release: str, to: ReleaseState, cause: str = "") -> None:
+        """Move a release to another state.
+
+        Raises:
+            Failure: `LOST_LOCK` when its state does not lead there: somebody else moved it.
+        """
+        before = self.state_of(release)
+        if to not in TRANSITIONS[before]:
+            raise Failure(Cause.LOST_LOCK, f"{release} is {before} and cannot become {to}")
+        if to in SERVING and (other := self._other_serving(release)):
+            raise Failure(Cause.LOST_LOCK, f"{other} runs, so {release} cannot")
+        transition = self._transition(release, before, to, cause)
+        self._log(transition)
+        changed = self.connection.execute(
+            update(RELEASES)
+            .where(RELEASES.c.id == release, RELEASES.c.state == before)
+            .values(state=to, cause=cause, updated_at=transition.at)
+        )
+        if changed.rowcount != 1:
+            raise Failure(Cause.LOST_LOCK, f"{release} is not {before} any more")
+        self.made.append(transition)
+
+    def _transition(
+        self, release: str, before: ReleaseState, to: ReleaseState, cause: str
+    ) -> Transition:
+        query = select(func.max(TRANSITION_LOG.c.sequence))
+        last = self.connection.scalar(query.where(TRANSITION_LOG.c.release == release)) or 0
+        hosts = select(CLAIMS.c.host).where(CLAIMS.c.release == release).distinct()
+        model = select(RELEASES.c.model).where(RELEASES.c.id == release)
+        return Transition(
+            release=release,
+            model=str(self.connection.scalar(model)),
+            sequence=last + 1,
+            before=before,
+            after=to,
+            at=datetime.now(UTC),
+            cause=cause,
+            flow_run_id=author().flow_run_id,
+            hosts=tuple(self.connection.scalars(hosts.order_by(CLAIMS.c.host))),
+        )
+
+    def _log(self, one: Transition) -> None:
+        self.connection.execute(
+            insert(TRANSITION_LOG).values(
+                release=one.release,
+                sequence=one.sequence,
+                from_state=one.before,
+                to_state=one.after,
+                cause=one.cause,
+                at=one.at,
+                flow_run_id=one.flow_run_id,
+            )
+        )
+
+    def _other_serving(self, release: str) -> str | None:
+        own = select(RELEASES.c.model).where(RELEASES.c.id == release).scalar_subquery()
+        return self.connection.scalar(
+            select(RELEASES.c.id).where(
+                RELEASES.c.model == own, RELEASES.c.state.in_(SERVING), RELEASES.c.id != release
+            )
+        )
+
+
+@contextmanager
+def changing(engine: Engine) -> Iterator[Change]:
+    """A transaction that is alone; the author is told of its transitions once it is committed."""
+    with gate(engine) as connection:
+        change = Change(connection)
+        yield change
+    for transition in change.made:
+        author().told(transition)
+
+
+def logged(connection: Connection, release: str) -> tuple[Transition, ...]:
+    """All transitions of a release, in order."""
+    query = select(TRANSITION_LOG, RELEASES.c.model).join(
+        RELEASES, RELEASES.c.id == TRANSITION_LOG.c.release
+    )
+    rows = connection.execute(
+        query.where(TRANSITION_LOG.c.release == release).order_by(TRANSITION_LOG.c.sequence)
+    )
+    return tuple(
+        Transition(
+            release=row.release,
+            model=row.model,
+            sequence=row.sequence,
+            before=ReleaseState(row.from_state),
+            after=ReleaseState(row.to_state),
+            at=utc(row.at),
+            cause=row.cause,
+            flow_run_id=row.flow_run_id,
+        )
+        for row in rows
+    )
+
+
+def utc(moment: datetime) -> datetime:
+    """A moment as SQLite (without a zone) or PostgreSQL (with its own) gives it, in UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

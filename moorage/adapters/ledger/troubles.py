@@ -1,0 +1,78 @@
+"""What a database says when it cannot be used, as failures that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from moorage.failures import Cause, Failure
+
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+FULL = {sqlite3.SQLITE_FULL}
+NO_ROOM_PERHAPS = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+"""What SQLite says, among other things, where the files beside a database have no room."""
+
+STATES = {
+    # https://www.postgresql.org/docs/current/errcodes-appendix.html
+    "53100": Cause.DISK_FULL,
+    "XX001": Cause.LEDGER_DAMAGED,
+    "XX002": Cause.LEDGER_DAMAGED,
+}
+"""PostgreSQL's own codes: disk full, data corrupted, index corrupted."""
+
+ROOM = 256 * 1024
+"""Bytes that the files beside an SQLite database need before anything is written."""
+
+MAKE_ROOM = (
+    "Free some space on the disk of the ledger; what was not written was not written in part."
+)
+
+
+def trouble(error: Exception, where: str) -> Failure:
+    """The failure that an error of the database stands for.
+
+    Args:
+        error: As SQLAlchemy or the driver raised it.
+        where: URL of the ledger, without a password.
+    """
+    said = getattr(error, "orig", None) or error
+    detail = f"{where}: {(str(said).splitlines() or [repr(said)])[0]}"
+    cause = _cause(said, where)
+    if cause == Cause.DISK_FULL:
+        return Failure(cause, detail, suggestion=MAKE_ROOM)
+    return Failure(cause, detail)
+
+
+def unreadable(error: Exception, where: str) -> Failure:
+    """The failure when a row holds what nobody wrote."""
+    told = " ".join(str(error).split())[:300]
+    return Failure(Cause.LEDGER_DAMAGED, f"{where}: a row cannot be read: {told}")
+
+
+def shown_url(url: URL) -> str:
+    """A URL without its password."""
+    return url.render_as_string(hide_password=True)
+
+
+def _cause(error: BaseException, where: str) -> Cause:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Cause.DISK_FULL
+    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+    if code in DAMAGED:
+        return Cause.LEDGER_DAMAGED
+    if code in FULL or (code in NO_ROOM_PERHAPS and _has_no_room(where)):
+        return Cause.DISK_FULL
+    return STATES.get(getattr(error, "sqlstate", "") or "", Cause.LEDGER_UNAVAILABLE)
+
+
+def _has_no_room(where: str) -> bool:
+    try:
+        database = make_url(where).database
+        return shutil.disk_usage(Path(database or "").parent).free < ROOM
+    except (ArgumentError, OSError):
+        return False

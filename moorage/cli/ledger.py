@@ -1,0 +1,84 @@
+"""`moorage ledger`: backups of the ledger, bringing them back, and whether it is sound."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sqlalchemy import make_url
+
+from moorage.adapters.ledger.check import problems_of_content, problems_of_file
+from moorage.adapters.ledger.copies import back_up
+from moorage.adapters.ledger.copies import restore as bring_back
+from moorage.adapters.ledger.troubles import shown_url
+from moorage.adapters.settings import Settings
+from moorage.cli.flows import exit_code, guarded
+from moorage.cli.output import dump, out
+from moorage.failures import ExitCode
+
+commands = typer.Typer(
+    no_args_is_help=True, help="The ledger: back it up, bring a backup back, check it."
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@commands.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="A new file.")], as_json: AsJson = False
+) -> None:
+    """Copy the ledger into a file, while flows go on."""
+    guarded(lambda: back_up(Settings().ledger, file), as_json=as_json)
+    if as_json:
+        return dump({"ledger": _shown(), "backup": str(file)})
+    out.print(f"{_shown()} is copied to {file}", soft_wrap=True, highlight=False)
+    return None
+
+
+@commands.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A backup.")], as_json: AsJson = False
+) -> None:
+    """Put a backup in the place of the ledger; what was there is kept beside it.
+
+    What was deployed or retired since the backup is not in it: look at `moorage status` then.
+    """
+    kept = guarded(lambda: bring_back(Settings().ledger, file, datetime.now(UTC)), as_json=as_json)
+    if as_json:
+        return dump({"ledger": _shown(), "restored": str(file), "kept": str(kept or "") or None})
+    out.print(f"{_shown()} is {file} again", soft_wrap=True, highlight=False)
+    if kept:
+        out.print(f"what was there is kept in {kept}", soft_wrap=True, highlight=False)
+    out.print("What changed since then is not in it: compare `moorage status`.", style="dim")
+    return None
+
+
+@commands.command()
+def check(as_json: AsJson = False) -> None:
+    """Say whether the ledger is sound: its file, its schema, and what it says of releases."""
+    problems = guarded(_problems, as_json=as_json)
+    if as_json:
+        dump({"ledger": _shown(), "problems": list(problems)})
+    elif not problems:
+        out.print(f"{_shown()} is sound", soft_wrap=True, highlight=False)
+    else:
+        for problem in problems:
+            out.print(f"- {problem}", markup=False, soft_wrap=True, highlight=False)
+    if problems:
+        exit_code(ExitCode.MACHINE)
+
+
+def _problems() -> tuple[str, ...]:
+    url = Settings().ledger
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite" and parsed.database:
+        path = Path(parsed.database)
+        if path.exists() and (problems := problems_of_file(path)):
+            return problems
+    return problems_of_content(url)
+
+
+def _shown() -> str:
+    return shown_url(make_url(Settings().ledger))

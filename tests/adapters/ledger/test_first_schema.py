@@ -1,0 +1,135 @@
+"""A ledger of the first moorage, with what it held, is brought to the newest schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, MetaData, insert
+
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.ledger.database import _connect
+from moorage.adapters.ledger.migrating import MIGRATIONS
+from moorage.failures import Failure
+from moorage.release import ReleaseState
+from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
+
+S = ReleaseState
+RUNNING, ERROR, SCHEDULED = "tiny.v1", "tiny.v2", "other.v1"
+
+
+def to_schema(engine: Engine, revision: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        (command.upgrade if revision != "0003" else command.downgrade)(config, revision)
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    """The first schema, with what a moorage of that time wrote."""
+    engine = _connect(url)
+    to_schema(engine, "0001")
+    with engine.begin() as connection:
+        _fill(connection)
+    yield engine
+    engine.dispose()
+
+
+def _fill(connection: Connection) -> None:
+    tables = MetaData()
+    tables.reflect(connection)
+    for identity, state in ((RUNNING, "running"), (ERROR, "error"), (SCHEDULED, "scheduled")):
+        connection.execute(insert(tables.tables["releases"]).values(**_release(identity, state)))
+    way = ("pending", "scheduled", "starting", "running")
+    log = [(RUNNING, one, other) for one, other in pairwise(way)]
+    # What happens at once is logged in turns.
+    log[1:1] = [(ERROR, "pending", "scheduled"), (SCHEDULED, "pending", "scheduled")]
+    log += [(ERROR, "scheduled", "error")]
+    for number, (identity, before, after) in enumerate(log):
+        row = {"release": identity, "from_state": before, "to_state": after}
+        moment = NOON + timedelta(seconds=number)
+        cause = "no-fit" if after == "error" else ""
+        connection.execute(
+            insert(tables.tables["transitions"]).values(**row, cause=cause, at=moment)
+        )
+    claim = {"release": RUNNING, "host": "local", "resource": "port", "index": 40000, "amount": 1}
+    connection.execute(insert(tables.tables["claims"]).values(**claim))
+    workload = a_workload().model_dump(mode="json")
+    connection.execute(
+        insert(tables.tables["workloads"]).values(name="w", release=RUNNING, workload=workload)
+    )
+
+
+def _release(identity: str, state: str) -> dict[str, Any]:
+    model, number = identity.split(".v")
+    record = a_release(identity, spec=a_spec(name=model)).model_dump(mode="json")
+    return {
+        "id": identity,
+        "model": model,
+        "number": int(number),
+        "state": state,
+        "spec_digest": a_spec().digest,
+        "revision": REVISION,
+        "flow_run_id": "run-1",
+        "cause": "no-fit" if state == "error" else "",
+        "created_at": NOON,
+        "updated_at": NOON,
+        "spec": a_spec(name=model).model_dump(mode="json"),
+        "record": record if state == "running" else None,
+    }
+
+
+def test_releases_keep_their_state_their_record_and_what_they_hold(
+    engine: Engine,  # noqa: ARG001
+    url: str,
+) -> None:
+    with closing(Ledger(url)) as ledger:
+        states = {row.id: row.state for row in ledger.releases.in_states(S)}
+        assert states == {RUNNING: S.RUNNING, ERROR: S.ERROR, SCHEDULED: S.SCHEDULED}
+        row = ledger.releases.get(RUNNING)
+        assert row.release == a_release(RUNNING)
+        assert row.workloads == (a_workload(),)
+        assert [claim.index for claim in ledger.claims.all()] == [40000]
+        assert ledger.releases.get(ERROR).cause == "no-fit"
+
+
+def test_what_was_logged_is_numbered_and_nothing_is_invented(
+    engine: Engine,  # noqa: ARG001
+    url: str,
+) -> None:
+    with closing(Ledger(url)) as ledger:
+        log = ledger.releases.transitions(RUNNING)
+        told = [(one.sequence, one.before, one.after, one.at, one.flow_run_id) for one in log]
+        assert told == [
+            (1, S.PENDING, S.SCHEDULED, NOON, ""),
+            (2, S.SCHEDULED, S.STARTING, NOON + timedelta(seconds=3), ""),
+            (3, S.STARTING, S.RUNNING, NOON + timedelta(seconds=4), ""),
+        ]
+        assert [one.cause for one in ledger.releases.transitions(ERROR)] == ["", "no-fit"]
+
+
+def test_old_releases_live_on_under_the_new_rules(engine: Engine, url: str) -> None:  # noqa: ARG001
+    with closing(Ledger(url)) as ledger:
+        ledger.releases.move(SCHEDULED, S.DOWNLOADING)
+        ledger.releases.move(RUNNING, S.UNREACHABLE, "its host is away")
+        with pytest.raises(Failure):
+            ledger.releases.move(ERROR, S.RUNNING)
+        ledger.releases.move(RUNNING, S.STOPPING)
+        ledger.releases.end(RUNNING, S.STOPPED, "retired")
+        assert [one.sequence for one in ledger.releases.transitions(RUNNING)] == [1, 2, 3, 4, 5, 6]
+        assert ledger.claims.all() == ()
+
+
+def test_the_newest_schema_can_be_taken_back(engine: Engine, url: str) -> None:
+    Ledger(url).close()
+    to_schema(engine, "0003")
+    with closing(Ledger(url)) as ledger:
+        assert len(ledger.releases.transitions(RUNNING)) == 3

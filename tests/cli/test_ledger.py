@@ -1,0 +1,152 @@
+"""`moorage ledger` and `moorage show`: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.ledger.author import Author, writing_as
+from moorage.cli.app import app
+from moorage.cli.output import WIDE, out
+from moorage.failures import Cause, ExitCode
+from moorage.release import ReleaseState
+from tests.builders import REVISION, a_release, a_spec
+
+Run = Callable[..., Result]
+WAY = ("analyzing", "scheduled", "downloading", "starting")
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(out, "_width", WIDE)
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
+    for name in ("MOORAGE_LEDGER_URL", "PREFECT_API_URL", "PREFECT_UI_URL"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "home" / "ledger.db"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[Ledger]:
+    with closing(Ledger(f"sqlite:///{path}")) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def run(path: Path) -> Run:  # noqa: ARG001
+    return lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(result.stdout)
+    return content
+
+
+def running(ledger: Ledger) -> str:
+    release = ledger.releases.begin(a_spec(), REVISION, "run-1")
+    with writing_as(Author("run-1")):
+        for state in WAY:
+            ledger.releases.move(release, ReleaseState(state))
+        ledger.releases.take_over(a_release(release, flow_run_id="run-1"))
+    return release
+
+
+def test_show_tells_the_way_through_the_states(run: Run, ledger: Ledger) -> None:
+    release = running(ledger)
+    shown = run("show", release)
+    assert shown.exit_code == ExitCode.OK
+    lines = shown.stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("States"))
+    states = [line.split()[0] for line in lines[at + 2 : at + 8]]
+    assert states == ["pending", *WAY, "running"]
+    assert "so far" in lines[at + 7]
+    assert all("run-1" in line for line in lines[at + 2 : at + 8])
+
+
+def test_show_gives_programs_states_times_causes_and_the_pages_of_the_runs(
+    run: Run, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = running(ledger)
+    ledger.releases.move(release, ReleaseState.UNREACHABLE, "gpu-1 is away")
+    monkeypatch.setenv("PREFECT_API_URL", "http://server:4200/api")
+    content = as_json(run("show", release, "--json"))
+    assert (content["state"], content["cause"]) == ("unreachable", "gpu-1 is away")
+    assert [one["state"] for one in content["states"]] == [
+        "pending",
+        *WAY,
+        "running",
+        "unreachable",
+    ]
+    assert all(one["seconds"] >= 0 for one in content["states"][:-1])
+    assert content["states"][-1]["seconds"] is None
+    assert content["states"][-1]["cause"] == "gpu-1 is away"
+    assert content["states"][0]["flow_run_url"] == "http://server:4200/runs/flow-run/run-1"
+    assert content["states"][-1]["flow_run_url"] == ""
+    assert content["plan"] is None
+
+
+def test_a_release_without_a_record_shows_where_it_is(run: Run, ledger: Ledger) -> None:
+    release = ledger.releases.begin(a_spec(), "", "run-1")
+    ledger.releases.move(release, ReleaseState.ANALYZING)
+    shown = run("show", release).stdout
+    assert f"{release} is analyzing (in progress); it has no record." in shown
+    assert [one["state"] for one in as_json(run("show", release, "--json"))["states"]] == [
+        "pending",
+        "analyzing",
+    ]
+
+
+def test_status_shows_a_release_that_cannot_be_seen(run: Run, ledger: Ledger) -> None:
+    release = running(ledger)
+    ledger.releases.move(release, ReleaseState.UNREACHABLE, "gpu-1 is away")
+    shown = run("status").stdout
+    assert release in shown
+    assert "unreachable" in shown
+    assert "gpu-1 is away" in shown
+
+
+def test_a_backup_is_taken_and_brought_back(
+    run: Run, ledger: Ledger, path: Path, tmp_path: Path
+) -> None:
+    release, backup = running(ledger), tmp_path / "backup.db"
+    taken = run("ledger", "backup", backup)
+    assert (taken.exit_code, backup.exists()) == (ExitCode.OK, True)
+    ledger.close()
+    path.write_bytes(b"damaged" * 1000)
+    assert run("status").exit_code == ExitCode.MACHINE
+    assert run("ledger", "check").exit_code == ExitCode.MACHINE
+    restored = run("ledger", "restore", backup)
+    assert restored.exit_code == ExitCode.OK, restored.stdout
+    assert "kept in" in restored.stdout
+    assert run("ledger", "check").stdout.endswith("is sound\n")
+    assert as_json(run("show", release, "--json"))["state"] == "running"
+
+
+def test_a_damaged_ledger_is_told_with_its_path_and_what_to_do(run: Run, path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"damaged" * 1000)
+    answer = run("status", "--json")
+    error = as_json(answer)["error"]
+    assert answer.exit_code == error["exit_code"] == ExitCode.MACHINE
+    assert error["cause"] == Cause.LEDGER_DAMAGED
+    assert str(path) in error["detail"]
+    assert "moorage ledger restore FILE" in error["suggestion"]
+    checked = run("ledger", "check", "--json")
+    assert as_json(checked)["problems"] == ["file is not a database"]
+
+
+def test_postgresql_is_backed_up_by_its_own_tools(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOORAGE_LEDGER_URL", "postgresql+psycopg://moorage:topsecret@db/moorage")
+    for command in ("backup", "restore"):
+        answer = run("ledger", command, tmp_path / "file", "--json")
+        assert answer.exit_code == ExitCode.BAD_INPUT
+        assert "pg_" in as_json(answer)["error"]["suggestion"]
+        assert "topsecret" not in answer.stdout

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.states import ReleaseState
+from moorage.timeline import Stay, Transition, stays, timeline_section
+from tests.builders import NOON
+
+S = ReleaseState
+
+
+def at(seconds: float, before: S, after: S, cause: str = "", run: str = "run-1") -> Transition:
+    return Transition(
+        release="tiny.v1",
+        model="tiny",
+        sequence=1,
+        before=before,
+        after=after,
+        at=NOON + timedelta(seconds=seconds),
+        cause=cause,
+        flow_run_id=run,
+    )
+
+
+def test_each_state_lasts_until_the_next_one_begins() -> None:
+    told = stays(
+        NOON, "run-1", [at(2, S.PENDING, S.ANALYZING), at(5, S.ANALYZING, S.ERROR, "gated-model")]
+    )
+    assert [(stay.state, stay.seconds, stay.cause) for stay in told] == [
+        (S.PENDING, 2.0, ""),
+        (S.ANALYZING, 3.0, ""),
+        (S.ERROR, None, "gated-model"),
+    ]
+
+
+def test_a_release_that_was_just_begun_is_pending() -> None:
+    assert stays(NOON, "run-1", []) == (Stay(state=S.PENDING, since=NOON, flow_run_id="run-1"),)
+
+
+def test_the_table_shows_when_how_long_why_and_who() -> None:
+    told = stays(NOON, "a", [at(100, S.PENDING, S.ERROR, "interrupted", "b")])
+    assert timeline_section(told).rows == (
+        ("pending", "2026-03-01 12:00:00", "1 min 40 s", "", "a"),
+        ("error", "2026-03-01 12:01:40", "", "interrupted", "b"),
+    )
+
+
+def test_what_lasts_is_counted_to_now_unless_it_lasts_for_good() -> None:
+    now = NOON + timedelta(hours=3)
+    running = [at(0, S.PENDING, S.SCHEDULED), at(0, S.SCHEDULED, S.STARTING)]
+    assert timeline_section(stays(NOON, "", running), now).rows[-1][2] == "3 h 00 min so far"
+    assert timeline_section(stays(NOON, "", running)).rows[-1][2] == ""
+    ended = [at(0, S.PENDING, S.ERROR)]
+    assert timeline_section(stays(NOON, "", ended), now).rows[-1][2] == ""
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=9).map(sorted))
+def test_the_times_in_all_states_add_up_to_the_whole(seconds: list[int]) -> None:
+    told = stays(NOON, "", [at(one, S.RUNNING, S.UNREACHABLE) for one in seconds])
+    assert sum(stay.seconds or 0 for stay in told) == (seconds[-1] if seconds else 0)
