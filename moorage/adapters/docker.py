@@ -15,6 +15,7 @@ from moorage.adapters.docker_errors import start_failure
 from moorage.adapters.docker_volumes import remove_volumes
 from moorage.adapters.kept import make_kept
 from moorage.adapters.observation import Observation
+from moorage.adapters.podman import must_heed_requests
 from moorage.failures import Cause, Failure
 from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload, planned_workload
 
@@ -49,8 +50,11 @@ class DockerRuntime:
         with daemon(self.address) as client:
             self._clear(client, spec)
             make_kept(spec)
+            arguments = container_arguments(spec, secrets)
+            if arguments["device_requests"]:
+                must_heed_requests(client, spec.host)
             try:
-                container = client.containers.create(**container_arguments(spec, secrets))
+                container = client.containers.create(**arguments)
                 try:
                     container.start()
                 except APIError:
