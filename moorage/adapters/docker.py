@@ -9,6 +9,7 @@ import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
+from moorage.access import parse_access
 from moorage.adapters.docker_arguments import container_arguments
 from moorage.adapters.docker_daemon import daemon
 from moorage.adapters.docker_errors import start_failure
@@ -49,7 +50,8 @@ class DockerRuntime:
         """
         with daemon(self.address) as client:
             self._clear(client, spec)
-            make_kept(spec)
+            if not parse_access(self.address).is_remote:
+                make_kept(spec)
             arguments = container_arguments(spec, secrets)
             if arguments["device_requests"]:
                 must_heed_requests(client, spec.host)
