@@ -67,11 +67,12 @@ def make_kept_on(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
     Raises:
         Failure: `STORE_UNWRITABLE`, or `RUNTIME_UNAVAILABLE` when the host does not answer.
     """
+    access = parse_access(host.address)
     folders = dict(chain.from_iterable(map(_folders, specs)))
     words = [word for path, mode in folders.items() for word in (_inside(path, host), f"{mode:o}")]
     try:
         run_helper(
-            parse_access(host.address),
+            access,
             host.helper_image,
             ("sh", "-c", SCRIPT, "keep", *words),
             purpose="keep",
@@ -84,7 +85,7 @@ def make_kept_on(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
             raise Failure(Cause.STORE_UNWRITABLE, detail) from failure
         raise failure.at(host.name) from failure
     except (DockerException, RequestException) as error:
-        raise reach_failure(error, host.address) from error
+        raise reach_failure(error, access.address) from error
 
 
 def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:

@@ -64,7 +64,13 @@ class Podman:
         words = [*self._words, "system", "service", "--time=0", f"unix://{self.socket}"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                words, env=self._environment, stdout=log, stderr=log, start_new_session=True
+                words,
+                # Its monitors leave a file where they are when the kernel kills a container.
+                cwd=self.folder,
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:

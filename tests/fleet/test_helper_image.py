@@ -44,16 +44,14 @@ def pushed(
 def way(
     pushed: tuple[LocalRegistry, str], equipped: TestFleet, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[NarrowWay]:
+    """The first host has no such image, and a way to pull it."""
     monkeypatch.setenv(SECRET, PASSWORD)
     way = NarrowWay(pushed[0].host, equipped.network.address)
-    for host in equipped.hosts:
-        without_helper(host)
+    without_helper(equipped.hosts[0])
     yield way
     way.close()
     forget_clients()
-    for host in equipped.hosts:
-        without_helper(host)
-        host.daemon.load(HELPER)
+    without_helper(equipped.hosts[0])
 
 
 @pytest.fixture(autouse=True)
