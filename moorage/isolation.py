@@ -15,6 +15,7 @@ class Isolation(Value):
         ulimits: By name; -1 = unlimited. Soft and hard limit are the same.
         ipc: Whose shared memory it has.
         shares_memory_of: Container whose shared memory it has instead; empty = as `ipc` says.
+        sees_processes_of: Container whose processes it sees beside its own; empty = none.
         network: How it is reached.
         restart: What Docker does when it ends.
         capabilities: Added to Docker's own set.
@@ -28,6 +29,7 @@ class Isolation(Value):
     ulimits: dict[str, int] = {}
     ipc: IpcMode = IpcMode.PRIVATE
     shares_memory_of: str = ""
+    sees_processes_of: str = ""
     network: NetworkMode = NetworkMode.PUBLISHED
     restart: RestartPolicy = RestartPolicy.NONE
     capabilities: tuple[str, ...] = ()

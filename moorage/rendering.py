@@ -26,6 +26,7 @@ ISOLATION_WORDS = {
     "ulimits": "limits",
     "ipc": "shared memory of",
     "shares_memory_of": "shared memory of container",
+    "sees_processes_of": "sees the processes of container",
     "network": "network",
     "restart": "restarted by Docker",
     "capabilities": "capabilities",

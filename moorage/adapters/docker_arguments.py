@@ -88,6 +88,8 @@ def _isolation(isolation: Isolation) -> dict[str, Any]:
         found["runtime"] = isolation.runtime
     if isolation.shares_memory_of:
         found["ipc_mode"] = f"container:{isolation.shares_memory_of}"
+    if isolation.sees_processes_of:
+        found["pid_mode"] = f"container:{isolation.sees_processes_of}"
     if isolation.network == NetworkMode.HOST:
         found["network_mode"] = "host"
     if isolation.restart != RestartPolicy.NONE:

@@ -99,10 +99,12 @@ def test_only_nvidias_accelerators_are_asked_for_by_their_identifiers(
     assert [request.device_ids for request in requests] == asked
 
 
-def test_a_volume_has_the_labels_of_its_container_and_memory_may_be_anothers() -> None:
+def test_a_volume_has_the_labels_of_its_container_and_memory_and_processes_may_be_anothers() -> None:
     shared = Mount(source="moorage-a-tmp", target="/tmp", read_only=False, volume=True)
-    said = arguments(Isolation(shares_memory_of="moorage-a-ray-head"), mounts=(shared,))
+    head = "moorage-a-ray-head"
+    borrows = Isolation(shares_memory_of=head, sees_processes_of=head)
+    said = arguments(borrows, mounts=(shared,))
     (mount,) = said["mounts"]
     assert (mount["Type"], mount["Source"], mount["Target"]) == ("volume", "moorage-a-tmp", "/tmp")
     assert mount["VolumeOptions"]["Labels"] == a_container().labels
-    assert said["ipc_mode"] == "container:moorage-a-ray-head"
+    assert said["ipc_mode"] == said["pid_mode"] == f"container:{head}"

@@ -766,7 +766,7 @@ def test_the_head_of_a_cluster_comes_first_and_is_awaited() -> None:
     assert [c.role for c in (head, leader, follower)] == ["ray-head", "leader", "follower"]
     assert (head.awaits, leader.awaits, follower.awaits) == ("", head.name, head.name)
     assert head.endpoint == "http://10.0.0.1:41000"
-    assert leader.isolation.shares_memory_of == head.name
+    assert leader.isolation.shares_memory_of == leader.isolation.sees_processes_of == head.name
     assert {m.source for m in head.mounts if m.volume} == {
         m.source for m in leader.mounts if m.volume
     }

@@ -113,6 +113,29 @@ def test_any_host_that_is_lost_while_the_replica_loads_fails_it_by_name(
     assert gone(fleet, workplace)
 
 
+@pytest.mark.parametrize("part", ["follower1", "leader"])
+def test_a_replica_that_serves_is_dead_without_any_of_its_parts_and_comes_back_whole(
+    workplace: Workplace, fleet: TestFleet, lifecycle_image: str, part: str
+) -> None:
+    spec = workplace.spec(engine=container_engine(lifecycle_image), placement=TWO)
+    first = workplace.json("deploy", spec)["release"]
+    killed = part_of(fleet, workplace, part)
+    killed.kill()
+    (row,) = workplace.json("status")
+    assert not row["alive"]
+    (told,) = [line for line in row["observed"].split("; ") if "exited" in line]
+    (lost,) = [one for one in first["workloads"] if one["name"] == killed.name]
+    assert lost["role"] == "leader" or told.startswith(f"follower on {lost['host']}: ")
+    again = workplace.json("deploy", spec)["release"]
+    assert again["id"] != first["id"]
+    (row,) = workplace.json("status")
+    assert row["alive"]
+    left = {one.name for host in fleet.hosts for one in theirs(host, workplace)}
+    assert left == {one["name"] for one in again["workloads"]}
+    workplace.run("retire", workplace.named("tiny"))
+    assert gone(fleet, workplace)
+
+
 @pytest.mark.vllm
 def test_vllm_over_two_hosts_answers_a_chat(
     workplace: Workplace, fleet: TestFleet, vllm_image: str

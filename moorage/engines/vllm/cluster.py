@@ -24,7 +24,8 @@ def clustered(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerS
     """The containers of a seat: the head and the engine where it leads, else a part of Ray.
 
     The engine's workers are started by Ray, so every container has image, devices, model and
-    variables of the engine. Head and engine share `/tmp` and shared memory besides.
+    variables of the engine. Head and engine share `/tmp` and shared memory besides, and the engine
+    sees the head's processes: Ray (as of 2.60) finds its own node among those that run.
 
     Args:
         request: The seat.
@@ -37,7 +38,8 @@ def clustered(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerS
     name = head_name(request)
     isolation = engine.isolation
     lends = isolation.model_copy(update={"ipc": _lent(isolation.ipc)})
-    borrows = isolation.model_copy(update={"shares_memory_of": "" if _is_host(lends.ipc) else name})
+    memory = "" if _is_host(lends.ipc) else name
+    borrows = isolation.model_copy(update={"shares_memory_of": memory, "sees_processes_of": name})
     head = engine.model_copy(
         update={
             "name": name,
