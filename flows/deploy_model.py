@@ -29,6 +29,7 @@ from tasks.cleanup import (
 from tasks.context import in_thread, ledger, to_its_end
 from tasks.facts import read_facts
 from tasks.image import moved, pull
+from tasks.keep import keep
 from tasks.life import closed, enter
 from tasks.measure import measure, remember
 from tasks.place import place
@@ -110,6 +111,7 @@ async def _deploy(
             )
             plan = planned(spec, model, profile, placement, snapshot, image, draft.id, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
+            await keep(plan, snapshot)
             turn = Turn(draft.id, spec.name, placement, old)
             if turn.names:
                 saga.arm("let others start there", turn.end)

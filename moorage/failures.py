@@ -54,6 +54,7 @@ class Cause(StrEnum):
     NO_IMAGE = "no-image"
     IMAGE_MISSING = "image-missing"
     IMAGE_PULL_FAILED = "image-pull-failed"
+    IMAGE_PULL_TIMEOUT = "image-pull-timeout"
     REGISTRY_UNAUTHORIZED = "registry-unauthorized"
     REGISTRY_UNTRUSTED = "registry-untrusted"
     REGISTRY_RATE_LIMITED = "registry-rate-limited"
@@ -152,6 +153,11 @@ class Failure(Exception):
     def facts(self) -> CauseFacts:
         """The facts of the cause."""
         return CAUSES[self.cause]
+
+    def at(self, place: str) -> Failure:
+        """The same failure, which says where it happened."""
+        told = (self.suggestion, self.log_tail, self.evidence, self.named)
+        return _rebuild(self.cause, f"{place}: {self.detail}", *told)
 
 
 def _rebuild(
@@ -303,6 +309,12 @@ CAUSES: dict[Cause, CauseFacts] = {
         "The image could not be pulled",
         "Check that the host reaches the registry and is logged in there.",
         retry=True,
+    ),
+    Cause.IMAGE_PULL_TIMEOUT: _facts(
+        ExitCode.IMAGE,
+        "The image was not pulled within its deadline",
+        "Raise `readiness.deadlines.image_seconds`, or have the image on the host before"
+        " (`docker pull`).",
     ),
     Cause.REGISTRY_UNAUTHORIZED: _facts(
         ExitCode.IMAGE,

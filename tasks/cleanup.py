@@ -111,6 +111,19 @@ def start_again(row: ReleaseRow, successor: str) -> None:
         ledger().releases.move(row.id, ReleaseState.RUNNING, "its successor failed")
 
 
+def must_be_clean(model: str) -> None:
+    """Nothing of a model may be left behind where nobody could look.
+
+    Raises:
+        Failure: `RUNTIME_UNAVAILABLE`, with what may still run and keeps its claims.
+    """
+    left = [row for row in _left_behind() if row.model == model]
+    places = {f"{one.name} on {one.host}" for row in left for one in row.workloads}
+    if left:
+        names = ", ".join(sorted(places) or [row.id for row in left])
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{names} could not be cleaned up")
+
+
 def abandoned() -> list[ReleaseRow]:
     """Releases that a flow which is gone left unfinished, or not wholly undone."""
     return [row for row in _left_behind() if not ledger().locks.is_held(row.model)]
@@ -155,8 +168,18 @@ def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
 def _recover_all(model: str, journal: Journal) -> None:
     for row in _left_behind():
         if row.model == model:
-            _recover(row, journal)
+            _recover_if_reached(row, journal)
     recover_others(model, journal)
+
+
+def _recover_if_reached(row: ReleaseRow, journal: Journal) -> None:
+    """What a lost host holds stays written down and claimed; it does not keep the model away."""
+    try:
+        _recover(row, journal)
+    except Failure as failure:
+        if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+            raise
+        journal.tell(f"could not clean up after {row.id}: {failure}")
 
 
 def _left_behind() -> list[ReleaseRow]:

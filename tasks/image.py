@@ -19,7 +19,7 @@ from moorage.placement.image import image_on
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.release import Release, ReleaseRow
-from moorage.spec import ModelSpec, RuntimeName
+from moorage.spec import ModelSpec, RuntimeName, slug
 from tasks.context import in_thread, settings
 from tasks.journal import Note, step
 from tasks.progress import Progress, shown
@@ -47,14 +47,8 @@ async def pull(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -
         if image is None:
             note.say("none: the engine is installed on the host")
             return None
-        deadline = spec.readiness.deadlines.image_seconds
-        try:
-            async with asyncio.timeout(deadline):
-                image = await in_thread(pinned, image, hosts[0])
-                await _have_everywhere(image, hosts, note, spec)
-        except TimeoutError as error:
-            detail = f"{image.reference}: not pulled within {deadline} s"
-            raise Failure(Cause.IMAGE_PULL_FAILED, detail) from error
+        image = await in_thread(pinned, image, hosts[0])
+        await _have_everywhere(image, hosts, note, spec)
         image = await in_thread(identified, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
         return image
@@ -109,6 +103,9 @@ async def _have_everywhere(
 
 
 async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec) -> None:
+    """Have it on one host, in time; what goes wrong there names the host."""
+    deadline = spec.readiness.deadlines.image_seconds
+
     async def fetch(progress: Progress) -> None:
         await in_thread(
             have_image,
@@ -117,10 +114,18 @@ async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec) -
             settings().locks,
             progress,
             credentials=partial(credentials, host.registries, image.reference),
-            wait_seconds=spec.readiness.deadlines.image_seconds,
+            wait_seconds=deadline,
         )
 
-    await shown(fetch, note, f"pull-{spec.slug}", f"Pulling {image.reference} on {host.name}")
+    key = f"pull-{slug(f'{spec.name} {host.name}')}"
+    try:
+        async with asyncio.timeout(deadline):
+            await shown(fetch, note, key, f"Pulling {image.reference} on {host.name}")
+    except TimeoutError as error:
+        detail = f"{host.name}: {image.reference} was not there after {deadline} s"
+        raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
+    except Failure as failure:
+        raise failure.at(host.name) from failure
 
 
 def _image(

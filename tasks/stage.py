@@ -9,7 +9,7 @@ from prefect import task
 
 from moorage.access import parse_access
 from moorage.adapters.disk import watching_the_disk
-from moorage.adapters.remote_host import have_helper
+from moorage.adapters.helper_image import PULL_SECONDS, have_helper
 from moorage.adapters.settings import Settings
 from moorage.adapters.sources import source_for
 from moorage.adapters.staging.host_store import HostStore
@@ -80,6 +80,8 @@ async def stage_remotely(
     with step(f"stage{asset.step} on {host.name}") as note:
         token = await in_thread(hub_token, spec)
         deadline = spec.readiness.deadlines.download_seconds
+        image = await in_thread(have_helper, host, host.helper_image, PULL_SECONDS)
+        host = host.model_copy(update={"helper_image": image})
 
         async def bring(progress: Progress) -> str:
             return await in_thread(
@@ -89,7 +91,7 @@ async def stage_remotely(
         title = f"Bringing {asset.source} to {host.name}"
         key = f"download-{slug(f'{spec.name}{asset.step} {host.name}')}"
         path = await shown(bring, note, key, title)
-        note.say(f"{human_bytes(found.bytes_to_stage)}, verified, in {path}")
+        note.say(f"{human_bytes(found.bytes_to_stage)}, verified, in {path} (by {image})")
 
 
 def _bring(
@@ -101,9 +103,8 @@ def _bring(
     progress: Progress,
     deadline: float,
 ) -> str:
-    access = parse_access(host.address)
-    image = have_helper(access, host.helper_image, host.registries)
-    store = HostStore(access, image, folder_of(asset.role, host.store))
+    folder = folder_of(asset.role, host.store)
+    store = HostStore(parse_access(host.address), host.helper_image, folder)
     workers = settings.download_workers
     job = job_of(found, settings.hub_endpoint, token, workers=workers, seconds=deadline)
     return store.stage(found, job, progress, deadline)

@@ -42,6 +42,12 @@ OUT_OF_SIGHT_SECONDS = 30.0
 LOG_LINES = 5_000
 """How much of a log is searched for the cause; a failure keeps the last of it."""
 
+KILLED = 137
+BY_WHOM = (
+    "It was killed (SIGKILL), by a person, or by the kernel for want of RAM: not every runtime"
+    " tells, but `dmesg` on the host does. Then raise `placement.ram`."
+)
+
 TIMEOUT_CAUSES = {"load_seconds": Cause.LOAD_TIMEOUT, "warm_up_seconds": Cause.WARM_UP_TIMEOUT}
 
 
@@ -187,7 +193,10 @@ class Watch:
             log = await self._log()
             detail = f"{self._named}: {seen.detail}{code}"
             return Failure(Cause.ENGINE_OUT_OF_MEMORY, detail, log_tail=last_lines(log))
-        return await self._failure(Cause.ENGINE_EXITED, f"{seen.detail}{code}")
+        failure = await self._failure(Cause.ENGINE_EXITED, f"{seen.detail}{code}")
+        if failure.cause is Cause.ENGINE_EXITED and seen.exit_code == KILLED:
+            failure.suggestion = BY_WHOM
+        return failure
 
     async def _failure(self, cause: Cause, detail: str) -> Failure:
         named = f"{self._named}: {detail}"

@@ -11,6 +11,7 @@ from docker.types import DeviceRequest, Mount
 
 from moorage.access import Access
 from moorage.adapters.docker_client import connect
+from moorage.adapters.podman import must_heed_requests
 from moorage.failures import Cause, Failure
 from moorage.survey.vendors import NOTHING, Handed
 from moorage.units import MIB
@@ -50,6 +51,8 @@ def run_helper(
         DockerException: When the daemon does not answer.
     """
     client = connect(access, seconds)
+    if handed.gpus:
+        must_heed_requests(client, access.machine)
     gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
     own = [Mount(place, place, type="bind", read_only=True) for place in handed.mounts]
     try:

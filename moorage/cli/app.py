@@ -133,14 +133,16 @@ def status(
     name: Annotated[str | None, typer.Argument(help="Only this model.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every model, whether it really runs, and where it answers."""
+    """Show every model, whether it really runs, where it answers, and what was left behind."""
 
     def action() -> list[tuple[ReleaseRow, render.Seen]]:
         rows = [row for row in _ledger().releases.latest() if name in (None, row.model)]
         if name and not rows:
             raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
-        serving = {row.model: _ledger().releases.running(row.model) or row for row in rows}
-        return [(row, render.observed(row, Settings())) for row in serving.values()]
+        serving = [_ledger().releases.running(row.model) or row for row in rows]
+        left = [row for row in _ledger().releases.not_undone() if name in (None, row.model)]
+        shown = {row.id: row for row in (*serving, *left)}
+        return [(row, render.observed(row, Settings())) for row in shown.values()]
 
     render.status(guarded(action, as_json=as_json), as_json=as_json)
 

@@ -29,7 +29,12 @@ def fleet(lifecycle_image: str) -> Iterator[TestFleet]:
 @pytest.fixture(scope="module")
 def equipped(fleet: TestFleet) -> TestFleet:
     """The hosts have the helper's image too."""
-    subprocess.run([REPOSITORY / "scripts" / "build_helper_image.sh"], check=True)
+    build_helper()
     for host in fleet.hosts:
         host.daemon.load(HELPER)
     return fleet
+
+
+def build_helper() -> None:
+    """Have the helper's image on this machine."""
+    subprocess.run([REPOSITORY / "scripts" / "build_helper_image.sh"], check=True)

@@ -24,6 +24,7 @@ from moorage.access import Access
 from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.docker_errors import reach_failure
 from moorage.adapters.helper import LABEL_HELPER, MEMORY
+from moorage.adapters.podman import is_taken
 from moorage.adapters.staging import program
 from moorage.adapters.staging.parcel import parcel
 from moorage.failures import Cause, Failure
@@ -40,8 +41,6 @@ LOST_SECONDS = 30.0
 
 FED_SECONDS = 60.0
 """How old a container may be that was made and never started: its maker is gone."""
-
-CONFLICT = 409
 
 
 class HostStore:
@@ -96,7 +95,7 @@ class HostStore:
             except ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
             except APIError as error:
-                if error.status_code != CONFLICT:
+                if not is_taken(error):
                     raise
                 return False
             try:
