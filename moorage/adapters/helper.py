@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import uuid4
 
 from docker.errors import APIError, ImageNotFound
@@ -79,6 +80,15 @@ def run_helper(
         raise Failure(cause, f"{purpose}: {error.explanation or error}") from error
     finally:
         container.remove(force=True)
+
+
+def start_told(container: Container, line: str) -> None:
+    """Start a container that reads one line: what may hold secrets goes through its input alone."""
+    stream = container.attach_socket(params={"stdin": 1, "stream": 1})
+    container.start()
+    raw: Any = getattr(stream, "_sock", stream)
+    raw.sendall(line.encode())
+    stream.close()
 
 
 def _finished(container: Container, seconds: int) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from threading import Event
+from typing import Protocol
 
-from moorage.adapters.sources.client import HubClient
 from moorage.adapters.sources.describe import (
     announced,
     describe,
@@ -29,11 +30,30 @@ METADATA_SECONDS = 300.0
 """How long the small files may take, and another process's turn at them."""
 
 
+class Client(Protocol):
+    """Asks one place: a repository of the hub, or what is below a prefix of a bucket.
+
+    Attributes:
+        repo: The place, as messages name it.
+    """
+
+    repo: str
+
+    def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
+        """The commit that a revision stands for now, and its files; empty = the default one."""
+
+    def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
+        """A file from one offset up to another."""
+
+    def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
+        """Download a file, or what is missing of it, until stopped."""
+
+
 class HubSource:
-    """One repository of a hub, and its place in the store.
+    """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
-        client: Asks the hub.
+        client: Asks it.
         store: Keeps what the hub sends.
         workers: How many files are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
@@ -42,7 +62,7 @@ class HubSource:
 
     def __init__(
         self,
-        client: HubClient,
+        client: Client,
         store: ModelStore,
         *,
         workers: int = 8,
