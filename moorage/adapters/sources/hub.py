@@ -206,7 +206,8 @@ class HubSource:
             self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
         self._download(commit, model.files, tick)
         with holding(metadata_lock, tick):
-            self._store.publish(Manifest.model_validate(model, from_attributes=True))
+            manifest = Manifest.model_validate(model, from_attributes=True)
+            self._store.publish(self._store.summed(manifest))
 
     def _download(self, commit: str, files: Iterable[ModelFile], tick: Tick) -> None:
         missing = self._store.missing(commit, files)

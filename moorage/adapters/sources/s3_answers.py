@@ -99,4 +99,7 @@ def announced_file(name: str, size: int, etag: str, told: dict[str, Any]) -> Mod
     encrypted = told.get("ServerSideEncryption", "AES256") != "AES256"
     if encrypted or "SSECustomerAlgorithm" in told or not MD5.fullmatch(etag):
         return ModelFile(name=name, size=size)
-    return ModelFile(name=name, size=size, md5=etag, part=told.get("part", 0))
+    part, parts = told.get("part", 0), int(etag.partition("-")[2] or 0)
+    if parts and (not part or -(-size // part) != parts):
+        return ModelFile(name=name, size=size)  # sent in parts of different sizes
+    return ModelFile(name=name, size=size, md5=etag, part=part if parts else 0)

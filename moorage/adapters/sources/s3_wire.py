@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -80,7 +80,7 @@ class S3Wire:
             answer = self._client.get_object(
                 **self._named(name), Range=f"bytes={start}-{stop - 1}", IfMatch=f'"{etag}"'
             )
-            with answer["Body"] as body:
+            with closing(answer["Body"]) as body:
                 yield first_byte(answer, start), body.iter_chunks(PIECE)
 
     def presigned(self, name: str, seconds: float) -> str:

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from moorage.adapters.disk import watching_the_disk
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
+from moorage.adapters.staging.checks import sha256_of
 from moorage.failures import Cause, Failure
 from moorage.models.shelf import MANIFEST
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
@@ -153,6 +154,13 @@ class ModelStore:
         place.parent.mkdir(parents=True, exist_ok=True)
         downloaded.replace(place)
 
+    def summed(self, manifest: Manifest) -> Manifest:
+        """The manifest, with the checksums of files whose source announced no lasting one."""
+        workspace = self.workspace(manifest.revision)
+        return manifest.model_copy(
+            update={"files": tuple(_summed(workspace, file) for file in manifest.files)}
+        )
+
     def publish(self, manifest: Manifest) -> None:
         """Turn the workspace into the complete directory, in one step.
 
@@ -177,6 +185,14 @@ class ModelStore:
             self.directory(commit) / file.name,
         )
         return min(file.size, max(0, *(_size(place) for place in places)))
+
+
+def _summed(workspace: Path, file: ModelFile) -> ModelFile:
+    path = workspace / file.name
+    if file.sha256 or file.git_oid or not path.is_file():
+        return file
+    with path.open("rb") as content:
+        return file.model_copy(update={"sha256": sha256_of(content)})
 
 
 def _absent(directory: Path, files: Iterable[ModelFile]) -> tuple[ModelFile, ...]:
