@@ -31,6 +31,7 @@ def run_helper(
     seconds: int,
     handed: Handed = NOTHING,
     mounts: Sequence[Mount] = (),
+    writes: bool = False,
 ) -> str:
     """Run a program on a host to its end; gives what it wrote.
 
@@ -44,6 +45,7 @@ def run_helper(
         seconds: How long it may take.
         handed: What it gets of the host, to ask about its accelerators.
         mounts: More directories.
+        writes: Whether it has root's usual rights on them, to change what others own.
 
     Raises:
         Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where the host
@@ -62,7 +64,7 @@ def run_helper(
             labels={LABEL_HELPER: purpose},
             network_mode="host",
             read_only=True,
-            cap_drop=["ALL"],
+            cap_drop=[] if writes else ["ALL"],
             security_opt=["no-new-privileges"],
             mem_limit=MEMORY,
             device_requests=gpus,

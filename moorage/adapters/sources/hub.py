@@ -143,6 +143,7 @@ class HubSource:
         with holding(self._store.lock(model.revision, "weights"), tick):
             if self._store.manifest(model.revision) is None:
                 self._fill(model, tick)
+        self._store.touch(model.revision)
         self._store.refs.remember(model.asked_revision, model.revision)
         on_progress(model.bytes_to_stage, model.bytes_to_stage)
         path = str(self._store.directory(model.revision))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -83,6 +84,16 @@ def damaged(folder: str, files: list[File], *, thorough: bool = False) -> list[F
     return bad
 
 
+def is_whole(folder: str, files: list[File], *, thorough: bool = False) -> bool:
+    """Whether a complete directory holds what it has to; what was read need not be read again."""
+    if damaged(folder, files, thorough=thorough):
+        return False
+    if read_json(os.path.join(folder, STAMPS)) != _stamps(folder, files):
+        with contextlib.suppress(OSError):
+            put_stamps(folder, files)
+    return True
+
+
 def recorded(folder: str) -> list[File]:
     """The files in a directory's manifest: with checksums that the source did not announce."""
     listed = read_json(os.path.join(folder, MANIFEST)).get("files", [])
@@ -91,8 +102,7 @@ def recorded(folder: str) -> list[File]:
 
 def put_stamps(folder: str, files: list[File]) -> None:
     """Note that the files are verified as they are now."""
-    stamps = {file["name"]: stamp(os.path.join(folder, file["name"])) for file in files}
-    write(os.path.join(folder, STAMPS), json.dumps(stamps))
+    write(os.path.join(folder, STAMPS), json.dumps(_stamps(folder, files)))
 
 
 def stamp(path: str) -> list[int]:
@@ -128,3 +138,7 @@ def write(path: str, text: str) -> None:
         target.write(text)
         target.flush()
         os.fsync(target.fileno())
+
+
+def _stamps(folder: str, files: list[File]) -> dict[str, list[int]]:
+    return {file["name"]: stamp(os.path.join(folder, file["name"])) for file in files}

@@ -26,6 +26,7 @@ from moorage.adapters.staging.checks import (
     MANIFEST,
     File,
     damaged,
+    is_whole,
     matches,
     put_stamps,
     sha256_of,
@@ -128,7 +129,7 @@ class Job:
     def run(self) -> dict[str, Any]:
         """Bring everything, and give the revision its place."""
         named = os.path.join(self.place, MANIFEST)
-        if os.path.exists(named) and not damaged(self.place, self.files, thorough=self.check):
+        if os.path.exists(named) and is_whole(self.place, self.files, thorough=self.check):
             os.utime(named)  # it is used: what is not for long may be pruned
             return {"result": "present"}
         if os.path.isdir(self.place) and not os.path.isdir(self.workspace):
