@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -86,10 +85,12 @@ class OwnStore(Store):
         for purpose in ("weights", "metadata"):
             lock = f"{self._root}/{folder}/{shelf}/.locks/{stored.revision}.{purpose}"
             try:
-                with contextlib.suppress(OSError), FileLock(lock, timeout=0):
+                with FileLock(lock, timeout=0):
                     pass
             except Timeout:
                 return True
+            except OSError:
+                continue  # nobody has ever locked anything there
         return False
 
 
