@@ -62,6 +62,12 @@ def there(path: str) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in Path(path).iterdir() if file.name[0] != "."}
 
 
+def sent_to_hosts(fleet: TestFleet, hub: Hub) -> int:
+    """Bytes of weights that the hub sent to hosts; who deploys reads the headers for itself."""
+    hosts = {host.address for host in fleet.hosts}
+    return sum(seen.sent for seen in hub.asked_for(WEIGHTS) if seen.client in hosts)
+
+
 def wait_until(happened: Callable[[], bool], seconds: float = 30) -> None:
     until = time.monotonic() + seconds
     while not happened():

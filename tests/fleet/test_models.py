@@ -13,13 +13,12 @@ from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, wor
 from tests.e2e.workplace import Workplace
 from tests.fleet.fleet import TestFleet
 from tests.fleet.sites import containers, write_fleet
+from tests.fleet.stores import WEIGHTS, sent_to_hosts
 from tests.hub.server import Hub
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
 __all__ = ["prefect_server", "tiny_llama", "workplace"]
-
-WEIGHTS = "model.safetensors"
 
 
 @pytest.fixture
@@ -65,9 +64,9 @@ def test_what_is_used_stays_and_what_is_not_may_go(
     place: Workplace, equipped: TestFleet, lifecycle_image: str, hub: Hub
 ) -> None:
     first = place.json("deploy", spec(place, lifecycle_image, "w1", "one"))["release"]
-    sent = hub.sent(WEIGHTS)
+    sent = sent_to_hosts(equipped, hub)
     second = place.json("deploy", spec(place, lifecycle_image, "w2", "two"))["release"]
-    assert hub.sent(WEIGHTS) == sent  # nothing came from the hub for the second host
+    assert sent_to_hosts(equipped, hub) == sent  # nothing came from the hub for the second host
     steps = {step["name"]: step["summary"] for step in second["steps"]}
     assert "verified, from w1," in steps["stage on w2"]
     used = {one["host"]: one["used_by"] for one in models(place)}
@@ -97,9 +96,9 @@ def test_damage_is_found_on_request_and_mended_by_the_next_deploy(
     checked = place.json("models", "verify", "--host", "w3", "--fleet", fleet, code=4)
     assert [one["damaged"] for one in checked] == [[WEIGHTS]]
     place.run("retire", place.named("one"))
-    sent = hub.sent(WEIGHTS)
+    sent = sent_to_hosts(equipped, hub)
     again = place.json("deploy", wanted)["release"]
-    assert hub.sent(WEIGHTS) - sent == (folder / WEIGHTS).stat().st_size
+    assert sent_to_hosts(equipped, hub) - sent == (folder / WEIGHTS).stat().st_size
     assert again["revision"] == release["revision"]
     assert (folder / WEIGHTS).read_bytes() == (place.model / WEIGHTS).read_bytes()
     checked = place.json("models", "verify", "--host", "w3", "--fleet", fleet)
