@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 SOURCE_PATTERN = (
     r"^(hf://[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|file://[^\x00]+"
-    r"|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[^\s?#\x00]+)?)$"
+    r"|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[\w][\w./=+@-]*)?)$"
 )
 ACCELERATOR_PATTERN = r"^[^:\s]+:[a-z]+:\d+$"
 KIND_PATTERN = r"^[\w* .()/-]+$"

@@ -11,13 +11,23 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from moorage.failures import Cause, Failure
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
 from tests.fleet.commands import run
 from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import TestFleet
 from tests.fleet.sites import containers, described
-from tests.fleet.stores import WEIGHTS, contents, on_hub, sent_to_hosts, stage, store_on, there
+from tests.fleet.stores import (
+    WEIGHTS,
+    contents,
+    model,
+    on_hub,
+    sent_to_hosts,
+    stage,
+    store_on,
+    there,
+)
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import safetensors
@@ -134,6 +144,25 @@ def test_weights_that_were_overwritten_on_the_disk_are_fetched_anew(
     before = hub.sent(WEIGHTS)
     assert there(stage(store, wanted, hub.url)) == hub.commits[REPO][wanted.revision]
     assert hub.sent(WEIGHTS) - before == 1_000_000
+
+
+def test_a_local_directory_is_sent_anew_where_its_copy_was_overwritten(
+    equipped: TestFleet, tmp_path: Path
+) -> None:
+    files = contents(200_000)
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    wanted = model(f"file://{tmp_path}", "local-abc", str(tmp_path), files)
+    unsummed = tuple(file.model_copy(update={"sha256": ""}) for file in wanted.files)
+    wanted = wanted.model_copy(update={"files": unsummed})
+    store = store_on(equipped, equipped.hosts[1])
+    path = Path(stage(store, wanted))
+    (path / WEIGHTS).write_bytes(os.urandom(200_000))
+    with pytest.raises(Failure) as caught:
+        stage(store, wanted)
+    assert caught.value.cause is Cause.DOWNLOAD_CORRUPT  # which is tried again
+    assert caught.value.facts.retryable
+    assert there(stage(store, wanted)) == files
 
 
 def fill(path: Path) -> None:

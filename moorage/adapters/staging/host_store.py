@@ -23,7 +23,7 @@ from moorage.access import Access
 from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.docker_errors import reach_failure
 from moorage.adapters.helper import LABEL_HELPER, MEMORY, start_told
-from moorage.adapters.staging import checks, program
+from moorage.adapters.staging import checks, program, way
 from moorage.adapters.staging.bundle import bundle
 from moorage.adapters.staging.parcel import parcel
 from moorage.failures import Cause, Failure
@@ -44,7 +44,7 @@ FED_SECONDS = 60.0
 
 CONFLICT = 409
 
-PROGRAM = bundle(program, checks)
+PROGRAM = bundle(program, checks, way)
 
 
 class Staged(Value):
@@ -98,7 +98,7 @@ class HostStore:
             if result is None or (not ours and "cause" in result):
                 continue  # somebody else's container: what ended it need not end ours
             if "cause" in result:
-                raise Failure(Cause(result["cause"]), f"{self._access.machine}: {result['detail']}")
+                raise Failure(Cause(result["cause"]), str(result["detail"]))
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
             return Staged(path=path, brought=result.get("from", {}))
 
@@ -158,9 +158,7 @@ class HostStore:
                 _remove(container)
                 return None
             if time.monotonic() > until:
-                raise Failure(
-                    Cause.DOWNLOAD_TIMEOUT, f"{self._access.machine}: staging took too long"
-                )
+                raise Failure(Cause.DOWNLOAD_TIMEOUT, "it took too long")
             time.sleep(POLL_SECONDS)
 
     def _arguments(self) -> dict[str, Any]:

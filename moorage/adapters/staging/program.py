@@ -7,7 +7,6 @@ stays, and the next run goes on from there. The layout is that of `ModelStore`.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
@@ -17,8 +16,6 @@ import sys
 import threading
 import time
 import urllib.error
-import urllib.parse
-import urllib.request
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -33,10 +30,8 @@ from moorage.adapters.staging.checks import (
     size_of,
     write,
 )
+from moorage.adapters.staging.way import Way
 
-TRIES = 6
-TIMEOUT_SECONDS = 30
-PIECE = 1 << 20
 TICK_SECONDS = 0.5
 FED_SECONDS = 60
 """How long it waits for its job: a dead starter must not hold the place for ever."""
@@ -57,51 +52,6 @@ class Ended(Exception):
     def __init__(self, cause: str, detail: str) -> None:
         super().__init__(detail)
         self.cause, self.detail = cause, detail
-
-
-class KeepsSecrets(urllib.request.HTTPRedirectHandler):
-    """Sends the token to nobody but whom it was meant for: hubs redirect to other hosts."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, *told: Any
-    ) -> urllib.request.Request | None:
-        """The request to follow with."""
-        request = super().redirect_request(req, *told)
-        if request is not None and _host(request.full_url) != _host(req.full_url):
-            request.remove_header("Authorization")
-        return request
-
-
-class Way:
-    """One of the ways by which files come: another host of the fleet, or where they are from.
-
-    Attributes:
-        name: Whose it is, as progress and records name it.
-        tries: How often a file is asked for.
-        lost: Whether it has failed, and there is another.
-        brought: Bytes that came by it.
-    """
-
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.name, self.tries = told["name"], told.get("tries", TRIES)
-        self.lost, self.brought = False, 0
-        self._urls, self._headers = told["urls"], told.get("headers", {})
-        self._seconds = told.get("timeout", TIMEOUT_SECONDS)
-        # Proxies are for the world outside.
-        proxies = [urllib.request.ProxyHandler({})] if told.get("near") else []
-        self._opener = urllib.request.build_opener(KeepsSecrets, *proxies)
-        self._lock = threading.Lock()
-
-    def open(self, name: str, start: int) -> Any:
-        """Ask for a file from an offset on."""
-        headers = {**self._headers, "Range": f"bytes={start}-", "Accept-Encoding": "identity"}
-        request = urllib.request.Request(self._urls[name], headers=headers)
-        return self._opener.open(request, timeout=self._seconds)
-
-    def count(self, brought: int) -> None:
-        """So many more bytes came."""
-        with self._lock:
-            self.brought += brought
 
 
 class Job:
@@ -186,6 +136,8 @@ class Job:
     def _bring(self, file: File) -> None:
         """A file that one way does not bring is brought by the next, from where it ended."""
         os.makedirs(os.path.dirname(self._growing_at(file)), exist_ok=True)
+        if not file["size"]:
+            write(self._growing_at(file), "")  # there is no range of it to ask for
         trouble = self._not_brought(file)
         if self._accept(file):
             return
@@ -205,7 +157,7 @@ class Job:
         trouble = Ended("interrupted", "it was stopped")
         for attempt in range(way.tries):
             try:
-                self._fetch(way, file)
+                way.fetch(file, self._growing_at(file), self.stopped)
                 if size_of(self._growing_at(file)) < file["size"]:
                     raise ValueError("the connection was cut")
                 if self._accept(file):
@@ -218,21 +170,6 @@ class Job:
             if self.stopped.wait(min(2**attempt / 2, 10)):
                 break
         return trouble
-
-    def _fetch(self, way: Way, file: File) -> None:
-        """Go on where the last one ended; an answer that is the whole file begins anew."""
-        path = self._growing_at(file)
-        have = max(0, size_of(path))
-        with way.open(file["name"], have) as answer:
-            goes_on = answer.status == 206 and _start(answer) == have
-            if answer.status == 206 and not goes_on:
-                raise ValueError(f"asked from {have}, got {answer.headers.get('Content-Range')}")
-            left = file["size"] - have * goes_on
-            with open(path, "ab" if goes_on else "wb") as target:
-                while left and not self.stopped.is_set() and (piece := answer.read1(PIECE)):
-                    target.write(piece[:left])
-                    way.count(len(piece))
-                    left -= len(piece[:left])
 
     def _accept(self, file: File) -> bool:
         """Give a file its place if it is all there; what is not as announced goes."""
@@ -304,19 +241,6 @@ def _trouble(error: Exception, file: File) -> Ended:
         return Ended("store-unwritable", f"the store cannot be written: {error}")
     cause = STATUS_CAUSES.get(getattr(error, "code", 0), "hub-unavailable")
     return Ended(cause, f"{file['name']}: {error}")
-
-
-def _start(answer: Any) -> int:
-    """Offset at which a partial answer begins; -1 when it does not say."""
-    said = answer.headers.get("Content-Range", "")
-    with contextlib.suppress(ValueError, IndexError):
-        return int(said.split()[1].split("-")[0])
-    return -1
-
-
-def _host(url: str) -> tuple[str, str]:
-    parts = urllib.parse.urlsplit(url)
-    return parts.scheme, parts.netloc
 
 
 if __name__ == "__main__":

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.staging import checks, program
+from moorage.adapters.staging import checks, program, way
 from moorage.adapters.staging.bundle import bundle
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 
 REPO, WEIGHTS = "acme/tiny", "model.safetensors"
 MANIFEST = '{\n "rules": 1\n}'
-FILES = {"config.json": b"{}", WEIGHTS: os.urandom(300_000), "more/a.bin": os.urandom(50_000)}
+FILES = {"config.json": b"{}", WEIGHTS: os.urandom(300_000), "more/a.bin": os.urandom(50_000), "empty": b""}
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Store:
     def bring(self, **changes: Any) -> list[dict[str, Any]]:
         """Run the program; gives all that it said."""
         done = subprocess.run(
-            [sys.executable, "-I", "-c", bundle(program, checks)],
+            [sys.executable, "-I", "-c", bundle(program, checks, way)],
             input=self.job(**changes),
             capture_output=True,
             text=True,
@@ -106,7 +106,7 @@ def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(pause=0.02))
     growing = Path(f"{store.place}.partial/.incomplete") / WEIGHTS
     running = subprocess.Popen(
-        [sys.executable, "-I", "-c", bundle(program, checks)],
+        [sys.executable, "-I", "-c", bundle(program, checks, way)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
@@ -226,7 +226,7 @@ def test_it_ends_in_time(store: Store) -> None:
 
 
 def test_one_that_is_told_nothing_ends() -> None:
-    impatient = bundle(program, checks).replace("FED_SECONDS = 60", "FED_SECONDS = 1")
+    impatient = bundle(program, checks, way).replace("FED_SECONDS = 60", "FED_SECONDS = 1")
     with subprocess.Popen(
         [sys.executable, "-I", "-c", impatient], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as running:
