@@ -346,7 +346,7 @@ CAUSES: dict[Cause, CauseFacts] = {
     ),
     Cause.PROGRAM_MISSING: _facts(
         ExitCode.MACHINE,
-        "The engine is not installed on this host",
+        "A program that is needed is not installed",
         "Install it, in the checkout `pip install '.[transformers]'`, or use Docker.",
     ),
     Cause.ACCELERATOR_RUNTIME_MISSING: _facts(

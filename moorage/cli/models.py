@@ -54,6 +54,7 @@ def models(
 
 @commands.command("prune")
 def prune_stores(
+    context: typer.Context,
     fleet: FleetFile = None,
     host: OneHost = None,
     keep: Annotated[
@@ -68,6 +69,7 @@ def prune_stores(
     as_json: AsJson = False,
 ) -> None:
     """Remove models that nobody uses, those first that were deployed longest ago."""
+    fleet, host, as_json = _with_those_before(context, fleet, host, as_json)
 
     def action() -> list[Stored]:
         if keep is None and older_than is None:
@@ -87,8 +89,14 @@ def prune_stores(
 
 
 @commands.command()
-def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = False) -> None:
+def verify(
+    context: typer.Context,
+    fleet: FleetFile = None,
+    host: OneHost = None,
+    as_json: AsJson = False,
+) -> None:
     """Read every complete model and compare it with its checksums; damage is fetched anew later."""
+    fleet, host, as_json = _with_those_before(context, fleet, host, as_json)
 
     def action() -> list[dict[str, Any]]:
         stores = _stores(fleet, host)
@@ -108,6 +116,18 @@ def verify(fleet: FleetFile = None, host: OneHost = None, as_json: AsJson = Fals
         print_table(("host", "model", "damaged files"), rows, "no models are stored")
     if any(one["damaged"] for one in checked):
         exit_code(ExitCode.SOURCE)
+
+
+def _with_those_before(
+    context: typer.Context, fleet: Path | None, host: str | None, as_json: bool
+) -> tuple[Path | None, str | None, bool]:
+    """Options count before the name of the command, too: pruning another fleet would be bad."""
+    before = context.parent.params if context.parent else {}
+    return (
+        fleet or before.get("fleet"),
+        host or before.get("host"),
+        as_json or bool(before.get("as_json")),
+    )
 
 
 def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:

@@ -113,3 +113,9 @@ def test_a_wish_that_cannot_be_read_is_refused(words: list[str], told: str) -> N
     done = run(*words, "--json")
     assert done.exit_code == 2
     assert told in json.loads(done.output)["error"]["detail"]
+
+
+def test_options_count_before_the_command_too() -> None:
+    done = run("--host", "nowhere", "--json", "prune", "--keep", "0")
+    assert done.exit_code == 2
+    assert "there is no host nowhere" in json.loads(done.output)["error"]["detail"]
