@@ -259,7 +259,8 @@ CAUSES: dict[Cause, CauseFacts] = {
     Cause.DISK_FULL: _facts(
         ExitCode.MACHINE,
         "There is not enough disk space",
-        "Free some space, or set MOORAGE_HOME to a larger disk.",
+        "Free some space: `moorage models prune` removes models that nobody uses. Or set `store` of"
+        " the host, or MOORAGE_HOME here, to a larger disk.",
     ),
     Cause.NO_FIT: _facts(
         ExitCode.NO_FIT,
@@ -358,7 +359,7 @@ CAUSES: dict[Cause, CauseFacts] = {
     ),
     Cause.PROGRAM_MISSING: _facts(
         ExitCode.MACHINE,
-        "The engine is not installed on this host",
+        "A program that is needed is not installed",
         "Install it, in the checkout `pip install '.[transformers]'`, or use Docker.",
     ),
     Cause.ACCELERATOR_RUNTIME_MISSING: _facts(

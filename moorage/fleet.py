@@ -206,6 +206,12 @@ class Fleet(Value):
         " there; it needs a shell and Python's standard library.",
     )
 
+    share_models: bool = Field(
+        True,
+        description="Whether a model that one remote host has complete is copied from there to"
+        " others, on a port of its range at its `bind`; else each fetches it from its source.",
+    )
+
     @model_validator(mode="after")
     def _names_differ(self) -> Fleet:
         names = [host.name for host in self.hosts]

@@ -7,25 +7,23 @@ from pathlib import Path
 
 from prefect import task
 
-from moorage.access import parse_access
 from moorage.adapters.disk import watching_the_disk
-from moorage.adapters.helper_image import PULL_SECONDS, have_helper
-from moorage.adapters.settings import Settings
-from moorage.adapters.sources import source_for
-from moorage.adapters.staging.host_store import HostStore
-from moorage.adapters.staging.job import job_of
-from moorage.models.assets import Asset, assets_of
+from moorage.adapters.sources import source_for, ways_to
+from moorage.adapters.sources.keys import read_keys
+from moorage.adapters.staging.bringing import bring
+from moorage.adapters.staging.host_store import Staged
+from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.companions import brought_together
 from moorage.models.placed import folder_of
 from moorage.models.source import ResolvedModel
+from moorage.placement.lending import lender_for
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.spec import ModelSpec, slug
 from moorage.units import human_bytes
 from tasks.context import in_thread, settings
-from tasks.journal import step
+from tasks.journal import step, tell
 from tasks.progress import Progress, shown
-from tasks.resolve import hub_token
 from tasks.retries import RETRIED
 
 
@@ -39,7 +37,7 @@ async def stage(
     found = (model, *(companion.model for companion in model.companions))
     pairs = list(zip(assets, found, strict=True))
     there = asyncio.gather(
-        *(stage_remotely(spec, *pair, host) for host in remote for pair in pairs)
+        *(stage_remotely(spec, *pair, host, snapshot) for host in remote for pair in pairs)
     )
     if len(remote) == len(hosts):
         await there
@@ -56,8 +54,8 @@ async def stage(
 async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> ResolvedModel:
     """Download what is missing of one asset; a download that was cut goes on where it ended."""
     with step(f"stage{asset.step}") as note:
-        token = await in_thread(hub_token, spec)
-        source = source_for(asset, settings(), token, asset.role)
+        keys = await in_thread(read_keys, spec)
+        source = source_for(asset, settings(), keys, asset.role)
 
         async def download(progress: Progress) -> ResolvedModel:
             deadline = spec.readiness.deadlines.download_seconds
@@ -74,40 +72,43 @@ async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> Re
 
 @task(name="stage", task_run_name="stage {asset.source} on {host.name}", **RETRIED)
 async def stage_remotely(
-    spec: ModelSpec, asset: Asset, found: ResolvedModel, host: HostSnapshot
+    spec: ModelSpec, asset: Asset, found: ResolvedModel, host: HostSnapshot, fleet: FleetSnapshot
 ) -> None:
     """Have one asset in the store of a host that is another machine."""
     with step(f"stage{asset.step} on {host.name}") as note:
-        token = await in_thread(hub_token, spec)
+        keys = await in_thread(read_keys, spec)
         deadline = spec.readiness.deadlines.download_seconds
-        image = await in_thread(have_helper, host, host.helper_image, PULL_SECONDS)
-        host = host.model_copy(update={"helper_image": image})
+        # The survey lists models, and not adapters, which are small.
+        lender = None if asset.role == AssetRole.ADAPTER else lender_for(host, found, fleet)
 
-        async def bring(progress: Progress) -> str:
+        async def work(progress: Progress) -> Staged:
             return await in_thread(
-                _bring, asset, found, host, settings(), token, progress, deadline
+                bring,
+                found,
+                host,
+                folder_of(asset.role, host.store),
+                await in_thread(ways_to, found, settings(), keys, deadline),
+                lender,
+                progress,
+                workers=settings().download_workers,
+                deadline_seconds=deadline,
+                say=tell,
             )
 
-        title = f"Bringing {asset.source} to {host.name}"
+        origin = f" from {lender.name}" if lender else ""
+        title = f"Bringing {asset.source} to {host.name}{origin}"
         key = f"download-{slug(f'{spec.name}{asset.step} {host.name}')}"
-        path = await shown(bring, note, key, title)
-        note.say(f"{human_bytes(found.bytes_to_stage)}, verified, in {path} (by {image})")
+        staged = await shown(work, note, key, title)
+        size, origins = human_bytes(found.bytes_to_stage), _origins(staged)
+        note.say(f"{size}, verified,{origins} in {staged.path} (by {staged.helper})")
 
 
-def _bring(
-    asset: Asset,
-    found: ResolvedModel,
-    host: HostSnapshot,
-    settings: Settings,
-    token: str | None,
-    progress: Progress,
-    deadline: float,
-) -> str:
-    folder = folder_of(asset.role, host.store)
-    store = HostStore(parse_access(host.address), host.helper_image, folder)
-    workers = settings.download_workers
-    job = job_of(found, settings.hub_endpoint, token, workers=workers, seconds=deadline)
-    return store.stage(found, job, progress, deadline)
+def _origins(staged: Staged) -> str:
+    """Whom the bytes came from, where they came."""
+    parts = [f"{human_bytes(size)} from {name}" for name, size in staged.brought.items()]
+    if len(staged.brought) == 1:
+        return f" from {next(iter(staged.brought))},"
+    return f" {', '.join(parts)}," if parts else ""
 
 
 def _make(folder: Path) -> None:

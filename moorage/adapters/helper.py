@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import uuid4
 
 from docker.errors import APIError, ImageNotFound
@@ -31,6 +32,7 @@ def run_helper(
     seconds: int,
     handed: Handed = NOTHING,
     mounts: Sequence[Mount] = (),
+    writes: bool = False,
 ) -> str:
     """Run a program on a host to its end; gives what it wrote.
 
@@ -44,6 +46,7 @@ def run_helper(
         seconds: How long it may take.
         handed: What it gets of the host, to ask about its accelerators.
         mounts: More directories.
+        writes: Whether it has root's usual rights on them, to change what others own.
 
     Raises:
         Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where the host
@@ -64,7 +67,7 @@ def run_helper(
             labels={LABEL_HELPER: purpose},
             network_mode="host",
             read_only=True,
-            cap_drop=["ALL"],
+            cap_drop=[] if writes else ["ALL"],
             security_opt=["no-new-privileges"],
             mem_limit=MEMORY,
             device_requests=gpus,
@@ -82,6 +85,15 @@ def run_helper(
         raise Failure(cause, f"{purpose}: {error.explanation or error}") from error
     finally:
         container.remove(force=True)
+
+
+def start_told(container: Container, line: str) -> None:
+    """Start a container that reads one line: what may hold secrets goes through its input alone."""
+    stream = container.attach_socket(params={"stdin": 1, "stream": 1})
+    container.start()
+    raw: Any = getattr(stream, "_sock", stream)
+    raw.sendall(line.encode())
+    stream.close()
 
 
 def _finished(container: Container, seconds: int) -> str:

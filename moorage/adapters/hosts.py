@@ -95,6 +95,7 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
         "store": host.store,
         "models": frozenset(facts.models),
         "helper_image": facts.helper_image or fleet.helper_image,
+        "shares_models": fleet.share_models,
     }
 
 

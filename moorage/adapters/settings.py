@@ -36,6 +36,13 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("MOORAGE_HUB_OFFLINE", "HF_HUB_OFFLINE"),
         description="Never ask the hub; serve what is stored.",
     )
+    s3_endpoint: str = Field(
+        "",
+        validation_alias=AliasChoices(
+            "MOORAGE_S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"
+        ),
+        description="Address of the object store for `s3://`. Empty = Amazon's.",
+    )
     download_workers: int = Field(8, ge=1, le=64, description="Files downloaded at the same time.")
     lock_wait_seconds: float = Field(
         600, ge=0, description="How long a deploy waits for another one of the same model."

@@ -81,6 +81,7 @@ class HostSnapshot(Value):
         registries: Where it takes images from.
         store: Directory in which a remote host keeps models; empty = this machine's store.
         helper_image: Image of the small containers that work on a remote host.
+        shares_models: Whether other hosts may copy from its store.
         paths: Directories of `file://` models that are there; None = it shares this file system.
         port_range: First and last port that may be taken.
         ray_range: First and last port of Ray's clusters.
@@ -114,6 +115,7 @@ class HostSnapshot(Value):
     registries: Registries = Registries()
     store: str = ""
     helper_image: str = ""
+    shares_models: bool = False
     paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)
     ray_range: tuple[int, int] = (41000, 41999)

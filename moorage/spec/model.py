@@ -40,13 +40,14 @@ class ModelSpec(Value):
         description="Name under which the model is served and under which its releases are kept."
     )
     source: Source = Field(
-        description="Where the model comes from: `hf://org/repo` or `file://directory`. In a file,"
-        " a relative directory starts at that file; elsewhere it must be absolute.",
+        description="Where the model comes from: `hf://org/repo`, `s3://bucket/prefix` or"
+        " `file://directory`. In a file, a relative directory starts at that file; elsewhere it"
+        " must be absolute.",
     )
     revision: Revision | None = Field(
         None,
         description="Branch, tag or commit on the hub; pinned to a commit when deployed. Empty ="
-        " the default branch.",
+        " the default branch. Of a bucket: the digest of its listing; empty = what is there.",
     )
     engine: EngineSpec = Field(EngineSpec(), description="Which engine, and how it is started.")
     context: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
@@ -95,7 +96,8 @@ class ModelSpec(Value):
         {},
         description="Secrets by name: environment variable of the engine -> name of the secret"
         " (an environment variable of the deploying process, or a Prefect Secret block)."
-        " `HF_TOKEN` is used for the download too.",
+        " `HF_TOKEN` and `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` are used"
+        " for the download too.",
     )
     trust_remote_code: bool = Field(
         False, description="Run Python code that comes with the model. Off unless you trust it."
