@@ -36,6 +36,7 @@ from tasks.place import place
 from tasks.plan import planned
 from tasks.release import publish, serving
 from tasks.resolve import resolve
+from tasks.runner import task_runner
 from tasks.stage import stage
 from tasks.stopping import end_superseded, stop_for
 from tasks.survey import survey
@@ -44,7 +45,12 @@ from tasks.turns import Turn
 PORT_ATTEMPTS = 3
 
 
-@flow(name="deploy-model", flow_run_name="deploy {spec.name}", persist_result=False)
+@flow(
+    name="deploy-model",
+    flow_run_name="deploy {spec.name}",
+    persist_result=False,
+    task_runner=task_runner(),
+)
 async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
     """Deploy a model so that it answers under its name.
 

@@ -21,10 +21,16 @@ from tasks.place import propose_placement
 from tasks.plan import planned
 from tasks.release import publish_plan, serving
 from tasks.resolve import resolve
+from tasks.runner import task_runner
 from tasks.survey import survey
 
 
-@flow(name="plan-model", flow_run_name="plan {spec.name}", persist_result=False)
+@flow(
+    name="plan-model",
+    flow_run_name="plan {spec.name}",
+    persist_result=False,
+    task_runner=task_runner(),
+)
 async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
     """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from prefect import task
 
+from moorage.access import LOCAL
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets
 from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseState
 from tasks.context import in_thread, ledger, settings
+from tasks.each import OnHost, on_each
 from tasks.journal import step
 from tasks.retries import PLAIN
 
@@ -24,9 +26,32 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
     """
     with step("launch") as note:
         await in_thread(_begin, plan.release)
-        workloads = [await in_thread(start, plan.release, spec) for spec in plan.containers]
+        workloads = await _everywhere(plan)
         note.say(", ".join(f"{workload.name} on {workload.host}" for workload in workloads))
         return tuple(workloads)
+
+
+@task(name="launch on a host", task_run_name="launch {release} on {specs[0].host}", **PLAIN)
+async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Workload, ...]:
+    """Start the containers of one host, one after the other."""
+    return tuple([await in_thread(start, release, spec) for spec in specs])
+
+
+async def _everywhere(plan: LaunchPlan) -> list[Workload]:
+    """Start on several hosts at once; in the order of the plan.
+
+    Always in this process: what a Ray worker starts could not be undone while it starts.
+    """
+    hosts: dict[str, list[ContainerSpec]] = {}
+    for spec in plan.containers:
+        hosts.setdefault(spec.host, []).append(spec)
+    calls = [
+        OnHost(host, LOCAL, {"release": plan.release, "specs": tuple(specs)})
+        for host, specs in hosts.items()
+    ]
+    started = await on_each(launch_on, calls, settings().hosts_at_once)
+    found = {workload.name: workload for workloads in started for workload in workloads}
+    return [found[spec.name] for spec in plan.containers]
 
 
 def _begin(release: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -37,6 +38,20 @@ class Settings(BaseSettings):
         description="Never ask the hub; serve what is stored.",
     )
     download_workers: int = Field(8, ge=1, le=64, description="Files downloaded at the same time.")
+    hosts_at_once: int = Field(
+        8,
+        ge=1,
+        le=256,
+        description="Hosts on which a deploy pulls, stages or starts at the same time.",
+    )
+    surveys_at_once: int = Field(
+        128, ge=1, le=1024, description="Hosts looked at at the same time; looking is waiting."
+    )
+    task_runner: Literal["here", "ray"] = Field(
+        "here",
+        description="Where looking at remote hosts, pulling and staging there is carried out: in"
+        " the flow's process, or in a Ray cluster (extra `ray`).",
+    )
     lock_wait_seconds: float = Field(
         600, ge=0, description="How long a deploy waits for another one of the same model."
     )
