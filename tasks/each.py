@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from prefect import Task
 from prefect.context import FlowRunContext
+from prefect.futures import PrefectFuture
 
 from moorage.access import parse_access
 from moorage.failures import Failure
@@ -106,17 +107,20 @@ class _Failed:
 async def _called(work: Task[..., Coroutine[Any, Any, R]], call: OnHost) -> R:
     flow_run = FlowRunContext.get()
     if flow_run is None:  # outside a flow there is no task run to be seen
-        return await work.fn(**call.arguments)
+        unseen: R = await work.fn(**call.arguments)
+        return unseen
     if not is_elsewhere(flow_run.task_runner) or not parse_access(call.address).is_remote:
         return await work(**call.arguments)
-    with light():
-        future = work.submit(**call.arguments)
-    result: R
     if not call.step:
-        result = await in_thread(future.result)
-        return result
+        return await _submitted(work, call)
     # The journal does not reach there; what the task returns is what it would have said.
     with step(call.step) as note:
-        result = await in_thread(future.result)
+        result = await _submitted(work, call)
         note.say(str(result))
         return result
+
+
+async def _submitted(work: Task[..., Coroutine[Any, Any, R]], call: OnHost) -> R:
+    with light():
+        future: PrefectFuture[R] = work.submit(**call.arguments)
+    return await in_thread(future.result)
