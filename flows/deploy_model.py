@@ -18,6 +18,7 @@ from moorage.models.source import ResolvedModel
 from moorage.placement.propose import NoFit
 from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
+from moorage.sites import at_site
 from moorage.spec import ModelSpec
 from tasks.arguments import check_early, check_placed
 from tasks.cleanup import (
@@ -27,7 +28,7 @@ from tasks.cleanup import (
     sole_flow,
     start_again,
 )
-from tasks.context import in_thread, ledger, to_its_end
+from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.derive import derive
 from tasks.facts import read_facts
 from tasks.image import moved, pull
@@ -62,6 +63,7 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         fleet: The hosts it may run on; without it, this machine.
     """
     async with told(spec.name) as story:
+        fleet = at_site(fleet, settings().site)
         await check_early(spec, fleet)
         model = await resolve(spec)
         profile = await derive(spec, model)

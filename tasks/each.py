@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from prefect import Task
 from prefect.context import FlowRunContext
@@ -107,10 +107,9 @@ class _Failed:
 async def _called(work: Task[..., Coroutine[Any, Any, R]], call: OnHost) -> R:
     flow_run = FlowRunContext.get()
     if flow_run is None:  # outside a flow there is no task run to be seen
-        unseen: R = await work.fn(**call.arguments)
-        return unseen
+        return await work.fn(**call.arguments)
     if not is_elsewhere(flow_run.task_runner) or not parse_access(call.address).is_remote:
-        return await work(**call.arguments)
+        return cast(R, await work(**call.arguments))
     if not call.step:
         return await _submitted(work, call)
     # The journal does not reach there; what the task returns is what it would have said.

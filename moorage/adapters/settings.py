@@ -52,6 +52,11 @@ class Settings(BaseSettings):
         description="Where looking at remote hosts, pulling and staging there is carried out: in"
         " the flow's process, or in a Ray cluster (extra `ray`).",
     )
+    site: str = Field(
+        "",
+        description="Site that flows run at: hosts whose label `site` names another are left out."
+        " Empty = all hosts are reached from here.",
+    )
     lock_wait_seconds: float = Field(
         600, ge=0, description="How long a deploy waits for another one of the same model."
     )
