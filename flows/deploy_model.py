@@ -28,7 +28,7 @@ from tasks.cleanup import (
     sole_flow,
     start_again,
 )
-from tasks.context import in_thread, ledger, settings, to_its_end
+from tasks.context import in_thread, ledger, settings, to_its_end, was_interrupted
 from tasks.derive import derive
 from tasks.facts import read_facts
 from tasks.image import moved, pull
@@ -144,7 +144,7 @@ async def _deploy(
         raise failure from None
     except BaseException as error:
         # Cancelled, a signal, or a mistake of ours: the effects are undone; close the release too.
-        cause = Cause.INTERRUPTED if not isinstance(error, Exception) else f"internal: {error!r}"
+        cause = Cause.INTERRUPTED if was_interrupted(error) else f"internal: {error!r}"
         to_its_end(lambda: ledger().releases.fail(draft.id, cause))
         raise
     try:

@@ -37,7 +37,10 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
     nobody works on, for it may hold the memory that this one needs.
     """
     holding = ledger().locks.holding(
-        model, wait_seconds=settings().lock_wait_seconds, note=f"flow run {flow_run_id}"
+        model,
+        wait_seconds=settings().lock_wait_seconds,
+        note=f"flow run {flow_run_id}",
+        on_wait=lambda held: journal.tell(f"waits: {held}"),
     )
     await in_thread(holding.__enter__)
     try:
