@@ -110,7 +110,8 @@ def _serve_up(place: Place) -> None:
 
 def _is_serving(api: str, log: Path) -> bool:
     """Whether all the deployments that it names are registered; it may break its line."""
-    names = re.findall(r"[\w-]+/[\w-]+", log.read_text().partition("\nserving ")[2])
+    listed = re.search(r"\nserving ((?:[\w-]+/[\w-]+,?\s+)+)", log.read_text())
+    names = re.findall(r"[^\s,]+", listed[1]) if listed else []
     return bool(names) and all(_answers(api, f"/deployments/name/{name}") for name in names)
 
 
