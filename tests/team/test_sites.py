@@ -106,7 +106,12 @@ def test_what_goes_to_a_site_always_has_a_deployment_of_its_own(sites: Sites) ->
 
 def test_a_worker_places_on_the_hosts_of_its_site_alone(sites: Sites) -> None:
     (host,) = sites.parameters("x")["fleet"]["hosts"]
-    elsewhere = {"name": "far", "address": "tcp://127.0.0.1:1", "labels": {"site": "site-b"}}
+    elsewhere = {
+        "name": "far",
+        "address": "tcp://127.0.0.1:1",
+        "bind": "10.255.0.1",
+        "labels": {"site": "site-b"},
+    }
     here = {**host, "labels": {"site": "site-a"}}
     asked = sites.parameters("of-a-site", engine=NEVER_READY)
     asked["fleet"] = {"hosts": [here, elsewhere]}
