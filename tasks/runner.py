@@ -33,10 +33,10 @@ def task_runner() -> TaskRunner[Any]:
             "MOORAGE_TASK_RUNNER is ray, and prefect-ray is not installed",
             suggestion="pip install 'moorage[ray]', or leave MOORAGE_TASK_RUNNER unset.",
         )
-    from prefect_ray import RayTaskRunner  # noqa: PLC0415  (an extra)
+    from tasks.ray_runner import RayRunner  # noqa: PLC0415  (an extra)
 
     own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
-    runner: TaskRunner[Any] = RayTaskRunner(init_kwargs={**own, "log_to_driver": False})
+    runner: TaskRunner[Any] = RayRunner(init_kwargs={**own, "log_to_driver": False})
     return runner
 
 

@@ -6,6 +6,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 LOOPBACK = "127.0.0.1"
 ROLES = ("postgres", "prefect", "moorage")
@@ -76,7 +77,7 @@ class Place:
 
     def write_environment(self) -> None:
         """Write down what a shell needs; only this user may read it, for URLs hold passwords."""
-        lines = [f"export {name}='{value}'\n" for name, value in self.environment().items()]
+        lines = [f"export {name}={quote(value)}\n" for name, value in self.environment().items()]
         with os.fdopen(
             os.open(self.environment_file, os.O_WRONLY | os.O_CREAT, 0o600), "w"
         ) as file:

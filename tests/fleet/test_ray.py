@@ -86,6 +86,16 @@ def test_what_is_done_for_another_machine_is_done_by_ray_and_failures_come_back_
     assert told["told"] == ["disk-full", "no room", "the end"]
 
 
+def test_a_cluster_that_is_not_there_is_a_failure_with_a_cause(
+    workplace: Workplace, ray: dict[str, str]
+) -> None:
+    workplace.environment.update({**ray, "RAY_ADDRESS": "ray://127.0.0.1:1"})
+    told = workplace.run("plan", workplace.spec(), code=8).stderr
+    assert "server-unavailable" in told
+    assert "the Ray cluster ray://127.0.0.1:1 cannot be used" in told
+    assert "Check RAY_ADDRESS" in told
+
+
 @pytest.mark.docker
 @pytest.mark.fleet
 def test_a_model_is_deployed_to_two_hosts_with_ray(
