@@ -18,7 +18,7 @@ from tasks.context import in_thread, ledger, settings
 from tasks.drain import ending_of
 from tasks.image import have_again
 from tasks.journal import Journal
-from tasks.launch import ABORT_SECONDS, start, stop
+from tasks.launch import ABORT_SECONDS, start, stop_all
 
 COME_UP_SECONDS = 60.0
 """How long an undo waits for a release that it started again."""
@@ -54,8 +54,7 @@ def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     """Stop what a release runs, free what it holds, and close it. Safe to repeat."""
     served = row.state in (ReleaseState.RUNNING, ReleaseState.STOPPING)
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
-    for workload in row.workloads:
-        stop(workload, grace)
+    stop_all(row.workloads, grace)
     ledger().claims.free(row.id)
     ledger().releases.move(row.id, to, cause)
 
@@ -67,14 +66,7 @@ def abandon(release: str) -> None:
     """
     if not ledger().releases.give_up(release):
         return
-    failures = []
-    for workload in ledger().releases.get(release).workloads:
-        try:
-            stop(workload, ABORT_SECONDS)
-        except Failure as failure:
-            failures.append(failure)
-    if failures:
-        raise failures[0]
+    stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> None:

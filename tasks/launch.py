@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from threading import BoundedSemaphore
+
 from prefect import task
 
 from moorage.access import LOCAL
+from moorage.adapters.parallel import all_at_once
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets
+from moorage.failures import Failure
+from moorage.joint import joint
 from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseState
 from tasks.context import in_thread, ledger, settings
@@ -16,6 +22,9 @@ from tasks.retries import PLAIN
 
 ABORT_SECONDS = 2.0
 """How long an engine that never was ready may take to end: vLLM ignores SIGTERM while it starts."""
+
+STOP_SECONDS = 86_400.0
+"""Each stop has its own end: its grace, and the time-outs of its runtime."""
 
 
 @task(name="launch", task_run_name="launch {plan.release}", timeout_seconds=600, **PLAIN)
@@ -74,3 +83,36 @@ def stop(workload: Workload, grace_seconds: float) -> None:
     runtime = runtime_for(workload.runtime, workload.address, settings())
     runtime.stop(workload, grace_seconds)
     ledger().workloads.drop(workload.name)
+
+
+def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
+    """Stop workloads, replica beside replica; what leads one goes first, and all are tried.
+
+    Raises:
+        Failure: Of what did not stop; of several `joint` into one.
+    """
+    replicas: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        replicas.setdefault(workload.name.rpartition("-")[0], []).append(workload)
+    gate, failed = BoundedSemaphore(settings().hosts_at_once), list[tuple[str, Failure]]()
+
+    def one(group: Sequence[Workload]) -> list[tuple[str, Failure]]:
+        with gate:
+            return _stopped(group, grace_seconds)
+
+    for outcome in all_at_once(one, list(replicas.values()), STOP_SECONDS):
+        if isinstance(outcome, Exception):
+            raise outcome
+        failed.extend(outcome)
+    if failed:
+        raise failed[0][1] if len(workloads) == 1 else joint(failed)
+
+
+def _stopped(group: Sequence[Workload], grace_seconds: float) -> list[tuple[str, Failure]]:
+    failed = []
+    for workload in group:
+        try:
+            stop(workload, grace_seconds)
+        except Failure as failure:
+            failed.append((workload.host, failure))
+    return failed
