@@ -183,7 +183,7 @@ async def _begin(
 
 
 def _announcement(release: Release) -> str:
-    endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.workloads)
+    endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.serving)
     corrected = "".join(f"; second try: {one.said}" for one in release.corrections)
     return f"{release.id} serves {release.model} at {endpoints}{corrected}"
 

@@ -17,6 +17,7 @@ from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseState
 from tasks.context import in_thread, ledger, settings
 from tasks.each import OnHost, on_each
+from tasks.joining import must_listen
 from tasks.journal import step
 from tasks.retries import PLAIN
 
@@ -49,18 +50,30 @@ async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Wor
 async def _everywhere(plan: LaunchPlan) -> list[Workload]:
     """Start on several hosts at once; in the order of the plan.
 
-    Always in this process: what a Ray worker starts could not be undone while it starts.
+    What others await goes first. Always in this process: what a Ray worker starts could not be
+    undone while it starts.
     """
+    first = [spec for spec in plan.containers if not spec.awaits]
+    started = await _side_by_side(plan.release, first)
+    later = [spec for spec in plan.containers if spec.awaits]
+    awaited = {spec.awaits for spec in later}
+    for spec in first:
+        if spec.name in awaited:
+            await in_thread(must_listen, spec, plan.engine)
+    started |= await _side_by_side(plan.release, later)
+    return [started[spec.name] for spec in plan.containers]
+
+
+async def _side_by_side(release: str, specs: Sequence[ContainerSpec]) -> dict[str, Workload]:
     hosts: dict[str, list[ContainerSpec]] = {}
-    for spec in plan.containers:
+    for spec in specs:
         hosts.setdefault(spec.host, []).append(spec)
     calls = [
-        OnHost(host, LOCAL, {"release": plan.release, "specs": tuple(specs)})
-        for host, specs in hosts.items()
+        OnHost(host, LOCAL, {"release": release, "specs": tuple(own)})
+        for host, own in hosts.items()
     ]
     started = await on_each(launch_on, calls, settings().hosts_at_once)
-    found = {workload.name: workload for workloads in started for workload in workloads}
-    return [found[spec.name] for spec in plan.containers]
+    return {workload.name: workload for workloads in started for workload in workloads}
 
 
 def _begin(release: str) -> None:
@@ -86,7 +99,7 @@ def stop(workload: Workload, grace_seconds: float) -> None:
 
 
 def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
-    """Stop workloads, replica beside replica; what leads one goes first, and all are tried.
+    """Stop workloads, replica beside replica, each in the order of its parts; all are tried.
 
     Raises:
         Failure: Of what did not stop; of several `joint` into one.
