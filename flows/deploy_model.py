@@ -16,6 +16,7 @@ from moorage.fleet import Fleet
 from moorage.placement.propose import NoFit
 from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.saga import Saga
+from moorage.sites import at_site
 from moorage.spec import ModelSpec
 from tasks.analysis import Analysis
 from tasks.arguments import check_early, check_placed
@@ -26,7 +27,7 @@ from tasks.cleanup import (
     sole_flow,
     start_again,
 )
-from tasks.context import in_thread, ledger, to_its_end
+from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.facts import read_facts
 from tasks.image import moved, pull
 from tasks.keep import keep
@@ -35,6 +36,7 @@ from tasks.measure import measure, remember
 from tasks.place import place
 from tasks.plan import planned
 from tasks.release import publish, serving
+from tasks.runner import task_runner
 from tasks.stage import stage
 from tasks.stopping import end_superseded, stop_for
 from tasks.survey import survey
@@ -43,7 +45,12 @@ from tasks.turns import Turn
 PORT_ATTEMPTS = 3
 
 
-@flow(name="deploy-model", flow_run_name="deploy {spec.name}", persist_result=False)
+@flow(
+    name="deploy-model",
+    flow_run_name="deploy {spec.name}",
+    persist_result=False,
+    task_runner=task_runner(),
+)
 async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
     """Deploy a model so that it answers under its name.
 
@@ -55,6 +62,7 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
         fleet: The hosts it may run on; without it, this machine.
     """
     async with told(spec.name) as story:
+        fleet = at_site(fleet, settings().site)
         await check_early(spec, fleet)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
             old, healthy = await serving(spec)

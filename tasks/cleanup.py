@@ -21,7 +21,7 @@ from tasks.drain import ending_of
 from tasks.image import have_again
 from tasks.joining import must_listen
 from tasks.journal import Journal
-from tasks.launch import ABORT_SECONDS, start, stop
+from tasks.launch import ABORT_SECONDS, start, stop_all
 from tasks.life import claims_of
 
 COME_UP_SECONDS = 60.0
@@ -41,7 +41,10 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
     nobody works on, for it may hold the memory that this one needs.
     """
     holding = ledger().locks.holding(
-        model, wait_seconds=settings().lock_wait_seconds, note=f"flow run {flow_run_id}"
+        model,
+        wait_seconds=settings().lock_wait_seconds,
+        note=f"flow run {flow_run_id}",
+        on_wait=lambda held: journal.tell(f"waits: {held}"),
     )
     await in_thread(holding.__enter__)
     try:
@@ -55,8 +58,7 @@ def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     """Stop what a release runs, then free what it holds and close it in one step."""
     served = row.state in SERVING or row.state == ReleaseState.STOPPING
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
-    for workload in row.workloads:
-        stop(workload, grace)
+    stop_all(row.workloads, grace)
     ledger().releases.end(row.id, to, cause)
 
 
@@ -67,14 +69,7 @@ def abandon(release: str) -> None:
     """
     if not ledger().releases.give_up(release, Cause.INTERRUPTED):
         return
-    failures = []
-    for workload in ledger().releases.get(release).workloads:
-        try:
-            stop(workload, ABORT_SECONDS)
-        except Failure as failure:
-            failures.append(failure)
-    if failures:
-        raise failures[0]
+    stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> None:

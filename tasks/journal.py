@@ -97,6 +97,13 @@ def tell(text: str) -> None:
 
 
 @contextmanager
+def within(name: str) -> Iterator[Note]:
+    """A part of a step that is under way: it tells progress, and is no step of its own."""
+    current = _JOURNAL.get()
+    yield Note(name, current.listeners if current else [])
+
+
+@contextmanager
 def step(name: str) -> Iterator[Note]:
     """Time a step and write it into the journal, however it ends."""
     current = _JOURNAL.get() or Journal([])

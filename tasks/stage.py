@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from prefect import task
@@ -22,6 +21,7 @@ from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.spec import ModelSpec, slug
 from moorage.units import human_bytes
 from tasks.context import in_thread, settings
+from tasks.each import OnHost, every, on_each
 from tasks.journal import step, tell
 from tasks.progress import Progress, shown
 from tasks.retries import RETRIED
@@ -36,15 +36,22 @@ async def stage(
     assets = assets_of(spec)
     found = (model, *(companion.model for companion in model.companions))
     pairs = list(zip(assets, found, strict=True))
-    there = asyncio.gather(
-        *(stage_remotely(spec, *pair, host, snapshot) for host in remote for pair in pairs)
+    here = [host for host in hosts if not host.store][:1]
+    at_once = settings().hosts_at_once
+    staged, _ = await every(
+        on_each(stage_asset, [_on(host, spec, *pair) for host in here for pair in pairs], at_once),
+        on_each(
+            stage_remotely,
+            [
+                _on(host, spec, *pair, host=host, fleet=snapshot)
+                for host in remote
+                for pair in pairs
+            ],
+            at_once,
+        ),
     )
-    if len(remote) == len(hosts):
-        await there
+    if not here:
         return model
-    staged, _ = await asyncio.gather(
-        asyncio.gather(*(stage_asset(spec, *pair) for pair in pairs)), there
-    )
     if model.updates_folder:
         await in_thread(_make, Path(model.updates_folder))
     return brought_together(assets, staged)
@@ -73,7 +80,7 @@ async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> Re
 @task(name="stage", task_run_name="stage {asset.source} on {host.name}", **RETRIED)
 async def stage_remotely(
     spec: ModelSpec, asset: Asset, found: ResolvedModel, host: HostSnapshot, fleet: FleetSnapshot
-) -> None:
+) -> str:
     """Have one asset in the store of a host that is another machine."""
     with step(f"stage{asset.step} on {host.name}") as note:
         keys = await in_thread(read_keys, spec)
@@ -101,6 +108,18 @@ async def stage_remotely(
         staged = await shown(work, note, key, title)
         size, origins = human_bytes(found.bytes_to_stage), _origins(staged)
         note.say(f"{size}, verified,{origins} in {staged.path} (by {staged.helper})")
+        return note.summary
+
+
+def _on(
+    seen: HostSnapshot,
+    spec: ModelSpec,
+    asset: Asset,
+    found: ResolvedModel,
+    **more: HostSnapshot | FleetSnapshot,
+) -> OnHost:
+    arguments = {"spec": spec, "asset": asset, "found": found, **more}
+    return OnHost(seen.name, seen.address, arguments, step=f"stage{asset.step} on {seen.name}")
 
 
 def _origins(staged: Staged) -> str:

@@ -67,6 +67,7 @@ def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outc
     # Importing Prefect takes longer than refusing a bad spec should.
     from prefect.exceptions import TerminationSignal  # noqa: PLC0415
 
+    from tasks.context import was_interrupted  # noqa: PLC0415
     from tasks.journal import listening  # noqa: PLC0415
 
     async def main() -> Outcome[R]:
@@ -84,6 +85,10 @@ def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outc
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
         raise KeyboardInterrupt from error
+    except ValueError as error:
+        if was_interrupted(error):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _interrupt(*_: object) -> NoReturn:
