@@ -98,7 +98,7 @@ async def _deploy(
     draft = await _begin(story, spec, model, profile, old)
     try:
         with Saga(story.undone, to_its_end) as saga:
-            snapshot = await survey(fleet)
+            snapshot = await survey(fleet, spec.placement.cluster)
             saga.arm("free the claims", free_claims, draft.id, old)
             placement, snapshot = await place(
                 spec, model, profile, fleet, snapshot, draft.id, replaceable(old)

@@ -5,6 +5,8 @@ What `moorage plan` prints is the very object that `moorage deploy` executes.
 
 from __future__ import annotations
 
+from typing import Any
+
 from moorage.access import parse_access
 from moorage.isolation import Isolation
 from moorage.models.assets import Pin
@@ -86,8 +88,20 @@ class Preparation(Value):
         return (*packages, *["--without-cuda-compat"] * self.without_cuda_compat, "--")
 
 
+class Application(Value):
+    """An application of Ray Serve.
+
+    Attributes:
+        endpoint: Base URL under which it answers: Ray Serve's own, and its route.
+        config: Its entry in the config that is put to the cluster, exactly.
+    """
+
+    endpoint: str
+    config: dict[str, Any]
+
+
 class ContainerSpec(Value):
-    """One container, or one process where the runtime is `process`.
+    """One container, one process (`process`), or one application on a Ray cluster (`ray`).
 
     Attributes:
         name: Deterministic: release, replica and role.
@@ -111,6 +125,8 @@ class ContainerSpec(Value):
             a folder of its own.
         links: Made in the working directory (process runtime).
         isolation: How far the container is shut off from its host.
+        application: What a Ray cluster is told; None = it runs on a host. `command` then holds what
+            its arguments were made of, `host` names the cluster, and bind and port are empty.
     """
 
     name: str
@@ -133,6 +149,7 @@ class ContainerSpec(Value):
     working_directory: str = ""
     links: tuple[Link, ...] = ()
     isolation: Isolation = Isolation()
+    application: Application | None = None
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -154,6 +171,8 @@ class ContainerSpec(Value):
     @property
     def endpoint(self) -> str:
         """Base URL under which the engine answers."""
+        if self.application:
+            return self.application.endpoint
         host = self._everywhere.get(self.bind, self.bind)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
@@ -182,6 +201,11 @@ class LaunchPlan(Value):
     engine_version: str
     containers: tuple[ContainerSpec, ...]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether a Ray cluster runs it, and no host."""
+        return any(spec.application for spec in self.containers)
 
 
 class Workload(Value):
@@ -226,3 +250,8 @@ def planned_workload(spec: ContainerSpec) -> Workload:
 def container_name(release: str, replica: int, role: Role) -> str:
     """The name of a container: the same release always gives the same names."""
     return f"moorage-{release}-r{replica}-{role}"
+
+
+def application_name(release: str) -> str:
+    """The name of a release's application on a Ray cluster."""
+    return f"moorage-{release}"

@@ -143,6 +143,8 @@ def _profile(profile: ModelProfile) -> list[tuple[str, str]]:
 
 
 def _image(release: Release) -> str:
+    if release.plan and release.plan.on_cluster:
+        return "none (Ray's own environment)"
     if release.image is None:
         return "none (an installed program)"
     image = release.image

@@ -136,7 +136,12 @@ def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
         seen = runtime.observe(workload)
         if not seen.running or seen.restarts:
             raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
-        if asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))[0] == 200:
+        if seen.ready:
+            return
+        if (
+            seen.ready is None
+            and asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))[0] == 200
+        ):
             return
         time.sleep(POLL_SECONDS)
 

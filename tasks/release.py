@@ -72,8 +72,13 @@ async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
     )
     for workload in row.workloads:
         runtime = runtime_for(workload.runtime, workload.address, settings())
-        if not (await in_thread(runtime.observe, workload)).running:
+        seen = await in_thread(runtime.observe, workload)
+        if not seen.running:
             return False
+        if seen.ready is not None:
+            if not seen.ready:
+                return False
+            continue
         status, _ = await ask(workload.endpoint, probe, HEALTH_SECONDS)
         if status != 200:
             return False

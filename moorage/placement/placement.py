@@ -27,14 +27,14 @@ class Seat(Value):
     Attributes:
         replica: Number of the replica, from 0.
         role: Part that the container plays in its replica.
-        host: Name of the host.
+        host: Name of the host, or of the Ray cluster.
         runtime: What starts it there.
         accelerator_type: `cuda`, `rocm`, ...; `cpu` without accelerators.
         accelerators: Indexes, ascending.
         accelerator_bytes: Bytes claimed of each of them, in the same order.
         ram_bytes: Bytes of RAM claimed; on CPU also the limit.
         cores: Processor cores claimed; 0 = it shares what nobody claimed.
-        port: Port on which it serves.
+        port: Port on which it serves; 0 on a Ray cluster, which has one for all.
         utilization: Share of each accelerator's memory that the engine may take.
         tokens: Context that it serves.
         tensor: Ranks that share a layer.
@@ -65,6 +65,11 @@ class Seat(Value):
     reason: str
 
     @property
+    def place(self) -> str:
+        """Host and port; a Ray cluster has no port of its own for a model."""
+        return f"{self.host}:{self.port}" if self.port else self.host
+
+    @property
     def claims(self) -> tuple[Claim, ...]:
         """What the ledger has to reserve for this seat."""
         return (
@@ -82,7 +87,11 @@ class Seat(Value):
                 if self.cores
                 else []
             ),
-            Claim(host=self.host, resource=Resource.PORT, index=self.port, amount=1),
+            *(
+                [Claim(host=self.host, resource=Resource.PORT, index=self.port, amount=1)]
+                if self.port
+                else []
+            ),
         )
 
 
