@@ -15,6 +15,7 @@ from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets
 from moorage.engines.base import Engine
+from moorage.engines.on_cluster import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan, Workload
@@ -126,7 +127,9 @@ class Watch:
         workload: Workload,
         key: str = "",
     ) -> None:
-        self._spec, self._engine, self._workload, self._key = spec, engine, workload, key
+        self._spec, self._workload, self._key = spec, workload, key
+        on_cluster = workload.runtime == RuntimeName.RAY
+        self._causes = (*CLUSTER_CAUSES * on_cluster, *engine.log_causes)
         self._probes = _probes(spec, profile, engine, workload)
         self._runtime = runtime_for(workload.runtime, workload.address, settings())
         self._begin = time.monotonic()
@@ -206,7 +209,7 @@ class Watch:
 
     async def _failure(self, cause: Cause, detail: str) -> Failure:
         named = f"{self._workload.name}: {detail}"
-        return diagnose(await self._log(), self._engine.log_causes, cause, named)
+        return diagnose(await self._log(), self._causes, cause, named)
 
     async def _log(self) -> str:
         return await in_thread(self._runtime.logs, self._workload, LOG_LINES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 from moorage.adapters.ray_dashboard import RayDashboard
 from moorage.cluster import RayCluster
@@ -25,9 +25,9 @@ def survey_cluster(name: str, cluster: RayCluster) -> ClusterSnapshot:
     dashboard = RayDashboard(cluster.access.url)
     version = dashboard.version()
     nodes = dashboard.nodes()
-    total: Counter[str] = Counter()
-    for node in nodes:
-        total.update(node)  # type: ignore[arg-type]  (a counter counts fractions too)
+    total: defaultdict[str, float] = defaultdict(float)
+    for resource, amount in (item for node in nodes for item in node.items()):
+        total[resource] += amount
     return ClusterSnapshot(
         name=name,
         address=cluster.access.url,

@@ -13,12 +13,24 @@ from moorage.engines.application import (
 from moorage.engines.vllm.on_ray import vllm_application
 from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan
+from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName
 
 BUILDERS: dict[EngineName, Callable[[ApplicationRequest], Built]] = {
     EngineName.VLLM: vllm_application,
     EngineName.CUSTOM: custom_application,
 }
+
+CLUSTER_CAUSES = (
+    LogCause(
+        pattern=r"ModuleNotFoundError: No module named '(?P<module>[^']+)'",
+        cause=Cause.PROGRAM_MISSING,
+        suggestion="{module} is not in the Python of the cluster's nodes. vLLM there takes"
+        " `ray[serve,llm]`; an application of your own brings its packages in"
+        " `engine.application.runtime_env`.",
+    ),
+)
+"""What an application's messages give away that is no matter of its engine."""
 
 
 def plan_on_cluster(request: ApplicationRequest, engine: EngineName) -> LaunchPlan:
