@@ -40,3 +40,8 @@ def human_seconds(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s"
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number of things, such as `1 node` or `3 nodes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -20,7 +20,7 @@ async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
     with step("survey") as note:
         if cluster:
             seen = await in_thread(survey_cluster, cluster, fleet.clusters[cluster])
-            note.say(f"Ray {seen.version}, {seen.nodes} nodes, {seen.accelerators} accelerators")
+            note.say(seen.told)
             return FleetSnapshot(hosts=(), clusters=(seen,))
         snapshot = await take_snapshot(fleet)
         reachable = [host for host in snapshot.hosts if not host.unreachable]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moorage.units import counted
 from moorage.values import Value
 
 GPU = "GPU"
@@ -32,6 +33,17 @@ class ClusterSnapshot(Value):
     total: dict[str, float] = {}
     free: dict[str, float] | None = None
     applications: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """The cluster in one line."""
+        free = self.accelerators_free
+        idle = "" if free is None else f", {free} of them free"
+        return (
+            f"Ray {self.version}, {counted(self.nodes, 'node')}:"
+            f" {counted(self.accelerators, 'accelerator')}{idle},"
+            f" {counted(int(self.total.get('CPU', 0)), 'CPU')}"
+        )
 
     @property
     def accelerators(self) -> int:

@@ -13,10 +13,14 @@ from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.propose import NoFit
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
+from moorage.units import counted
 from moorage.values import Origin
 
 OLDEST = {EngineName.CUSTOM: "2.40", EngineName.VLLM: "2.44"}
 """Oldest Ray: for the REST API as it is read here, and for `ray.serve.llm:build_openai_app`."""
+
+OLDEST_ON_CPU = "2.60"
+"""Oldest Ray with which Ray Serve LLM was seen to serve vLLM without accelerators."""
 
 MODES = frozenset({Mode.COMPLETION, Mode.EMBEDDING})
 """What the ingress of Ray Serve LLM answers in the shape that readiness asks for."""
@@ -39,8 +43,10 @@ def propose_on_cluster(
         Failure: `BAD_SPEC`, `CLUSTER_UNSUITABLE`, or `NO_FIT` when the cluster lacks accelerators.
     """
     name, origin, reason = _engine(spec)
-    _require_ray(cluster, name)
+    _require_ray(cluster, name, OLDEST[name])
     sizes = _sizes(spec, profile) if name == EngineName.VLLM else None
+    if name == EngineName.VLLM and sizes is None:
+        _require_ray(cluster, "vllm on CPU", OLDEST_ON_CPU)
     wanted = sizes.world * _replicas(spec) if sizes else 0
     placement = Placement(
         engine=name,
@@ -65,24 +71,23 @@ def _engine(spec: ModelSpec) -> tuple[EngineName, Origin, str]:
     return EngineName.VLLM, Origin.DERIVED, "what Ray Serve LLM serves"
 
 
-def _require_ray(cluster: ClusterSnapshot, engine: EngineName) -> None:
-    oldest = OLDEST[engine]
+def _require_ray(cluster: ClusterSnapshot, what: str, oldest: str) -> None:
     if version_key(cluster.version) < version_key(oldest):
         raise Failure(
             Cause.CLUSTER_UNSUITABLE,
-            f"{cluster.name} runs Ray {cluster.version}; {engine} needs {oldest} or newer",
+            f"{cluster.name} runs Ray {cluster.version}; {what} needs {oldest} or newer",
         )
 
 
-def _sizes(spec: ModelSpec, profile: ModelProfile) -> Parallelism:
-    """How many accelerators one replica takes, and for what."""
+def _sizes(spec: ModelSpec, profile: ModelProfile) -> Parallelism | None:
+    """How many accelerators one replica takes, and for what; None = it runs on CPU."""
     if profile.mode not in MODES:
         raise _bad("mode", f"Ray Serve LLM does not serve {profile.mode}")
     given = spec.placement.accelerators
     wanted = given if isinstance(given, int) else 1
     stated = stated_parallelism(user_tokens(spec.engine.args))
     if wanted == 0:
-        raise _bad("placement.accelerators", "Ray Serve LLM runs vLLM on accelerators only")
+        return None
     if stated and given != "auto" and stated.world != wanted:
         raise _bad("placement.accelerators", f"{wanted}, but engine.args say {stated}")
     sizes = stated or Parallelism(tensor=wanted)
@@ -99,27 +104,17 @@ def _replicas(spec: ModelSpec) -> int:
 
 def _verdict(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int) -> Verdict:
     kind = _application(spec).accelerator_type
-    told = _resources(cluster)
+    told = cluster.told
     if cluster.autoscales:
         return Verdict(host=cluster.name, note=f"{told}; it adds nodes when they are needed")
     if wanted > cluster.accelerators:
-        note = f"{wanted} accelerators needed; {told}"
+        note = f"{counted(wanted, 'accelerator')} needed; {told}"
         return Verdict(host=cluster.name, refusal=Refusal.NO_ACCELERATOR, note=note)
     if kind and not cluster.total.get(f"accelerator_type:{kind}"):
         there = [name.partition(":")[2] for name in cluster.total if name.startswith("accel")]
         note = f"no {kind} there, but {', '.join(sorted(there)) or 'none that it names'}"
         return Verdict(host=cluster.name, refusal=Refusal.KIND, note=note)
     return Verdict(host=cluster.name, note=told)
-
-
-def _resources(cluster: ClusterSnapshot) -> str:
-    free = cluster.accelerators_free
-    idle = "" if free is None else f", {free} of them free"
-    cores = int(cluster.total.get("CPU", 0))
-    return (
-        f"Ray {cluster.version} on {cluster.nodes} nodes: {cluster.accelerators} accelerators"
-        f"{idle}, {cores} CPUs"
-    )
 
 
 def _remedy(cluster: ClusterSnapshot) -> str:
@@ -131,6 +126,7 @@ def _remedy(cluster: ClusterSnapshot) -> str:
 
 def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) -> Seat:
     each = f" of {sizes.world} accelerators ({sizes})" if sizes and sizes.world > 1 else ""
+    replicas = f"{counted(_replicas(spec), 'replica')}{each}"
     return Seat(
         replica=0,
         host=cluster.name,
@@ -139,10 +135,7 @@ def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) 
         port=0,
         tensor=sizes.tensor if sizes else 1,
         pipeline=sizes.pipeline if sizes else 1,
-        reason=(
-            f"Ray Serve starts {_replicas(spec)} replica(s){each} on nodes that it chooses;"
-            " nothing is claimed there"
-        ),
+        reason=(f"Ray Serve starts {replicas} on nodes that it chooses; nothing is claimed there"),
     )
 
 
@@ -153,7 +146,8 @@ def _stop_first(cluster: ClusterSnapshot, wanted: int, running: str) -> str:
         return ""
     if application_name(running) not in cluster.applications:
         return ""
-    return f"{running} stops first: {wanted} accelerators needed, {free} free on {cluster.name}"
+    needed = f"{counted(wanted, 'accelerator')} needed"
+    return f"{running} stops first: {needed}, {free} free on {cluster.name}"
 
 
 def _application(spec: ModelSpec) -> ApplicationSpec:

@@ -133,6 +133,12 @@ def test_keys_of_the_llm_config_win_too() -> None:
     assert found["placement_group_config"] == {"bundles": [{"GPU": 1}]}
 
 
+def test_without_accelerators_ray_is_told_to_serve_on_cpu() -> None:
+    found = llm(planned(placement={"accelerators": 0}))
+    assert found["accelerator_config"] == {"kind": "cpu"}
+    assert "accelerator_config" not in llm(planned())
+
+
 def test_an_embedding_model_pools() -> None:
     kwargs = llm(planned(profile={"mode": Mode.EMBEDDING}))["engine_kwargs"]
     assert kwargs["runner"] == "pooling"

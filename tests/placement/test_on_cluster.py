@@ -25,8 +25,8 @@ def test_ray_chooses_the_nodes_and_nothing_is_claimed() -> None:
     assert (placement.engine, placement.engine_origin) == ("vllm", Origin.DERIVED)
     assert (seat.host, seat.runtime, seat.port, seat.place) == ("ray", "ray", 0, "ray")
     assert placement.claims == ()
-    assert "2 replica(s) on nodes that it chooses" in seat.reason
-    told = "Ray 2.60.0 on 2 nodes: 8 accelerators, 8 of them free, 64 CPUs"
+    assert "2 replicas on nodes that it chooses" in seat.reason
+    told = "Ray 2.60.0, 2 nodes: 8 accelerators, 8 of them free, 64 CPUs"
     assert placement.verdicts[0].note == told
 
 
@@ -56,7 +56,6 @@ def test_accelerators_of_a_replica_share_its_layers(
 @pytest.mark.parametrize(
     ("spec", "profile", "why"),
     [
-        (on_ray(placement={"accelerators": 0}), {}, "on accelerators only"),
         (on_ray(placement={"accelerators": 3}), {}, "32 attention heads do not go by 3"),
         (on_ray({"args": ["-tp 2"]}, placement={"accelerators": 4}), {}, "4, but engine.args say"),
         (on_ray(), {"mode": Mode.RERANKING}, "Ray Serve LLM does not serve reranking"),
@@ -80,7 +79,7 @@ def test_what_ray_serve_llm_cannot_do_is_refused(
             {},
             "9 accelerators needed",
         ),
-        ({}, {"gpus": 0}, "1 accelerators needed; .* 0 accelerators"),
+        ({}, {"gpus": 0}, "1 accelerator needed; .* 0 accelerators"),
         ({"engine": {"application": {"accelerator_type": "L4"}}}, {}, "no L4 there, but H100"),
     ],
 )
@@ -95,24 +94,26 @@ def test_what_a_cluster_can_never_give_is_refused_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    ("engine", "version", "fits"),
+    ("changes", "version", "fits"),
     [
         ({}, "2.43.0", False),
         ({}, "2.44.0", True),
         ({}, "3.0.0", True),
-        (CUSTOM, "2.39.0", False),
-        (CUSTOM, "2.40.0", True),
+        ({"engine": CUSTOM}, "2.39.0", False),
+        ({"engine": CUSTOM}, "2.40.0", True),
+        ({"placement": {"accelerators": 0}}, "2.59.0", False),
+        ({"placement": {"accelerators": 0}}, "2.60.0", True),
     ],
 )
 def test_an_old_ray_is_told_before_anything_starts(
-    engine: dict[str, Any], version: str, fits: bool
+    changes: dict[str, Any], version: str, fits: bool
 ) -> None:
     cluster = a_cluster(version=version)
     if fits:
-        assert propose_on_cluster(on_ray(engine), a_profile(), cluster).fits
+        assert propose_on_cluster(on_ray(**changes), a_profile(), cluster).fits
         return
     with pytest.raises(Failure, match=f"ray runs Ray {version}") as raised:
-        propose_on_cluster(on_ray(engine), a_profile(), cluster)
+        propose_on_cluster(on_ray(**changes), a_profile(), cluster)
     assert raised.value.cause == Cause.CLUSTER_UNSUITABLE
 
 

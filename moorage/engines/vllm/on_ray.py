@@ -20,6 +20,7 @@ from moorage.engines.vllm.parallel import PIPELINE, TENSOR
 from moorage.engines.vllm.rule import derived, variable
 from moorage.engines.vllm.speculative import Method, Speculative, speculative_flags
 from moorage.launch import Flag
+from moorage.placement.placement import CPU
 from moorage.values import Origin
 
 BUILDER = "ray.serve.llm:build_openai_app"
@@ -42,6 +43,8 @@ def vllm_application(request: ApplicationRequest) -> Built:
         "engine_kwargs": keywords(tokens, request.arguments),
         "deployment_config": _deployment(request),
     }
+    if request.seat.accelerator_type == CPU:
+        config["accelerator_config"] = {"kind": "cpu"}
     if kind := request.wish.accelerator_type:
         config["accelerator_type"] = kind
     return Built(
