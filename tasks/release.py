@@ -73,11 +73,9 @@ async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
     for workload in row.workloads:
         runtime = runtime_for(workload.runtime, workload.address, settings())
         seen = await in_thread(runtime.observe, workload)
-        if not seen.running:
+        if not seen.running or seen.ready is False:
             return False
-        if seen.ready is not None:
-            if not seen.ready:
-                return False
+        if seen.ready:
             continue
         status, _ = await ask(workload.endpoint, probe, HEALTH_SECONDS)
         if status != 200:

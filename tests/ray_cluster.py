@@ -17,8 +17,8 @@ import psutil
 from tests.prefect_server import free_port
 
 MARK = "MOORAGE_TEST_RAY"
-START_SECONDS = 90.0
-SETTLE_SECONDS = 90.0
+START_SECONDS = 180.0
+SETTLE_SECONDS = 180.0
 APPLICATIONS = "/api/serve/applications/"
 OBJECT_STORE_BYTES = 100_000_000
 APPS = Path(__file__).parent / "ray_apps"

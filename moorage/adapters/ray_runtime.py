@@ -14,6 +14,7 @@ from moorage.launch import ContainerSpec, Workload, planned_workload
 from moorage.ray_serve import (
     AppState,
     AppStatus,
+    ReplicaLog,
     Unkept,
     app_state,
     with_application,
@@ -47,6 +48,7 @@ class RayRuntime:
         """
         if spec.application is None:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} is no application of Ray Serve")
+        config = spec.application.config
         workload = planned_workload(spec).model_copy(update={"identity": spec.name})
         with self._alone():
             details = self._dashboard.details()
@@ -57,7 +59,7 @@ class RayRuntime:
                     f"{spec.host} has an application {spec.name} that this ledger does not know",
                     suggestion="Rename the model, or delete that application in Ray.",
                 )
-            self._put(lambda: with_application(details, spec.application.config))  # type: ignore[union-attr]
+            self._put(lambda: with_application(details, config))
         return workload
 
     def observe(self, workload: Workload) -> Observation:
@@ -103,7 +105,7 @@ class RayRuntime:
             raise Failure(Cause.LAUNCH_REFUSED, str(error)) from None
         self._dashboard.put(config)
 
-    def _log(self, log: Any, tail: int) -> str:
+    def _log(self, log: ReplicaLog, tail: int) -> str:
         """A replica that is gone took its log with it; that is no reason to fail."""
         try:
             return self._dashboard.log(log, tail)
