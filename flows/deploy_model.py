@@ -106,7 +106,7 @@ async def _deploy(
     try:
         with Saga(story.undone, to_its_end) as saga, closed(draft.id, old, story.journal):
             draft, model, profile = await analysis.of(draft)
-            snapshot = await survey(fleet)
+            snapshot = await survey(fleet, spec.placement.cluster)
             saga.arm("free the claims", free_claims, draft.id, old)
             placement, snapshot = await place(
                 spec, model, profile, fleet, snapshot, draft.id, replaceable(old)

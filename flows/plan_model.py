@@ -48,7 +48,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
         old, healthy = await serving(spec)
         if old and healthy and old.is_of(spec, model.revision, model.pins):
             return unchanged(old, await moved(old, fleet))
-        snapshot = await survey(fleet)
+        snapshot = await survey(fleet, spec.placement.cluster)
         # A deploy would clean up first what flows that are gone have left.
         for row in await in_thread(abandoned):
             snapshot = snapshot.without(row.id)

@@ -60,6 +60,8 @@ class Cause(StrEnum):
     REGISTRY_RATE_LIMITED = "registry-rate-limited"
     REGISTRY_UNAVAILABLE = "registry-unavailable"
     RUNTIME_UNAVAILABLE = "runtime-unavailable"
+    CLUSTER_UNAVAILABLE = "cluster-unavailable"
+    CLUSTER_UNSUITABLE = "cluster-unsuitable"
     HOST_UNAUTHORIZED = "host-unauthorized"
     HOST_UNTRUSTED = "host-untrusted"
     PROGRAM_MISSING = "program-missing"
@@ -346,6 +348,18 @@ CAUSES: dict[Cause, CauseFacts] = {
         "The container runtime does not answer",
         "Start Docker on the host, or check the host's address; `moorage doctor` tells more.",
         retry=True,
+    ),
+    Cause.CLUSTER_UNAVAILABLE: _facts(
+        ExitCode.MACHINE,
+        "The Ray cluster does not answer",
+        "Check that its head node runs, and the addresses under `clusters` of the fleet file.",
+        retry=True,
+    ),
+    Cause.CLUSTER_UNSUITABLE: _facts(
+        ExitCode.MACHINE,
+        "The Ray cluster cannot serve this",
+        "Update Ray there and install `ray[serve]`, or name another cluster in"
+        " `placement.cluster`.",
     ),
     Cause.HOST_UNAUTHORIZED: _facts(
         ExitCode.MACHINE,

@@ -20,7 +20,7 @@ def joint(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = ()
     """
     hosts: dict[str, list[str]] = {}
     for host, failure in failures:
-        hosts.setdefault(failure.detail, []).append(host)
+        hosts.setdefault(failure.detail.removeprefix(f"{host}: "), []).append(host)
     told = [f"{', '.join(dict.fromkeys(names))}: {detail}" for detail, names in hosts.items()]
     if not_begun:
         told.append(f"not begun on {', '.join(dict.fromkeys(not_begun))}")

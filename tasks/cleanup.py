@@ -153,9 +153,10 @@ def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
         seen = runtime.observe(workload)
         if not seen.running or seen.restarts:
             raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
-        if not workload.serves:
+        if seen.ready or not workload.serves:
             return
-        if asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))[0] == 200:
+        asked = seen.ready is None and asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))
+        if asked and asked[0] == 200:
             return
         time.sleep(POLL_SECONDS)
 

@@ -34,7 +34,7 @@ async def choose(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot)
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
-            note.say("none: the engine is installed on the host")
+            note.say(_without(placement))
             return None
         image = await in_thread(pinned, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
@@ -47,7 +47,7 @@ async def pull(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
-            note.say("none: the engine is installed on the host")
+            note.say(_without(placement))
             return None
         (image,) = await on_each(pin, [_on(hosts[0], image=image, host=hosts[0])], 1)
         calls = [
@@ -108,6 +108,12 @@ async def moved(row: ReleaseRow, fleet: Fleet) -> str:
         newer = image.model_copy(update={"digest": digest}).pinned
         note.say(f"drift: {image.reference} stands for {digest} now, {row.id} runs {image.digest}")
         return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
+
+
+def _without(placement: Placement) -> str:
+    if any(seat.runtime == RuntimeName.RAY for seat in placement.seats):
+        return "none: the engine is installed on the cluster"
+    return "none: the engine is installed on the host"
 
 
 def have_again(release: Release) -> None:

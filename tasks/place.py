@@ -12,6 +12,7 @@ from moorage.models.memory.demand import memory_model
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.explain import table
+from moorage.placement.on_cluster import propose_on_cluster
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.snapshot import FleetSnapshot
@@ -92,6 +93,9 @@ async def _proposed(subject: Subject, snapshot: FleetSnapshot, running: str) -> 
 
 
 def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
+    if name := subject.spec.placement.cluster:
+        cluster = snapshot.cluster(name)
+        return propose_on_cluster(subject.spec, subject.profile, cluster, running)
     with paused_collector():
         return propose(subject, snapshot, running)
 
@@ -118,8 +122,6 @@ def _subject(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Su
 
 
 def _summary(placement: Placement) -> str:
-    seats = "; ".join(
-        f"{seat.host}:{seat.port} ({seat.runtime}), {seat.reason}" for seat in placement.seats
-    )
+    seats = "; ".join(f"{seat.place} ({seat.runtime}), {seat.reason}" for seat in placement.seats)
     stop = " after the running release has stopped" if placement.stop_first else ""
     return f"{placement.engine} on {seats}{stop}"

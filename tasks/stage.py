@@ -31,6 +31,10 @@ async def stage(
     spec: ModelSpec, model: ResolvedModel, placement: Placement, snapshot: FleetSnapshot
 ) -> ResolvedModel:
     """Have the model, its adapters and its draft model on every placed host, complete."""
+    if snapshot.clusters:
+        with step("stage") as note:
+            note.say("nothing: the cluster's nodes take the model from its source")
+        return model
     hosts = [snapshot.host(name) for name in dict.fromkeys(seat.host for seat in placement.seats)]
     remote = [host for host in hosts if host.store]
     assets = assets_of(spec)

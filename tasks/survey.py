@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prefect import task
 
+from moorage.adapters.ray_survey import survey_cluster
 from moorage.adapters.survey import HOST_SECONDS, survey_hosts, whole_snapshot
 from moorage.fleet import Fleet
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
@@ -15,9 +16,13 @@ from tasks.retries import PLAIN, RETRIED
 
 
 @task(name="survey", task_run_name="survey the fleet", timeout_seconds=120, **RETRIED)
-async def survey(fleet: Fleet) -> FleetSnapshot:
-    """Look at every host, and at what the ledger has reserved there."""
+async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
+    """Look at every host, and at what the ledger has reserved there; or at one Ray cluster."""
     with step("survey") as note:
+        if cluster:
+            seen = await in_thread(survey_cluster, cluster, fleet.clusters[cluster])
+            note.say(seen.told)
+            return FleetSnapshot(hosts=(), clusters=(seen,))
         snapshot = await take_snapshot(fleet)
         reachable = [host for host in snapshot.hosts if not host.unreachable]
         accelerators = sum(len(host.accelerators) for host in reachable)

@@ -35,7 +35,7 @@ def placement_sections(placement: Placement | None) -> list[Section]:
 
 
 def _seat_name(seat: Seat) -> str:
-    return f"replica {seat.replica} {seat.role} on {seat.host}:{seat.port}"
+    return f"replica {seat.replica} {seat.role} on {seat.place}"
 
 
 def _accelerators(seat: Seat) -> str:

@@ -14,6 +14,7 @@ from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.engine import EngineSpec
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
+from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.patterns import Name, Port, Revision, SecretName, Source, VariableName
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
@@ -108,6 +109,14 @@ class ModelSpec(Value):
         names = [self.name, *(adapter.name for adapter in self.lora)]
         if len(set(names)) < len(names):
             raise ValueError("lora: each adapter needs a name of its own, other than the model's")
+        return self
+
+    @model_validator(mode="after")
+    def _goes_where_it_is_placed(self) -> ModelSpec:
+        written = self.model_dump(mode="json", exclude_defaults=True)
+        judge = mistake_on_cluster if self.placement.cluster else mistake_elsewhere
+        if mistake := judge(written):
+            raise ValueError(mistake)
         return self
 
     @property

@@ -30,6 +30,7 @@ PACKAGE_PATTERN = (
 an option of an installer."""
 CAPABILITY_PATTERN = r"^[A-Z]+_[A-Z_]+$"
 GROUP_PATTERN = r"^([a-z_][a-z0-9_-]*|\d+)$"
+IMPORT_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 ULIMIT_PATTERN = (
     r"^(core|cpu|data|fsize|locks|memlock|msgqueue|nice|nofile|nproc|rss|rtprio|rttime"
     r"|sigpending|stack)$"
@@ -49,6 +50,7 @@ PATTERNS_IN_WORDS = {
     PACKAGE_PATTERN: "a package of an index such as name, name==1.2 or name[extra]>=1,<2",
     CAPABILITY_PATTERN: "one capability such as SYS_NICE",
     GROUP_PATTERN: "the name or the number of a group",
+    IMPORT_PATTERN: "a module and an attribute of it, such as package.module:build",
     ULIMIT_PATTERN: "a limit such as memlock, nofile or stack",
 }
 """What each pattern asks for, in the words of an error message."""

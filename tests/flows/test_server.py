@@ -26,11 +26,12 @@ MODELS = {
     *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
     *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
-    "StoppingSpec",
+    *("StoppingSpec", "ApplicationSpec", "AutoscalingSpec"),
 }
 FLEET = {
     *("Fleet", "Host", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
     *("Registries", "RegistryLogin", "EngineVersions", "EngineVersion"),
+    "RayCluster",
 }
 ENUMS = {
     *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
