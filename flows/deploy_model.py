@@ -9,17 +9,17 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.recipe import Afresh, Recipe
 from flows.starting import starting
 from flows.story import Story, told, unchanged
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
-from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.propose import NoFit
 from moorage.release import FailureRecord, Release, ReleaseRow
 from moorage.saga import Saga
 from moorage.spec import ModelSpec
-from tasks.arguments import check_early, check_placed
+from tasks.arguments import check_early
 from tasks.cleanup import (
     abandon,
     free_claims,
@@ -30,10 +30,8 @@ from tasks.cleanup import (
 from tasks.context import in_thread, ledger, to_its_end
 from tasks.derive import derive
 from tasks.facts import read_facts
-from tasks.image import moved, pull
+from tasks.image import moved
 from tasks.measure import measure, remember
-from tasks.place import place
-from tasks.plan import planned
 from tasks.release import publish, serving
 from tasks.resolve import resolve
 from tasks.stage import stage
@@ -45,7 +43,11 @@ PORT_ATTEMPTS = 3
 
 
 @flow(name="deploy-model", flow_run_name="deploy {spec.name}", persist_result=False)
-async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
+async def deploy_model(
+    spec: ModelSpec,
+    fleet: Fleet = Fleet(),  # noqa: B008
+    applied_from: str = "",
+) -> State[Release]:
     """Deploy a model so that it answers under its name.
 
     Deploying an identical spec again changes nothing. A changed one is started beside the release
@@ -54,6 +56,7 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
     Args:
         spec: The model as it is meant to be served.
         fleet: The hosts it may run on; without it, this machine.
+        applied_from: Set of files that it is applied from, for the record; empty = none.
     """
     async with told(spec.name) as story:
         await check_early(spec, fleet)
@@ -63,52 +66,52 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
             old, healthy = await serving(spec)
             if old and healthy and old.is_of(spec, model.revision, model.pins):
                 return unchanged(old, await moved(old, fleet))
-            release = await _deploy_on_a_free_port(story, spec, fleet, model, profile, old)
-    return Completed(message=_announcement(release), data=release)
+            recipe = Afresh(spec, profile, {"applied_from": applied_from})
+            release = await deploy_on_a_free_port(story, recipe, fleet, model, old)
+    return Completed(message=announcement(release), data=release)
 
 
-async def _deploy_on_a_free_port(
-    story: Story,
-    spec: ModelSpec,
-    fleet: Fleet,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    old: ReleaseRow | None,
+async def deploy_on_a_free_port(
+    story: Story, recipe: Recipe, fleet: Fleet, model: ResolvedModel, old: ReleaseRow | None
 ) -> Release:
-    """A port that was ours to choose may be taken by a stranger before the engine binds it."""
+    """Make a release as its recipe says, prove that it answers, and let it take over.
+
+    A port that was ours to choose may be taken by a stranger before the engine binds it: then
+    another one is tried.
+
+    Raises:
+        Failure: When it could not be made; then what served before serves (again).
+    """
+    spec = recipe.spec
     for _ in range(PORT_ATTEMPTS - 1):
         try:
-            return await _deploy(story, spec, fleet, model, profile, old)
+            return await _deploy(story, recipe, fleet, model, old)
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or spec.port != "auto":
                 raise
             story.journal.tell(f"{failure}; trying another port")
-    return await _deploy(story, spec, fleet, model, profile, old)
+    return await _deploy(story, recipe, fleet, model, old)
 
 
 async def _deploy(
-    story: Story,
-    spec: ModelSpec,
-    fleet: Fleet,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    old: ReleaseRow | None,
+    story: Story, recipe: Recipe, fleet: Fleet, model: ResolvedModel, old: ReleaseRow | None
 ) -> Release:
     """The chain with effects, as a saga: whatever fails, nothing is left claimed or running."""
-    draft = await _begin(story, spec, model, profile, old)
+    spec, profile = recipe.spec, recipe.profile
+    draft = await _begin(story, recipe, model, old)
     try:
         with Saga(story.undone, to_its_end) as saga:
             snapshot = await survey(fleet)
             saga.arm("free the claims", free_claims, draft.id, old)
-            placement, snapshot = await place(
-                spec, model, profile, fleet, snapshot, draft.id, replaceable(old)
+            placement, snapshot = await recipe.place(
+                model, fleet, snapshot, draft.id, replaceable(old)
             )
             draft = draft.model_copy(update={"placement": placement})
-            notes = await check_placed(spec, placement, snapshot)
+            notes = await recipe.check(placement, snapshot)
             image, model = await asyncio.gather(
-                pull(spec, placement, snapshot), stage(spec, model, placement, snapshot)
+                recipe.have_image(placement, snapshot), stage(spec, model, placement, snapshot)
             )
-            plan = planned(spec, model, profile, placement, snapshot, image, draft.id, notes)
+            plan = recipe.planned(model, placement, snapshot, image, draft.id, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
             turn = Turn(draft.id, spec.name, placement, old)
             if turn.names:
@@ -150,13 +153,9 @@ async def _deploy(
 
 
 async def _begin(
-    story: Story,
-    spec: ModelSpec,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    old: ReleaseRow | None,
+    story: Story, recipe: Recipe, model: ResolvedModel, old: ReleaseRow | None
 ) -> Release:
-    begun = datetime.now(UTC)
+    begun, spec = datetime.now(UTC), recipe.spec
     identity = await in_thread(ledger().releases.begin, spec, model.revision, story.flow_run_id)
     story.release = identity
     return Release(
@@ -166,15 +165,17 @@ async def _begin(
         spec_digest=spec.digest,
         revision=model.revision,
         companions=model.pins,
-        profile=profile,
+        profile=recipe.profile,
         replaced=old.id if old else "",
         flow_run_id=story.flow_run_id,
         created_at=begun,
         finished_at=begun,
+        **recipe.facts,
     )
 
 
-def _announcement(release: Release) -> str:
+def announcement(release: Release) -> str:
+    """What a release serves, where, and what was changed to make it start."""
     endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.workloads)
     corrected = "".join(f"; second try: {one.said}" for one in release.corrections)
     return f"{release.id} serves {release.model} at {endpoints}{corrected}"

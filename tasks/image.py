@@ -51,7 +51,7 @@ async def pull(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -
         try:
             async with asyncio.timeout(deadline):
                 image = await in_thread(pinned, image, hosts[0])
-                await _have_everywhere(image, hosts, note, spec)
+                await have_everywhere(image, hosts, note, spec)
         except TimeoutError as error:
             detail = f"{image.reference}: not pulled within {deadline} s"
             raise Failure(Cause.IMAGE_PULL_FAILED, detail) from error
@@ -98,7 +98,7 @@ def have_again(release: Release) -> None:
             )
 
 
-async def _have_everywhere(
+async def have_everywhere(
     image: Image, hosts: list[HostSnapshot], note: Note, spec: ModelSpec
 ) -> None:
     """Have it on all hosts at once; the first failure counts, once all have ended."""
@@ -106,6 +106,13 @@ async def _have_everywhere(
     for outcome in await asyncio.gather(*pulls, return_exceptions=True):
         if outcome is not None:
             raise outcome
+
+
+def image_hosts(placement: Placement, snapshot: FleetSnapshot) -> list[HostSnapshot]:
+    """The hosts that need the image, each daemon once; none where all are processes."""
+    seats = [seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER]
+    hosts = (snapshot.host(seat.host) for seat in seats)
+    return list({host.address: host for host in hosts}.values())
 
 
 async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec) -> None:
@@ -127,10 +134,11 @@ def _image(
     spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
 ) -> tuple[Image | None, list[HostSnapshot]]:
     """The image of the containers as its publisher names it, and the hosts that need it."""
-    seats = [seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER]
-    if not seats:
+    hosts = image_hosts(placement, snapshot)
+    if not hosts:
         return None, []
-    hosts = {seat.host: snapshot.host(seat.host) for seat in seats}
-    engine, first = ENGINES[placement.engine], seats[0]
-    image = image_on(spec, engine, hosts[first.host], first.accelerator_type)
-    return image, list({host.address: host for host in hosts.values()}.values())
+    first = next(seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER)
+    image = image_on(
+        spec, ENGINES[placement.engine], snapshot.host(first.host), first.accelerator_type
+    )
+    return image, hosts
