@@ -16,10 +16,13 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
+from moorage.cli import apply as files
 from moorage.cli import doctor as doctor_checks
 from moorage.cli import fleet as fleet_commands
+from moorage.cli import history as releases
 from moorage.cli import inventory, lora, render, schemas
 from moorage.cli import memory as memory_counts
+from moorage.cli.find import release_of
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.cli.output import dump, out
 from moorage.engines.registry import ENGINES
@@ -35,6 +38,11 @@ app = typer.Typer(
     help="Finds every model a berth: deploys LLM inference servers, and keeps a record of why.",
 )
 
+app.command()(releases.diff)
+app.command()(releases.rollback)
+app.command()(files.apply)
+app.command()(files.export)
+app.command("import")(files.take_in)
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
 
@@ -161,7 +169,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the record of a release: every decision, every flag with its origin, every step."""
-    row = guarded(lambda: _release(release), as_json=as_json)
+    row = guarded(lambda: release_of(_ledger(), release), as_json=as_json)
     if row.foreign_record is not None:
         dump(row.foreign_record)
         exit_code(ExitCode.OK)
@@ -182,7 +190,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing.")] = False,
 ) -> None:
     """Print the engine's log; of a release that failed, the last lines that were kept."""
-    row = guarded(lambda: _release(name))
+    row = guarded(lambda: release_of(_ledger(), name))
     shown = guarded(lambda: render.log_text(row, tail, Settings()))
     sys.stdout.write(shown + "\n" * bool(shown))
     while follow and row.workloads:
@@ -285,12 +293,6 @@ def _run_on_spec(
 
 def _ledger() -> Ledger:
     return Ledger(Settings().ledger)
-
-
-def _release(identity: str) -> ReleaseRow:
-    releases = _ledger().releases
-    named = releases.running(identity) or next(iter(releases.of_model(identity)), None)
-    return named or releases.get(identity)
 
 
 if __name__ == "__main__":

@@ -126,9 +126,7 @@ def _ports(seat: Seat) -> Iterable[Claim]:
 
 
 def _is_free(host: HostSnapshot, port: int) -> bool:
-    low, high = host.port_range
-    in_use = port in host.ports_in_use or host.claimed(Resource.PORT, port)
-    return low <= port <= high and not in_use
+    return port not in host.ports_in_use and not host.claimed(Resource.PORT, port)
 
 
 def _placement(
