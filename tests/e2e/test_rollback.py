@@ -10,9 +10,19 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import container_engine, process_engine
+from tests.e2e.conftest import container_engine, installed_engine, process_engine
 from tests.e2e.workplace import Workplace
 
+FLEET = """\
+hosts:
+- name: gpu-1
+  ports: {low}-{high}
+  runtimes: [process]
+  accelerators:
+  - {{type: cuda, index: 0, memory: 80GiB}}
+  - {{type: cuda, index: 1, memory: 80GiB}}
+"""
+PARTS = ("spec", "revision", "image", "flags", "environment", "placement")
 SAME = ("spec", "spec_digest", "revision", "companions")
 
 
@@ -50,6 +60,15 @@ def test_back_to_a_release_three_before_same_revision_digest_and_argv(
     assert workplace.containers() == [f"moorage-{back['id']}-r0-leader"]
     again = rolled_back(workplace, "--to", first["id"])
     assert again["outcome"] == "unchanged"
+
+    same = workplace.json("diff", first["id"], back["id"])
+    assert not any(same[part] for part in PARTS)
+    differs = workplace.json("diff", named(workplace))
+    assert differs["before"].endswith(".v4")
+    assert "--max-num-seqs" in [change["what"] for change in differs["flags"]]
+    told = workplace.run("diff", first["id"], f"{first['id'][:-1]}2").stdout
+    assert "--max-num-seqs" in told
+    assert "until it was healthy" in told
 
 
 @pytest.mark.process
@@ -143,6 +162,35 @@ def test_a_port_that_is_taken_is_the_only_thing_that_changes(
     assert not back["placement"]["moved"]
 
 
+@pytest.mark.process
+@pytest.mark.server
+def test_it_goes_elsewhere_only_where_its_accelerators_are_taken_and_says_so(
+    workplace: Workplace, lifecycle_program: Path
+) -> None:
+    low = workplace.first_port
+    (workplace.folder / "fleet.yaml").write_text(FLEET.format(low=low, high=low + 39))
+    engine = installed_engine(workplace, lifecycle_program, "ok")
+    whole = {"accelerators": 1, "policy": "whole"}
+    first = deployed(workplace, engine, placement=whole, context=512)
+    second = deployed(workplace, engine, placement=whole, context=1024)
+    assert gpus(first) != gpus(second)
+
+    back = rolled_back(workplace)["release"]
+    assert (gpus(back), back["placement"]["moved"]) == (gpus(first), "")
+    assert argv(back, "PORT") == argv(first, "PORT")
+
+    deployed(workplace, engine, placement=whole, context=256)
+    other = workplace.spec("other", engine=engine, placement=whole)
+    assert gpus(workplace.json("deploy", other)["release"]) == gpus(first)
+    moved = rolled_back(workplace, "--to", first["id"])["release"]
+    assert gpus(moved) == gpus(second)
+    assert argv(moved, "PORT") == argv(first, "PORT")
+    told = moved["placement"]["moved"]
+    assert told.startswith(f"{first['id']} ran on gpu-1, which cannot be had again")
+    assert f"held by {workplace.named('other')}.v1" in told
+    assert told in workplace.run("show", moved["id"]).stdout
+
+
 def deployed(workplace: Workplace, engine: dict[str, Any], **fields: Any) -> dict[str, Any]:
     release: dict[str, Any] = workplace.json("deploy", workplace.spec(engine=engine, **fields))[
         "release"
@@ -173,6 +221,10 @@ def argv(release: dict[str, Any], port: str = "") -> list[str]:
     """The command line; its port under another name where that may differ."""
     words = [token for flag in container(release)["command"] for token in flag["tokens"]]
     return [port if port and word == str(container(release)["port"]) else word for word in words]
+
+
+def gpus(release: dict[str, Any]) -> list[int]:
+    return [index for seat in release["placement"]["seats"] for index in seat["accelerators"]]
 
 
 def inspect(name: str) -> Any:
