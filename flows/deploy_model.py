@@ -14,6 +14,7 @@ from flows.starting import starting
 from flows.story import Story, told, unchanged
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
+from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.propose import NoFit
 from moorage.release import FailureRecord, Release, ReleaseRow
@@ -66,13 +67,18 @@ async def deploy_model(
             old, healthy = await serving(spec)
             if old and healthy and old.is_of(spec, model.revision, model.pins):
                 return unchanged(old, await moved(old, fleet))
-            recipe = Afresh(spec, profile, {"applied_from": applied_from})
-            release = await deploy_on_a_free_port(story, recipe, fleet, model, old)
+            recipe = Afresh(spec, {"applied_from": applied_from})
+            release = await deploy_on_a_free_port(story, recipe, fleet, model, profile, old)
     return Completed(message=announcement(release), data=release)
 
 
 async def deploy_on_a_free_port(
-    story: Story, recipe: Recipe, fleet: Fleet, model: ResolvedModel, old: ReleaseRow | None
+    story: Story,
+    recipe: Recipe,
+    fleet: Fleet,
+    model: ResolvedModel,
+    profile: ModelProfile,
+    old: ReleaseRow | None,
 ) -> Release:
     """Make a release as its recipe says, prove that it answers, and let it take over.
 
@@ -85,33 +91,38 @@ async def deploy_on_a_free_port(
     spec = recipe.spec
     for _ in range(PORT_ATTEMPTS - 1):
         try:
-            return await _deploy(story, recipe, fleet, model, old)
+            return await _deploy(story, recipe, fleet, model, profile, old)
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or spec.port != "auto":
                 raise
             story.journal.tell(f"{failure}; trying another port")
-    return await _deploy(story, recipe, fleet, model, old)
+    return await _deploy(story, recipe, fleet, model, profile, old)
 
 
 async def _deploy(
-    story: Story, recipe: Recipe, fleet: Fleet, model: ResolvedModel, old: ReleaseRow | None
+    story: Story,
+    recipe: Recipe,
+    fleet: Fleet,
+    model: ResolvedModel,
+    profile: ModelProfile,
+    old: ReleaseRow | None,
 ) -> Release:
     """The chain with effects, as a saga: whatever fails, nothing is left claimed or running."""
-    spec, profile = recipe.spec, recipe.profile
-    draft = await _begin(story, recipe, model, old)
+    spec = recipe.spec
+    draft = await _begin(story, recipe, model, profile, old)
     try:
         with Saga(story.undone, to_its_end) as saga:
             snapshot = await survey(fleet)
             saga.arm("free the claims", free_claims, draft.id, old)
             placement, snapshot = await recipe.place(
-                model, fleet, snapshot, draft.id, replaceable(old)
+                model, profile, fleet, snapshot, draft.id, replaceable(old)
             )
             draft = draft.model_copy(update={"placement": placement})
             notes = await recipe.check(placement, snapshot)
             image, model = await asyncio.gather(
                 recipe.have_image(placement, snapshot), stage(spec, model, placement, snapshot)
             )
-            plan = recipe.planned(model, placement, snapshot, image, draft.id, notes)
+            plan = recipe.planned(model, profile, placement, snapshot, image, draft.id, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
             turn = Turn(draft.id, spec.name, placement, old)
             if turn.names:
@@ -153,7 +164,11 @@ async def _deploy(
 
 
 async def _begin(
-    story: Story, recipe: Recipe, model: ResolvedModel, old: ReleaseRow | None
+    story: Story,
+    recipe: Recipe,
+    model: ResolvedModel,
+    profile: ModelProfile,
+    old: ReleaseRow | None,
 ) -> Release:
     begun, spec = datetime.now(UTC), recipe.spec
     identity = await in_thread(ledger().releases.begin, spec, model.revision, story.flow_run_id)
@@ -165,7 +180,7 @@ async def _begin(
         spec_digest=spec.digest,
         revision=model.revision,
         companions=model.pins,
-        profile=recipe.profile,
+        profile=profile,
         replaced=old.id if old else "",
         flow_run_id=story.flow_run_id,
         created_at=begun,

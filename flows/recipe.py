@@ -30,16 +30,13 @@ class Recipe(Protocol):
         """What was asked for."""
 
     @property
-    def profile(self) -> ModelProfile:
-        """What the model is."""
-
-    @property
     def facts(self) -> Mapping[str, Any]:
         """Fields of the record that say where the release came from."""
 
     async def place(
         self,
         model: ResolvedModel,
+        profile: ModelProfile,
         fleet: Fleet,
         snapshot: FleetSnapshot,
         release: str,
@@ -56,6 +53,7 @@ class Recipe(Protocol):
     def planned(
         self,
         model: ResolvedModel,
+        profile: ModelProfile,
         placement: Placement,
         snapshot: FleetSnapshot,
         image: Image | None,
@@ -70,19 +68,19 @@ class Afresh:
     """A spec, worked out anew."""
 
     spec: ModelSpec
-    profile: ModelProfile
     facts: Mapping[str, Any]
 
     async def place(
         self,
         model: ResolvedModel,
+        profile: ModelProfile,
         fleet: Fleet,
         snapshot: FleetSnapshot,
         release: str,
         running: str,
     ) -> tuple[Placement, FleetSnapshot]:
         """Where it fits best now."""
-        return await place(self.spec, model, self.profile, fleet, snapshot, release, running)
+        return await place(self.spec, model, profile, fleet, snapshot, release, running)
 
     async def check(self, placement: Placement, snapshot: FleetSnapshot) -> tuple[str, ...]:
         """For the version that will run."""
@@ -95,6 +93,7 @@ class Afresh:
     def planned(
         self,
         model: ResolvedModel,
+        profile: ModelProfile,
         placement: Placement,
         snapshot: FleetSnapshot,
         image: Image | None,
@@ -102,7 +101,7 @@ class Afresh:
         notes: tuple[str, ...],
     ) -> LaunchPlan:
         """By the rules of today."""
-        return planned(self.spec, model, self.profile, placement, snapshot, image, release, notes)
+        return planned(self.spec, model, profile, placement, snapshot, image, release, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +110,10 @@ class Again:
 
     Attributes:
         target: The release; it ran, so that it has all of them.
-        profile: What its model is.
         facts: Fields of the new record.
     """
 
     target: Release
-    profile: ModelProfile
     facts: Mapping[str, Any]
 
     @property
@@ -127,6 +124,7 @@ class Again:
     async def place(
         self,
         model: ResolvedModel,
+        profile: ModelProfile,
         fleet: Fleet,
         snapshot: FleetSnapshot,
         release: str,
@@ -134,7 +132,7 @@ class Again:
     ) -> tuple[Placement, FleetSnapshot]:
         """Where it was, unless that is taken or gone."""
         return await place_where_it_was(
-            self.target, model, self.profile, fleet, snapshot, release, running
+            self.target, model, profile, fleet, snapshot, release, running
         )
 
     async def check(
@@ -152,6 +150,7 @@ class Again:
     def planned(
         self,
         model: ResolvedModel,
+        profile: ModelProfile,
         placement: Placement,
         snapshot: FleetSnapshot,
         image: Image | None,
@@ -160,5 +159,5 @@ class Again:
     ) -> LaunchPlan:
         """As it was recorded; only what the place demands is otherwise."""
         return planned_again(
-            self.target, self.profile, model, placement, snapshot, image, release, notes
+            self.target, model, profile, placement, snapshot, image, release, notes
         )

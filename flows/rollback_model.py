@@ -57,8 +57,8 @@ async def rollback_model(
                 message = f"unchanged: {old.id} already serves what {target.id} ran"
                 return Completed(name="Unchanged", message=message, data=old.release)
             model, profile = await _as_it_was(target)
-            recipe = Again(target, profile, _facts(target, old))
-            release = await deploy_on_a_free_port(story, recipe, fleet, model, old)
+            recipe = Again(target, _facts(target, old))
+            release = await deploy_on_a_free_port(story, recipe, fleet, model, profile, old)
     return Completed(message=f"{announcement(release)}, as {target.id} did", data=release)
 
 
@@ -72,7 +72,7 @@ async def _dry(story: Story, name: str, to: str, fleet: Fleet) -> Release:
     placement = await propose_where_it_was(target, model, profile, snapshot, replaceable(old))
     identity = await in_thread(ledger().releases.next_id, name)
     image = target.image
-    plan = planned_again(target, profile, model, placement, snapshot, image, identity, ())
+    plan = planned_again(target, model, profile, placement, snapshot, image, identity, ())
     release = Release(
         id=identity,
         model=name,

@@ -115,8 +115,8 @@ async def have_same_image(
 
 def planned_again(
     target: Release,
-    profile: ModelProfile,
     model: ResolvedModel,
+    profile: ModelProfile,
     placement: Placement,
     snapshot: FleetSnapshot,
     image: Image | None,
