@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,20 @@ def test_what_is_dead_is_brought_back_and_a_failure_may_stop_the_rest(
     done = workplace.json("apply", workplace.folder, *options, code=6)
     assert actions(done) == {"a-dies": "create", "b-one": "restore"}
     assert [one["outcome"] for one in done["applied"]] == ["failed", "skipped"]
+
+
+def test_an_apply_that_is_interrupted_undoes_every_deploy(
+    workplace: Workplace, lifecycle_program: Path
+) -> None:
+    for name in ("one", "two"):
+        workplace.spec(name, engine=process_engine(lifecycle_program, "unhealthy"))
+    run = workplace.start("apply", workplace.folder, "--yes")
+    workplace.wait_until(lambda: len(workplace.running()) == 2)
+    run.send_signal(signal.SIGINT)
+    output = run.communicate(timeout=60)
+    assert run.returncode == 130, output
+    assert workplace.is_clean()
+    assert {workplace.releases(name)[0].cause for name in ("one", "two")} == {"interrupted"}
 
 
 def test_mistakes_of_all_files_are_told_at_once(workplace: Workplace) -> None:

@@ -90,6 +90,8 @@ def test_without_a_name_it_goes_to_the_one_before_that_ran(
 
     back = rolled_back(workplace)["release"]
     assert back["rolled_back_to"] == first["id"]
+    listed = workplace.json("history", named(workplace))
+    assert [row["rolled_back_to"] for row in listed] == [first["id"], "", "", ""]
     assert argv(back, "PORT") == argv(first, "PORT")
     assert workplace.running() == {f"moorage-{back['id']}-r0-leader"}
 
@@ -110,7 +112,19 @@ def test_what_cannot_be_gone_back_to_is_refused_and_the_old_one_serves_on(
     (model / "more.txt").write_text("another file")
     (model / "config.json").write_text((model / "config.json").read_text() + "\n")
     serving = deployed(workplace, engine, source=source)
+    script = workplace.folder / "engine.sh"
+    script.write_text('#!/bin/sh\nexec "$@"\n')
+    script.chmod(0o755)
+    scripted = {**engine, "command": [str(script), *engine["command"]]}
+    before = workplace.json("deploy", workplace.spec("other", engine=scripted))["release"]
     workplace.run("deploy", workplace.spec("other", engine=engine))
+    script.write_text("#!/bin/sh\nexit 3\n")
+    fleet = workplace.folder / "fleet.yaml"
+    error = workplace.json(
+        "rollback", workplace.named("other"), "--to", before["id"], "--fleet", fleet, code=6
+    )["error"]
+    assert error["cause"] == "engine-exited"
+    assert [row.state for row in workplace.releases("other")] == ["error", "running", "superseded"]
 
     name = named(workplace)
     refused = {
