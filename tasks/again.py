@@ -137,7 +137,7 @@ def planned_again(
         then = planned(spec, model, profile, before, snapshot, image, target.id, ())
     version, now = recorded.engine_version, fresh.engine_version
     note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
-    return replanned(recorded, then, fresh, note if version != now else "")
+    return replanned(recorded, then, fresh, note if version and now and version != now else "")
 
 
 async def _proposed_again(

@@ -166,7 +166,8 @@ def _agree(work: Sequence[Intent], *, yes: bool, as_json: bool) -> None:
             "nobody can be asked here whether that shall be done",
             suggestion="Say `--yes` to do it, or `--dry-run` to only see it.",
         )
-    typer.confirm(f"Do this for {len(work)} models?", abort=True)
+    if not typer.confirm(f"Do this for {len(work)} models?"):
+        raise Failure(Cause.INTERRUPTED, "nothing was begun")
 
 
 def _run(

@@ -34,7 +34,7 @@ def diff(
         str, typer.Argument(metavar="A", help="A release such as NAME.v3; or NAME alone.")
     ],
     after: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="Another; without it NAME's last two.")
+        str | None, typer.Argument(metavar="B", help="Another; without it NAME's last two.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

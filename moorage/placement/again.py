@@ -108,13 +108,16 @@ def _fitted(
 
 
 def _with_ports(seats: tuple[Seat, ...], fleet: FleetSnapshot) -> tuple[Seat, ...]:
-    """Seats with their own ports where those are free, else with the lowest that are."""
+    """Seats with their own ports where those are free, else with the lowest that are.
+
+    A seat with several ports keeps them: they are parts of one whole.
+    """
     fresh: list[Seat] = []
     for seat in seats:
         host = fleet.host(seat.host)
         own = [*seats, *fresh]
         taken = [claim.index for other in own if other.host == seat.host for claim in _ports(other)]
-        if not _is_free(host, seat.port):
+        if len(list(_ports(seat))) == 1 and not _is_free(host, seat.port):
             ports = free_ports(host, 1, taken)
             seat = seat.model_copy(update={"port": ports[0]}) if ports else seat
         fresh.append(seat)
