@@ -34,6 +34,7 @@ images: ## Build the container images that the tests use.
 	scripts/build_lifecycle_image.sh
 	scripts/build_vllm_cpu_image.sh
 	scripts/build_helper_image.sh
+	scripts/build_vllm_cpu_ray_image.sh
 
 bench: $(VENV)/.installed-dev ## What placement and survey take on large fleets, and a deploy beside the engine's own start.
 	$(BIN)/python benchmarks/placement.py

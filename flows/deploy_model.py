@@ -191,7 +191,7 @@ async def _begin(
 
 def announcement(release: Release) -> str:
     """What a release serves, where, and what was changed to make it start."""
-    endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.workloads)
+    endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.serving)
     corrected = "".join(f"; second try: {one.said}" for one in release.corrections)
     return f"{release.id} serves {release.model} at {endpoints}{corrected}"
 

@@ -26,6 +26,9 @@ TYPE_PATTERN = r"^[a-z]+$"
 BIND_PATTERN = r"^[0-9a-fA-F.:]+$"
 VERSION_PATTERN = r"^\d+(\.[\w]+)*$"
 NODE_PATTERN = r"^/dev/dri/renderD\d+$"
+INTERFACE_PATTERN = r"^[\w.@-]{1,15}$"
+RAY_LEAST = 32
+"""Ports that Ray's services and workers take at least."""
 
 PATTERNS_IN_WORDS = {
     ADDRESS_PATTERN: ADDRESS_IN_WORDS,
@@ -33,6 +36,7 @@ PATTERNS_IN_WORDS = {
     TYPE_PATTERN: "a type in lower case, such as cuda",
     BIND_PATTERN: "an IP address",
     VERSION_PATTERN: "a version such as 12.9",
+    INTERFACE_PATTERN: "a network interface such as eth0",
     NODE_PATTERN: "a render node such as /dev/dri/renderD128",
     REGISTRY_PATTERN: "a registry such as mirror.example.com:5000/hub, without http://",
     HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
@@ -111,7 +115,19 @@ class Host(Value):
         "127.0.0.1",
         pattern=BIND_PATTERN,
         description="Address of the host on which engines listen. The default is for this machine"
-        " only; a remote host names one that can be reached from here.",
+        " only; a remote host names one that can be reached from here. Hosts of one replica reach"
+        " each other at theirs.",
+    )
+    interface: str | None = Field(
+        None,
+        pattern=INTERFACE_PATTERN,
+        description="Network interface to the other hosts, such as `eth0`, for replicas over"
+        " several hosts. Empty = the one that has `bind`, as far as a look at the host tells.",
+    )
+    ray_ports: Annotated[str, StringConstraints(pattern=PORTS_PATTERN)] = Field(
+        "41000-41999",
+        description="Range for the Ray cluster of a replica over several hosts, both ends included."
+        " One cluster at a time uses it on a host.",
     )
 
     store: str = Field(
@@ -126,6 +142,17 @@ class Host(Value):
         low, high = self.port_range
         if not 1 <= low <= high <= 65535:
             raise ValueError(f"ports {self.ports} must ascend within 1-65535")
+        return self
+
+    @model_validator(mode="after")
+    def _ray_has_ports_of_its_own(self) -> Host:
+        (low, high), (first, last) = self.ray_range, self.port_range
+        if not 1 <= low <= high - RAY_LEAST + 1 <= 65535:
+            raise ValueError(f"ray_ports {self.ray_ports} must ascend, and be {RAY_LEAST} or more")
+        # Who leaves them as they are may never need them.
+        wanted = "ray_ports" in self.model_fields_set
+        if high > 65535 or (wanted and low <= last and first <= high):
+            raise ValueError(f"ray_ports {self.ray_ports} must lie outside of ports {self.ports}")
         return self
 
     @model_validator(mode="after")
@@ -144,8 +171,17 @@ class Host(Value):
     @property
     def port_range(self) -> tuple[int, int]:
         """First and last port."""
-        low, high = self.ports.split("-")
-        return int(low), int(high)
+        return _range(self.ports)
+
+    @property
+    def ray_range(self) -> tuple[int, int]:
+        """First and last port of Ray's clusters."""
+        return _range(self.ray_ports)
+
+
+def _range(text: str) -> tuple[int, int]:
+    low, high = text.split("-")
+    return int(low), int(high)
 
 
 class Fleet(Value):

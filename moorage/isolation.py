@@ -14,6 +14,8 @@ class Isolation(Value):
         groups: More groups, by name or id.
         ulimits: By name; -1 = unlimited. Soft and hard limit are the same.
         ipc: Whose shared memory it has.
+        shares_memory_of: Container whose shared memory it has instead; empty = as `ipc` says.
+        sees_processes_of: Container whose processes it sees beside its own; empty = none.
         network: How it is reached.
         restart: What Docker does when it ends.
         capabilities: Added to Docker's own set.
@@ -26,6 +28,8 @@ class Isolation(Value):
     groups: tuple[str, ...] = ()
     ulimits: dict[str, int] = {}
     ipc: IpcMode = IpcMode.PRIVATE
+    shares_memory_of: str = ""
+    sees_processes_of: str = ""
     network: NetworkMode = NetworkMode.PUBLISHED
     restart: RestartPolicy = RestartPolicy.NONE
     capabilities: tuple[str, ...] = ()

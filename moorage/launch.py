@@ -5,6 +5,8 @@ What `moorage plan` prints is the very object that `moorage deploy` executes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from moorage.access import parse_access
 from moorage.isolation import Isolation
 from moorage.models.assets import Pin
@@ -48,12 +50,16 @@ class Variable(Value):
 
 
 class Mount(Value):
-    """A directory of the host that the engine sees; one that is kept is made where it is not."""
+    """A directory of the host that the engine sees; one that is kept is made where it is not.
+
+    Where it is a volume, its source is a name: Docker makes it, and it goes with the containers.
+    """
 
     source: str
     target: str
     read_only: bool = True
     kept: bool = False
+    volume: bool = False
 
 
 class Link(Value):
@@ -111,6 +117,7 @@ class ContainerSpec(Value):
             a folder of its own.
         links: Made in the working directory (process runtime).
         isolation: How far the container is shut off from its host.
+        awaits: Container of the plan whose port must be open before this one starts; empty = none.
     """
 
     name: str
@@ -133,6 +140,17 @@ class ContainerSpec(Value):
     working_directory: str = ""
     links: tuple[Link, ...] = ()
     isolation: Isolation = Isolation()
+    awaits: str = ""
+
+    @property
+    def role(self) -> Role:
+        """Part that it plays in its replica."""
+        return Role(self.labels[LABEL_ROLE])
+
+    @property
+    def runs_engine(self) -> bool:
+        """Whether its command is the engine's; else it is a part of the cluster of Ray."""
+        return self.role == Role.LEADER or (self.role == Role.FOLLOWER and not self.awaits)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -195,7 +213,9 @@ class Workload(Value):
         address: How the host is reached.
         runtime: What started it.
         identity: Container id, or `pid@start-time` of the process.
-        endpoint: Base URL under which it answers.
+        endpoint: Base URL under which it answers, if it leads.
+        role: Part that it plays in its replica.
+        replica: Number of the replica.
         adapters: LoRA adapters that were loaded into it since it serves; a start forgets them.
     """
 
@@ -207,7 +227,14 @@ class Workload(Value):
     runtime: RuntimeName
     identity: str = ""
     endpoint: str = ""
+    role: Role = Role.LEADER
+    replica: int = 0
     adapters: tuple[Pin, ...] = ()
+
+    @property
+    def serves(self) -> bool:
+        """Whether it answers for its replica; its followers only help it."""
+        return self.role == Role.LEADER
 
 
 def planned_workload(spec: ContainerSpec) -> Workload:
@@ -220,9 +247,16 @@ def planned_workload(spec: ContainerSpec) -> Workload:
         address=spec.address,
         runtime=spec.runtime,
         endpoint=spec.endpoint,
+        role=spec.role,
+        replica=int(spec.labels[LABEL_REPLICA]),
     )
 
 
-def container_name(release: str, replica: int, role: Role) -> str:
+def serving(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
+    """Those that answer requests: one of each replica."""
+    return tuple(workload for workload in workloads if workload.serves)
+
+
+def container_name(release: str, replica: int, role: Role, position: int = 0) -> str:
     """The name of a container: the same release always gives the same names."""
-    return f"moorage-{release}-r{replica}-{role}"
+    return f"moorage-{release}-r{replica}-{role}{position or ''}"

@@ -9,7 +9,7 @@ from typing import Any
 from moorage.engines.recovery import Correction
 from moorage.failures import Cause
 from moorage.images.image import Image
-from moorage.launch import LaunchPlan, Workload
+from moorage.launch import LaunchPlan, Workload, serving
 from moorage.models.assets import Pin
 from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
@@ -141,6 +141,11 @@ class Release(Value):
         """Whether it ever served."""
         return self.failure is None and self.plan is not None and bool(self.readiness)
 
+    @property
+    def serving(self) -> tuple[Workload, ...]:
+        """What answers requests: one of each replica."""
+        return serving(self.workloads)
+
 
 class ReleaseRow(Value):
     """A release as the ledger lists it.
@@ -172,6 +177,11 @@ class ReleaseRow(Value):
         if self.release is None or not self.workloads:
             return self.release
         return self.release.model_copy(update={"workloads": self.workloads})
+
+    @property
+    def serving(self) -> tuple[Workload, ...]:
+        """What answers requests: one of each replica."""
+        return serving(self.workloads)
 
     def is_of(self, spec: ModelSpec, revision: str, companions: tuple[Pin, ...]) -> bool:
         """Whether it serves this very spec at these revisions, as far as its record tells."""

@@ -25,6 +25,8 @@ ISOLATION_WORDS = {
     "groups": "groups",
     "ulimits": "limits",
     "ipc": "shared memory of",
+    "shares_memory_of": "shared memory of container",
+    "sees_processes_of": "sees the processes of container",
     "network": "network",
     "restart": "restarted by Docker",
     "capabilities": "capabilities",
@@ -252,7 +254,7 @@ def _in_words(value: object) -> str:
 
 
 def _endpoints(release: Release) -> Section:
-    rows = tuple((workload.name, f"{workload.endpoint}/v1") for workload in release.workloads)
+    rows = tuple((workload.name, f"{workload.endpoint}/v1") for workload in release.serving)
     return Section(title="Endpoints", header=("workload", "endpoint"), rows=rows)
 
 

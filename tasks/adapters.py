@@ -44,7 +44,7 @@ async def listed(row: ReleaseRow, release: Release) -> dict[str, frozenset[str]]
     """
     key = await in_thread(_key, release)
     found: dict[str, frozenset[str]] = {}
-    for workload in row.workloads:
+    for workload in row.serving:
         names = await served_names(workload.endpoint, key)
         if names is None:
             raise Failure(

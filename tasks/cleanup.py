@@ -10,13 +10,15 @@ from contextlib import asynccontextmanager, suppress
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
+from moorage.engines.turns import in_turns
 from moorage.failures import Cause, Failure
-from moorage.launch import ContainerSpec, Workload
+from moorage.launch import ContainerSpec, LaunchPlan, Workload
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import ReleaseRow, ReleaseState
 from tasks.context import in_thread, ledger, settings
 from tasks.drain import ending_of
 from tasks.image import have_again
+from tasks.joining import must_listen
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, start, stop
 
@@ -103,8 +105,10 @@ def start_again(row: ReleaseRow, successor: str) -> None:
         return  # it was never stopped
     if row.release:
         have_again(row.release)
-    for spec in _containers(row):
-        _must_come_up(start(row.id, spec), row)
+    for part in in_turns(_plan(row)):
+        started = [_started_again(row, part, spec) for spec in part.containers]
+        for workload in started:
+            _must_come_up(workload, row)
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
         ledger().releases.move(row.id, ReleaseState.RUNNING, "its successor failed")
 
@@ -126,6 +130,13 @@ def recover_others(model: str, journal: Journal) -> None:
                 journal.tell(f"could not clean up after {row.id}: {failure}")
 
 
+def _started_again(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
+    if spec.awaits:
+        first = next(other for other in part.containers if other.name == spec.awaits)
+        must_listen(first, part.engine)
+    return start(row.id, spec)
+
+
 def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
     """Wait until a workload that was started again is healthy; one that ends is a failure."""
     path = row.release.spec.readiness.probe.path if row.release else "/health"
@@ -136,6 +147,8 @@ def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
         seen = runtime.observe(workload)
         if not seen.running or seen.restarts:
             raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
+        if not workload.serves:
+            return
         if asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))[0] == 200:
             return
         time.sleep(POLL_SECONDS)
@@ -178,7 +191,7 @@ def _return_claims(model: str) -> None:
     ledger().claims.hand_back(running.id, running.id, running.release.placement.claims)
 
 
-def _containers(row: ReleaseRow) -> tuple[ContainerSpec, ...]:
+def _plan(row: ReleaseRow) -> LaunchPlan:
     if row.release is None or row.release.plan is None:
         raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to start again from")
-    return row.release.plan.containers
+    return row.release.plan

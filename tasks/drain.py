@@ -43,7 +43,7 @@ async def drain(row: ReleaseRow) -> Drained:
     """
     hurry = threading.Event()
     try:
-        return await in_thread(until_idle, row.workloads, ending_of(row), hurry)
+        return await in_thread(until_idle, row.serving, ending_of(row), hurry)
     finally:
         hurry.set()
 

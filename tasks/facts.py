@@ -10,6 +10,7 @@ from moorage.adapters.probe import ask
 from moorage.engines.registry import ENGINES
 from moorage.launch import ContainerSpec, LaunchPlan
 from moorage.models.memory.calibration import Measurement
+from moorage.placement.placement import Role
 from moorage.readiness.engine_facts import MODELS_PATH, VERSION_PATH, EngineFacts, engine_facts
 from moorage.readiness.protocol import Phase, Probe
 from moorage.spec import ModelSpec
@@ -40,7 +41,7 @@ async def read_facts(
         return ()
     with step("facts") as note:
         found = []
-        for container in plan.containers:
+        for container in (one for one in plan.containers if one.role == Role.LEADER):
             try:
                 found.append(await _facts(spec, plan, container, measured))
             except Exception as error:  # what serves is not ended because it tells little

@@ -9,6 +9,7 @@ from moorage.adapters.secrets import read_secrets
 from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseState
 from tasks.context import in_thread, ledger, settings
+from tasks.joining import must_listen
 from tasks.journal import step
 from tasks.retries import PLAIN
 
@@ -24,9 +25,17 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
     """
     with step("launch") as note:
         await in_thread(_begin, plan.release)
-        workloads = [await in_thread(start, plan.release, spec) for spec in plan.containers]
+        workloads = [await _started(plan, spec) for spec in plan.containers]
         note.say(", ".join(f"{workload.name} on {workload.host}" for workload in workloads))
         return tuple(workloads)
+
+
+async def _started(plan: LaunchPlan, spec: ContainerSpec) -> Workload:
+    """Start one container, once what it awaits is there."""
+    if spec.awaits:
+        first = next(other for other in plan.containers if other.name == spec.awaits)
+        await in_thread(must_listen, first, plan.engine)
+    return await in_thread(start, plan.release, spec)
 
 
 def _begin(release: str) -> None:

@@ -12,7 +12,7 @@ from moorage.adapters.runtime import runtime_for
 from moorage.engines.calibration import key_of_container
 from moorage.engines.registry import ENGINES
 from moorage.failures import Failure
-from moorage.launch import LaunchPlan, Workload
+from moorage.launch import LaunchPlan, Workload, serving
 from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.snapshot import FleetSnapshot
@@ -54,7 +54,7 @@ async def measure(
         return ()
     with step("measure") as note:
         found = []
-        for workload in workloads:
+        for workload in serving(workloads):
             try:
                 if measured := reader(await _log(workload)):
                     found.append(_entry(profile, plan, workload, snapshot, measured, predicted))

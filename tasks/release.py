@@ -74,6 +74,8 @@ async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
         runtime = runtime_for(workload.runtime, workload.address, settings())
         if not (await in_thread(runtime.observe, workload)).running:
             return False
+        if not workload.serves:
+            continue
         status, _ = await ask(workload.endpoint, probe, HEALTH_SECONDS)
         if status != 200:
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from prefect import task
@@ -27,6 +27,7 @@ from moorage.units import human_seconds
 from tasks.context import in_thread, settings
 from tasks.journal import step
 from tasks.retries import PLAIN
+from tasks.together import ready_together
 
 R = TypeVar("R")
 
@@ -61,7 +62,7 @@ async def verify(
         engine = ENGINES[plan.engine]
         key = await in_thread(api_key, spec, engine)
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
-        results = await _all(watch.until_ready() for watch in watches)
+        results = await _all(ready_together(*replica) for replica in _replicas(watches))
         # The first one to be ready may have died while the last one loaded.
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)
@@ -89,6 +90,16 @@ async def _all(watches: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
             one.cancel()
 
 
+def _replicas(watches: Sequence[Watch]) -> list[tuple[Watch, list[Watch]]]:
+    """Each leader with what helps it."""
+    helpers = [watch for watch in watches if not watch.workload.serves]
+    return [
+        (leader, [one for one in helpers if one.workload.replica == leader.workload.replica])
+        for leader in watches
+        if leader.workload.serves
+    ]
+
+
 def api_key(spec: ModelSpec, engine: Engine) -> str:
     """The key that the engine will ask for: the secret that the spec gives it, if any."""
     name = spec.secrets.get(engine.api_key_variable)
@@ -106,7 +117,7 @@ class Watch:
         workload: Workload,
         key: str = "",
     ) -> None:
-        self._spec, self._engine, self._workload, self._key = spec, engine, workload, key
+        self._spec, self._engine, self.workload, self._key = spec, engine, workload, key
         self._probes = engine.probes(spec, profile)
         self._runtime = runtime_for(workload.runtime, workload.address, settings())
         self._begin = time.monotonic()
@@ -123,8 +134,8 @@ class Watch:
             if probe.phase == Phase.ANSWERED:
                 first_token = time.monotonic() - asked
         return Readiness(
-            workload=self._workload.name,
-            endpoint=self._workload.endpoint,
+            workload=self.workload.name,
+            endpoint=self.workload.endpoint,
             probes=tuple(results),
             first_token_seconds=round(first_token, 3),
         )
@@ -136,7 +147,7 @@ class Watch:
         while (left := began + allowed - time.monotonic()) > 0:
             attempts += 1
             timeout = left if probe.phase == Phase.ANSWERED else min(left, ASK_SECONDS)
-            status, answer = await ask(self._workload.endpoint, probe, timeout, self._key)
+            status, answer = await ask(self.workload.endpoint, probe, timeout, self._key)
             wrong, kept = judge(probe, status, answer)
             await self.must_live()
             if not wrong:
@@ -164,7 +175,7 @@ class Watch:
         give_up = time.monotonic() + OUT_OF_SIGHT_SECONDS
         while True:
             try:
-                return await in_thread(self._runtime.observe, self._workload)
+                return await in_thread(self._runtime.observe, self.workload)
             except Failure as failure:
                 if not failure.facts.retryable or time.monotonic() > give_up:
                     raise
@@ -174,13 +185,19 @@ class Watch:
         code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
         if seen.out_of_memory:
             log = await self._log()
-            detail = f"{self._workload.name}: {seen.detail}{code}"
+            detail = f"{self._named}: {seen.detail}{code}"
             return Failure(Cause.ENGINE_OUT_OF_MEMORY, detail, log_tail=last_lines(log))
         return await self._failure(Cause.ENGINE_EXITED, f"{seen.detail}{code}")
 
     async def _failure(self, cause: Cause, detail: str) -> Failure:
-        named = f"{self._workload.name}: {detail}"
+        named = f"{self._named}: {detail}"
         return diagnose(await self._log(), self._engine.log_causes, cause, named)
 
+    @property
+    def _named(self) -> str:
+        """Its name; of one that only helps, whose log is not the engine's own, also where it is."""
+        one = self.workload
+        return one.name if one.serves else f"{one.role} {one.name} on {one.host}"
+
     async def _log(self) -> str:
-        return await in_thread(self._runtime.logs, self._workload, LOG_LINES)
+        return await in_thread(self._runtime.logs, self.workload, LOG_LINES)

@@ -12,6 +12,7 @@ from docker.models.containers import Container
 from moorage.adapters.docker_arguments import container_arguments
 from moorage.adapters.docker_daemon import daemon
 from moorage.adapters.docker_errors import start_failure
+from moorage.adapters.docker_volumes import remove_volumes
 from moorage.adapters.kept import make_kept
 from moorage.adapters.observation import Observation
 from moorage.failures import Cause, Failure
@@ -54,6 +55,7 @@ class DockerRuntime:
                     container.start()
                 except APIError:
                     container.remove(force=True)
+                    remove_volumes(client, container)
                     raise
             except ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{spec.image} is not on {spec.host}") from error
@@ -83,6 +85,7 @@ class DockerRuntime:
                 if container := _find(client, workload):
                     container.stop(timeout=int(grace_seconds))
                     container.remove(force=True)
+                    remove_volumes(client, container)
             except NotFound:
                 return
 

@@ -32,7 +32,13 @@ def container_arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict
             for variable in spec.environment
         },
         "mounts": [
-            DockerMount(mount.target, mount.source, type="bind", read_only=mount.read_only)
+            DockerMount(
+                mount.target,
+                mount.source,
+                type="volume" if mount.volume else "bind",
+                read_only=mount.read_only,
+                labels=spec.labels if mount.volume else None,
+            )
             for mount in spec.mounts
         ],
         "ports": {f"{spec.port}/tcp": (spec.bind, spec.port)} if spec.publishes else {},
@@ -80,6 +86,10 @@ def _isolation(isolation: Isolation) -> dict[str, Any]:
         found["user"] = isolation.user
     if isolation.runtime:
         found["runtime"] = isolation.runtime
+    if isolation.shares_memory_of:
+        found["ipc_mode"] = f"container:{isolation.shares_memory_of}"
+    if isolation.sees_processes_of:
+        found["pid_mode"] = f"container:{isolation.sees_processes_of}"
     if isolation.network == NetworkMode.HOST:
         found["network_mode"] = "host"
     if isolation.restart != RestartPolicy.NONE:

@@ -26,6 +26,7 @@ from moorage.fleet import Fleet, Host, StaticAccelerator
 from moorage.placement.snapshot import Accelerator, HostSnapshot, Program
 from moorage.spec import RuntimeName
 from moorage.survey.facts import Found, HostFacts
+from moorage.survey.routes import interface_of
 
 ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
@@ -53,6 +54,7 @@ def describe(host: Host) -> HostSnapshot:
         ram_reserve=int(host.reserve.ram),
         accelerator_reserve=int(host.reserve.accelerator_memory),
         port_range=host.port_range,
+        ray_range=host.ray_range,
     )
 
 
@@ -72,6 +74,7 @@ def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
         **_described(host, facts),
         "unreachable": "" if runtimes else trouble,
         "runtimes": runtimes,
+        "interface": host.interface or _interface_with(host.bind),
         "programs": _programs() if RuntimeName.PROCESS in runtimes else (),
         "images": _images(host) if RuntimeName.DOCKER in runtimes else frozenset(),
     }
@@ -88,6 +91,7 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
         **_described(host, facts),
         "runtimes": (RuntimeName.DOCKER,),
         "images": images,
+        "interface": host.interface or interface_of(host.bind, facts.routes),
         "store": host.store,
         "models": frozenset(facts.models),
         "helper_image": fleet.helper_image,
@@ -176,6 +180,14 @@ def _written(item: StaticAccelerator) -> Accelerator:
 
 def _programs() -> tuple[Program, ...]:
     return tuple(program for engine in ENGINES.values() if (program := installed_program(engine)))
+
+
+def _interface_with(bind: str) -> str:
+    """The interface of this machine that has an address; none for a daemon in another network."""
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(item.address == bind for item in addresses):
+            return str(name)
+    return ""
 
 
 def _listening_ports() -> set[int]:

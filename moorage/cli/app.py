@@ -188,14 +188,17 @@ def logs(
     name: Annotated[str, typer.Argument(help="Name of a model, or a release.")],
     tail: Annotated[int, typer.Option("--tail", "-n", min=1, help="How many lines.")] = 200,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing.")] = False,
+    container: Annotated[
+        str, typer.Option(help="One container by name, such as a follower's or Ray's.")
+    ] = "",
 ) -> None:
     """Print the engine's log; of a release that failed, the last lines that were kept."""
     row = guarded(lambda: release_of(_ledger(), name))
-    shown = guarded(lambda: render.log_text(row, tail, Settings()))
+    shown = guarded(lambda: render.log_text(row, tail, Settings(), container))
     sys.stdout.write(shown + "\n" * bool(shown))
     while follow and row.workloads:
         time.sleep(1)
-        text = guarded(lambda: render.log_text(row, 10_000, Settings()))
+        text = guarded(lambda: render.log_text(row, 10_000, Settings(), container))
         sys.stdout.write(render.new_lines(shown, text))
         sys.stdout.flush()
         shown = text

@@ -155,9 +155,9 @@ def _entry(pin: Pin, origin: str, served: dict[str, frozenset[str]]) -> dict[str
 
 async def _served(row: ReleaseRow, api_key: str) -> dict[str, frozenset[str]]:
     """What each replica lists now; nothing of one that does not answer."""
-    jobs = (served_names(workload.endpoint, api_key) for workload in row.workloads)
+    jobs = (served_names(workload.endpoint, api_key) for workload in row.serving)
     found = await asyncio.gather(*jobs)
-    pairs = zip(row.workloads, found, strict=True)
+    pairs = zip(row.serving, found, strict=True)
     return {workload.name: names or frozenset() for workload, names in pairs}
 
 

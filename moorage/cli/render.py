@@ -16,6 +16,7 @@ from moorage.cli.flows import Outcome
 from moorage.cli.output import dump, out, print_table
 from moorage.document import Document
 from moorage.failures import Cause, Failure
+from moorage.launch import Workload
 from moorage.release import Release, ReleaseRow
 from moorage.rendering import plan_document, release_document
 from moorage.spec import Mode
@@ -44,7 +45,7 @@ def deployed(outcome: Outcome[Release], *, as_json: bool) -> None:
             highlight=False,
             soft_wrap=True,
         )
-    for workload in release.workloads:
+    for workload in release.serving:
         out.print(f"  {workload.endpoint}/v1", highlight=False, soft_wrap=True)
     for told in _told(release):
         out.print(f"[yellow]  {escape(told)}", highlight=False, soft_wrap=True)
@@ -104,7 +105,7 @@ def observed(row: ReleaseRow, settings: Settings) -> Seen:
             states.append(str(failure))
         else:
             alive = alive and seen.running
-            states.append(seen.detail if seen.running else _dead(seen))
+            states.append(_where(workload) + (seen.detail if seen.running else _dead(seen)))
     return Seen(alive, "; ".join(states))
 
 
@@ -152,11 +153,26 @@ def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
     )
 
 
-def log_text(row: ReleaseRow, tail: int, settings: Settings) -> str:
-    """The log of a release's workloads, or what was kept of it."""
+def log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = "") -> str:
+    """The log of what serves for a release, or what was kept of it.
+
+    Args:
+        row: The release.
+        tail: How many lines of each.
+        settings: Of this machine.
+        container: Name of one workload, such as a follower; empty = those that serve.
+
+    Raises:
+        Failure: `UNKNOWN_RELEASE` when the release has no such workload.
+    """
+    names = [workload.name for workload in row.workloads]
+    if container and container not in names:
+        there = ", ".join(names) or "nothing"
+        raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} runs no {container}, but {there}")
     parts = [
         runtime_for(workload.runtime, workload.address, settings).logs(workload, tail)
         for workload in row.workloads
+        if (workload.name == container if container else workload.serves)
     ]
     if not row.workloads and row.release and row.release.failure:
         parts = ["\n".join(row.release.failure.log_tail.splitlines()[-tail:])]
@@ -177,7 +193,7 @@ def answer(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_js
         raise Failure(Cause.BAD_ANSWER, f"{row.model} serves {profile.mode}, it does not talk")
     talks = profile is None or profile.has_chat_template
     path = "/v1/chat/completions" if talks else "/v1/completions"
-    url = f"{row.workloads[0].endpoint}{path}"
+    url = f"{row.serving[0].endpoint}{path}"
     messages = [{"role": "user", "content": prompt}]
     asked = {"messages": messages} if talks else {"prompt": prompt}
     body = {"model": row.model, "max_tokens": max_tokens, "stream": False, **asked}
@@ -198,6 +214,11 @@ def answer(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_js
     return None
 
 
+def _where(workload: Workload) -> str:
+    """Which part of a replica it is, where it is not the one that answers."""
+    return "" if workload.serves else f"{workload.role} on {workload.host}: "
+
+
 def _dead(seen: Observation) -> str:
     """An engine that has ended is dead, whatever it ended with: vLLM exits with 0 when it dies."""
     code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
@@ -215,4 +236,4 @@ def _row_json(row: ReleaseRow) -> dict[str, Any]:
 
 
 def _endpoints(row: ReleaseRow) -> str:
-    return "\n".join(f"{workload.endpoint}/v1" for workload in row.workloads)
+    return "\n".join(f"{workload.endpoint}/v1" for workload in row.serving)

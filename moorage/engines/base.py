@@ -36,7 +36,7 @@ from moorage.models.profile import ModelProfile
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
-from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.spec import Distributed, EngineName, Mode, ModelSpec
 from moorage.values import Origin
 
 
@@ -99,6 +99,10 @@ class Engine(ABC):
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:  # noqa: ARG002
         """Whether it serves a mode, as the spec starts it."""
         return mode in self.modes
+
+    def joined_by(self, spec: ModelSpec) -> Distributed:  # noqa: ARG002
+        """What joins the hosts of a replica, where it can run on several."""
+        return Distributed.NATIVE
 
     def ram_on_accelerators(
         self,
@@ -176,7 +180,7 @@ class Engine(ABC):
         spec, seat, host = request.spec, request.seat, request.host
         extra = self.extra_mounts(request) if request.in_container else ()
         return ContainerSpec(
-            name=container_name(request.release, seat.replica, seat.role),
+            name=container_name(request.release, seat.replica, seat.role, seat.position),
             host=host.name,
             address=host.address,
             runtime=seat.runtime,
@@ -203,6 +207,14 @@ class Engine(ABC):
             links=() if request.in_container else self.links(request),
             isolation=isolation(request),
         )
+
+    def containers(self, request: LaunchRequest) -> tuple[ContainerSpec, ...]:
+        """Everything that a seat starts, in the order in which it starts.
+
+        Raises:
+            Failure: When the engine must not be started there.
+        """
+        return (self.container(request),)
 
     def _command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         if request.spec.engine.command is not None:

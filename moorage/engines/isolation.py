@@ -9,7 +9,7 @@ from moorage.engines.request import LaunchRequest
 from moorage.isolation import Isolation
 from moorage.placement.placement import CPU
 from moorage.placement.snapshot import Accelerator
-from moorage.spec import ContainerSettings, IpcMode
+from moorage.spec import ContainerSettings, IpcMode, NetworkMode
 
 
 def isolation(request: LaunchRequest) -> Isolation:
@@ -22,7 +22,7 @@ def isolation(request: LaunchRequest) -> Isolation:
         groups=tuple(dict.fromkeys((*kind.groups, *wish.groups))),
         ulimits=wish.ulimits,
         ipc=wish.ipc,
-        network=wish.network,
+        network=NetworkMode.HOST if request.spans_hosts else wish.network,
         restart=wish.restart,
         capabilities=() if wish.privileged else _added(kind, wish),
         privileged=wish.privileged,

@@ -26,7 +26,7 @@ def require_updates(row: ReleaseRow) -> Release:
 
 def loaded(row: ReleaseRow) -> tuple[Pin, ...]:
     """The adapters that were loaded into a release since it serves, each once."""
-    pins = (pin for workload in row.workloads for pin in workload.adapters)
+    pins = (pin for workload in row.serving for pin in workload.adapters)
     return tuple({pin.name: pin for pin in pins}.values())
 
 
@@ -50,7 +50,7 @@ def lacking(row: ReleaseRow, pin: Pin, listed: Listed) -> tuple[Workload, ...]:
         raise Failure(Cause.ADAPTERS_FULL, detail)
     return tuple(
         workload
-        for workload in row.workloads
+        for workload in row.serving
         if pin not in workload.adapters or pin.name not in listed[workload.name]
     )
 
@@ -69,7 +69,7 @@ def holding(row: ReleaseRow, name: str, listed: Listed) -> tuple[Workload, ...]:
         )
     found = tuple(
         workload
-        for workload in row.workloads
+        for workload in row.serving
         if name in listed[workload.name] or _held(workload, name)
     )
     if not found:
@@ -93,7 +93,7 @@ def without_adapter(workload: Workload, name: str) -> Workload:
 def _require_free_name(row: ReleaseRow, pin: Pin, listed: Listed) -> None:
     if pin.name in _own_names(require_updates(row)):
         raise Failure(Cause.ADAPTER_NAME_TAKEN, f"{pin.name} is in the spec of {row.id}")
-    for workload in row.workloads:
+    for workload in row.serving:
         held = _held(workload, pin.name)
         if pin.name not in listed[workload.name] or held == pin:
             continue

@@ -5,14 +5,14 @@ from __future__ import annotations
 from moorage.engines.base import Engine
 from moorage.engines.isolation import isolation_warnings
 from moorage.engines.registry import ENGINES
-from moorage.engines.request import LaunchRequest
+from moorage.engines.request import LaunchRequest, Peer
 from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
 from moorage.models.placed import on_host
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Placement, Seat
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec, RuntimeName
 
@@ -28,7 +28,7 @@ def plan_launch(
     ledger: str,
     caches: str = "",
 ) -> LaunchPlan:
-    """The plan of a release: one container for each seat.
+    """The plan of a release: one container for each seat, and what it needs beside it.
 
     Args:
         spec: What the user wrote.
@@ -66,15 +66,24 @@ def plan_launch(
                 image=image if seat.runtime == RuntimeName.DOCKER else None,
                 # A remote host's folders cannot be made from here.
                 caches="" if host.store else caches,
+                peers=_peers(placement, snapshot, seat),
             )
         )
     return LaunchPlan(
         release=release,
         engine=engine.name,
         engine_version=_version(requests[0], engine),
-        containers=tuple(engine.container(request) for request in requests),
+        containers=tuple(spec for item in requests for spec in engine.containers(item)),
         warnings=tuple(dict.fromkeys(w for item in requests for w in _warnings(engine, item))),
     )
+
+
+def _peers(placement: Placement, snapshot: FleetSnapshot, seat: Seat) -> tuple[Peer, ...]:
+    """All hosts of a seat's replica; none where it is alone."""
+    seats = [other for other in placement.seats if other.replica == seat.replica]
+    if len(seats) < 2:
+        return ()
+    return tuple(Peer(address=snapshot.host(other.host).bind, seat=other) for other in seats)
 
 
 def _version(request: LaunchRequest, engine: Engine) -> str:

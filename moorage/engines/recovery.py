@@ -97,7 +97,8 @@ def amended(plan: LaunchPlan, correction: Correction, names: Collection[str]) ->
         names: The containers that it changes in: those that do not run.
     """
     containers = tuple(
-        _amended(spec, correction) if spec.name in names else spec for spec in plan.containers
+        _amended(spec, correction) if spec.name in names and spec.runs_engine else spec
+        for spec in plan.containers
     )
     warning = f"second try with {correction.said}"
     return plan.model_copy(update={"containers": containers, "warnings": (*plan.warnings, warning)})

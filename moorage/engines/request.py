@@ -14,6 +14,18 @@ MODELS_FOLDER = "/models"
 """Where containers find their model, in a folder of its name."""
 
 
+class Peer(Value):
+    """One host of a replica that spans several.
+
+    Attributes:
+        address: Address that the others reach.
+        seat: What the replica has there.
+    """
+
+    address: str
+    seat: Seat
+
+
 class LaunchRequest(Value):
     """What an engine needs to know to be started for one seat.
 
@@ -31,6 +43,7 @@ class LaunchRequest(Value):
             none are.
         image: The image, or None for a process.
         caches: Directory of the host under which caches are kept; empty = none are.
+        peers: Hosts of its replica, the leader's first; empty = it is alone.
     """
 
     spec: ModelSpec
@@ -45,6 +58,17 @@ class LaunchRequest(Value):
     updates_folder: str = ""
     image: Image | None = None
     caches: str = ""
+    peers: tuple[Peer, ...] = ()
+
+    @property
+    def spans_hosts(self) -> bool:
+        """Whether its replica runs on several hosts together."""
+        return len(self.peers) > 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this seat answers for its replica."""
+        return self.seat.position == 0
 
     @property
     def in_container(self) -> bool:
@@ -58,8 +82,12 @@ class LaunchRequest(Value):
 
     @property
     def publishes(self) -> bool:
-        """Whether the engine has a network of its own, of which one port is published."""
-        return self.in_container and self.spec.engine.container.network == NetworkMode.PUBLISHED
+        """Whether the engine has a network of its own, of which one port is published.
+
+        Hosts that run a replica together meet on ports that nobody can tell in advance.
+        """
+        alone = self.in_container and not self.spans_hosts
+        return alone and self.spec.engine.container.network == NetworkMode.PUBLISHED
 
     @property
     def engine_model_path(self) -> str:

@@ -16,7 +16,8 @@ from moorage.placement.candidate import Candidate, Share
 from moorage.placement.demand import GRAIN
 from moorage.placement.filters import Filters
 from moorage.placement.fit import free_ports, misfits
-from moorage.placement.placement import Role, Seat
+from moorage.placement.links import joined, unjoinable
+from moorage.placement.placement import Seat
 from moorage.placement.refusals import unfit
 from moorage.placement.request import Refused, Request
 from moorage.placement.runtime import choose_runtime
@@ -50,6 +51,8 @@ def place_by_baseline(
     seats: tuple[Seat, ...] = ()
     if decision.chosen is not None:
         seats = _seats(request, asked, decision.candidates[decision.chosen], by_name, replica)
+        refused |= _not_joined(request, seats, by_name)
+        seats = () if refused.keys() & {s.host for s in seats} else joined(request, seats, by_name)
         refused |= _refused_by_the_gate(request, seats, by_name)
         seats = () if any(seat.host in refused for seat in seats) else seats
     verdicts = refused | _verdicts(decision, [h for h in hosts if h.name not in refused])
@@ -113,10 +116,9 @@ def _seats(
     replica: int,
 ) -> tuple[Seat, ...]:
     share = terms(asked).utilization
-    roles = (Role.LEADER, *(Role.FOLLOWER,) * len(candidate.followers))
     return tuple(
-        _seat(request, candidate, part, role, hosts[part.host], share, replica)
-        for part, role in zip(candidate.shares, roles, strict=True)
+        _seat(request, candidate, part, hosts[part.host], share, replica)
+        for part in candidate.shares
     )
 
 
@@ -124,7 +126,6 @@ def _seat(
     request: Request,
     candidate: Candidate,
     part: Share,
-    role: Role,
     host: HostSnapshot,
     share: float,
     replica: int,
@@ -136,7 +137,6 @@ def _seat(
     over = "; more than there is, as the accelerators were listed" * candidate.overcommit
     return Seat(
         replica=replica,
-        role=role,
         host=host.name,
         runtime=_runtime(request, host, candidate.accelerator_type),
         accelerator_type=candidate.accelerator_type,
@@ -158,6 +158,20 @@ def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
     if isinstance(choice, str):  # the filters asked the same question
         raise AssertionError(choice)
     return choice.name
+
+
+def _not_joined(
+    request: Request, seats: Sequence[Seat], hosts: dict[str, HostSnapshot]
+) -> dict[str, Verdict]:
+    """The baseline asks nothing of the hosts that it joins."""
+    if len(seats) < 2:
+        return {}
+    reasons = {seat.host: unjoinable(request, hosts[seat.host]) for seat in seats}
+    return {
+        name: Verdict(name, reason.refusal, note=reason.note)
+        for name, reason in reasons.items()
+        if reason
+    }
 
 
 def _refused_by_the_gate(

@@ -36,6 +36,7 @@ class Claim(Value):
         release: Release that holds it; empty while it is only proposed.
         pending: Whether the release has not been proven yet, so that what it claims may not be
             in use yet.
+        links: Whether it only joins the hosts of a replica; the ledger does not keep that.
     """
 
     host: str
@@ -44,6 +45,7 @@ class Claim(Value):
     amount: int
     release: str = ""
     pending: bool = False
+    links: bool = False
 
 
 def remainder(held: Sequence[Claim], used: Sequence[Claim]) -> tuple[Claim, ...]:

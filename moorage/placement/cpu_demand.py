@@ -51,30 +51,35 @@ class CpuDemand:
         self._exact = exact if engine.reserves_cache else None
         self._profile, self._engine, self._wish, self._stated = profile, engine, wish, stated
 
-    def least(self) -> CpuAsk:
-        """The smallest claim that serves what was asked for."""
-        return self._ask(self._wish.least_context)
+    def least(self, ranks: int = 1) -> CpuAsk:
+        """The smallest claim that serves what was asked for, on each of so many hosts."""
+        return self._ask(self._wish.least_context, ranks)
 
-    def full(self) -> CpuAsk:
-        """The claim that serves the whole context."""
-        return self._ask(self._wish.context)
+    def full(self, ranks: int = 1) -> CpuAsk:
+        """The claim that serves the whole context, on each of so many hosts."""
+        return self._ask(self._wish.context, ranks)
 
-    def fitted(self, budget: int) -> CpuAsk:
+    def fitted(self, budget: int, ranks: int = 1) -> CpuAsk:
         """The claim for the longest context within a budget of bytes; a stated claim is one."""
         budget = self._stated or budget
-        full = self._worked_out(self._wish.context)
+        full = self._worked_out(self._wish.context, ranks)
         if full.bytes > budget and full.need and not self._wish.stated:
-            longest = largest(lambda n: self._worked_out(n).bytes <= budget, self._wish.context)
-            full = self._worked_out(max(longest, self._wish.least_context))
+            longest = largest(
+                lambda n: self._worked_out(n, ranks).bytes <= budget, self._wish.context
+            )
+            full = self._worked_out(max(longest, self._wish.least_context), ranks)
         return CpuAsk(self._stated or full.bytes, full.tokens, full.cache, full.need)
 
-    def _ask(self, tokens: int) -> CpuAsk:
-        found = self._worked_out(tokens)
+    def _ask(self, tokens: int, ranks: int) -> CpuAsk:
+        found = self._worked_out(tokens, ranks)
         return CpuAsk(self._stated, tokens, found.cache, found.need) if self._stated else found
 
-    def _worked_out(self, tokens: int) -> CpuAsk:
+    def _worked_out(self, tokens: int, ranks: int) -> CpuAsk:
+        """An estimate does not know how ranks share a model: each counts with all of it."""
         if self._exact:
-            need = self._exact.cpu_need(tokens=tokens, concurrency=self._wish.concurrency)
+            need = self._exact.cpu_need(
+                tokens=tokens, concurrency=self._wish.concurrency, ranks=ranks
+            )
             if isinstance(need, CpuNeed):
                 return CpuAsk(need.ram, tokens, need.cache_bytes, need)
         ram, cache = self._engine.ram_on_cpu(self._profile)

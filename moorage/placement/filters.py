@@ -8,6 +8,7 @@ from moorage.failures import Failure
 from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.image import image_on
+from moorage.placement.links import unjoinable
 from moorage.placement.placement import CPU
 from moorage.placement.request import Refused, Request
 from moorage.placement.runtime import choose_runtime
@@ -37,6 +38,7 @@ class Filters:
             (True, self._runs_the_engine),
             (True, self._has_a_port if port == "auto" else self._has_the_port),
             (placement.ram != "auto", self._has_the_ram),
+            (request.must_span, self._can_be_joined),
         )
         self.checks = tuple(check for concerns, check in table if concerns)
 
@@ -170,6 +172,11 @@ class Filters:
             return view
         held_by = holders(view.host, Resource.RAM)
         raise Refused(Refusal.RAM, needed=needed, available=available, held_by=held_by)
+
+    def _can_be_joined(self, view: HostView) -> HostView:
+        if refused := unjoinable(self._request, view.host):
+            raise refused
+        return view
 
 
 def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:

@@ -10,6 +10,7 @@ from heapq import nlargest, nsmallest
 from moorage.placement.demand import Ask, Split
 from moorage.placement.depths import Depths
 from moorage.placement.kinds import AcceleratorKind
+from moorage.placement.links import unjoinable
 from moorage.placement.offer import Offer
 from moorage.placement.one_host import tightest
 from moorage.placement.parallelism import Parallelism
@@ -17,9 +18,7 @@ from moorage.placement.request import Request
 from moorage.placement.stages import Stages, shares, stages_over_hosts
 from moorage.placement.topology import ParallelSizes, Topology, multi_host_topology
 from moorage.placement.view import HostView, at_once
-from moorage.spec import Strategy
-
-MOST_HOSTS = 64
+from moorage.spec import Distributed, Strategy
 
 
 @dataclass(slots=True)
@@ -34,11 +33,14 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
     """One offer a kind of accelerator: the fewest hosts first, then the fewest accelerators.
 
     Hosts may take part with some of their accelerators. Where hosts differ too much for equal
-    shares, every accelerator becomes a pipeline stage of its own.
+    shares, every accelerator becomes a pipeline stage of its own, if Ray joins the hosts: vLLM
+    itself shares a rank only between hosts that give the same number.
     """
     ram = request.ram
     by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
     for view in views:
+        if unjoinable(request, view.host):
+            continue
         for kind, room in view.groups.items():
             room = at_once(view, room, ram) if view.host.unified_memory else room
             by_kind[kind].append(Part(view, room))
@@ -49,9 +51,11 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
 def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Offer | None:
     depths = Depths([part.room for part in parts])
     stages: dict[int, Stages] | None = None
-    for hosts in range(2, min(len(parts), MOST_HOSTS) + 1):
+    for hosts in request.host_counts(len(parts)):
         if offer := _even(request, kind, parts, depths, hosts):
             return offer
+        if request.joined_by != Distributed.RAY:
+            continue
         if stages is None:
             stages = stages_over_hosts(request, kind, depths)
         if hosts in stages:

@@ -19,7 +19,7 @@ def overcommitted(request: Request, views: Sequence[HostView]) -> list[Offer]:
     """
     views = [view for view in views if not view.host.unified_memory]
     empty = [_emptied(view) for view in views]
-    offers = one_host(request, empty)
+    offers = [] if request.must_span else one_host(request, empty)
     if not offers and request.spans_hosts:
         offers = many_hosts(request, empty)
     there = {view.host.name: view for view in views}

@@ -17,6 +17,7 @@ from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.offer import Offer, Scored
 from moorage.placement.on_cpu import on_cpu
+from moorage.placement.on_many_cpus import on_many_cpus
 from moorage.placement.one_host import one_host
 from moorage.placement.overcommit import overcommitted
 from moorage.placement.placement import Placement, Seat
@@ -101,12 +102,15 @@ def place_replica(
 
 def strategies(request: Request) -> tuple[Strategy, ...]:
     """In order; the first that offers anything decides. Selection by hand is a filter before."""
-    return (
-        *(() if request.on_cpu else (one_host,)),
-        *((many_hosts,) if request.spans_hosts and not request.on_cpu else ()),
-        *((overcommitted,) if request.may_overcommit else ()),
-        *(() if request.count else (on_cpu,)),
+    alone, spans = not request.must_span, request.spans_hosts
+    table: tuple[tuple[bool, Strategy], ...] = (
+        (alone and not request.on_cpu, one_host),
+        (spans and not request.on_cpu, many_hosts),
+        (request.may_overcommit, overcommitted),
+        (alone and not request.count, on_cpu),
+        (spans and not request.count, on_many_cpus),
     )
+    return tuple(strategy for concerns, strategy in table if concerns)
 
 
 def _filtered(

@@ -14,11 +14,42 @@ CPU = "cpu"
 """Accelerator type of a seat without accelerators."""
 
 
+RAY_SERVICES = 10
+"""Ports at the beginning of Ray's range that its services take; its workers take the others."""
+
+
 class Role(StrEnum):
     """Part that a container plays in a replica."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
+    RAY_HEAD = "ray-head"
+    """Beside the leader: the head of the Ray cluster that joins the hosts."""
+
+
+class Links(Value):
+    """Ports by which the hosts of a replica find each other; 0 = it has none of the kind.
+
+    Attributes:
+        rpc: Where data-parallel ranks report to the leader.
+        master: Where ranks that span hosts meet.
+        own: First port of the engine's own on this host.
+        joining: Where data-parallel ranks meet.
+        ray: First and last port of Ray on this host; None = the engine joins the hosts itself.
+    """
+
+    rpc: int = 0
+    master: int = 0
+    own: int = 0
+    joining: int = 0
+    ray: tuple[int, int] | None = None
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All that are held; of Ray's range those of its services (`ray.py` of vLLM)."""
+        named = (self.rpc, self.master, self.own, self.joining)
+        services = range(self.ray[0], self.ray[0] + RAY_SERVICES) if self.ray else ()
+        return (*(port for port in named if port), *services)
 
 
 class Seat(Value):
@@ -27,6 +58,7 @@ class Seat(Value):
     Attributes:
         replica: Number of the replica, from 0.
         role: Part that the container plays in its replica.
+        position: Which of the replica's hosts it is, from 0, the leader's.
         host: Name of the host.
         runtime: What starts it there.
         accelerator_type: `cuda`, `rocm`, ...; `cpu` without accelerators.
@@ -34,7 +66,8 @@ class Seat(Value):
         accelerator_bytes: Bytes claimed of each of them, in the same order.
         ram_bytes: Bytes of RAM claimed; on CPU also the limit.
         cores: Processor cores claimed; 0 = it shares what nobody claimed.
-        port: Port on which it serves.
+        port: Port on which it serves; of a follower, the first of its own.
+        links: Ports by which it finds the others; None = it is alone.
         utilization: Share of each accelerator's memory that the engine may take.
         tokens: Context that it serves.
         tensor: Ranks that share a layer.
@@ -47,6 +80,7 @@ class Seat(Value):
 
     replica: int
     role: Role = Role.LEADER
+    position: int = 0
     host: str
     runtime: RuntimeName
     accelerator_type: str = CPU
@@ -55,6 +89,7 @@ class Seat(Value):
     ram_bytes: int = 0
     cores: int = 0
     port: int
+    links: Links | None = None
     utilization: float = 0.0
     tokens: int = 0
     tensor: int = 1
@@ -83,6 +118,11 @@ class Seat(Value):
                 else []
             ),
             Claim(host=self.host, resource=Resource.PORT, index=self.port, amount=1),
+            *(
+                Claim(host=self.host, resource=Resource.PORT, index=port, amount=1, links=True)
+                for port in (self.links.ports if self.links else ())
+                if port != self.port
+            ),
         )
 
 

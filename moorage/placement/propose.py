@@ -133,6 +133,12 @@ def request_for(subject: Subject, engine: Engine, fleet: FleetSnapshot | None = 
         stated=stated_parallelism(user_tokens(spec.engine.args)),
         staged=subject.staged,
     )
+    if request.must_span and not request.spans_hosts:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"placement.hosts: {engine.name} cannot run one replica on {request.hosts} hosts",
+            suggestion="Set `engine.name: vllm`, or leave `placement.hosts` out.",
+        )
     if request.stated and request.count not in (None, 0, request.stated.world):
         raise Failure(
             Cause.BAD_SPEC,
@@ -187,6 +193,7 @@ def _others(spec: ModelSpec, profile: ModelProfile, first: Engine) -> list[Engin
         other
         for other in ENGINES.values()
         if other is not first and other.predictable and profile.mode in other.modes
+        if other.spans_hosts or spec.placement.hosts in ("auto", 1)
     ]
 
 

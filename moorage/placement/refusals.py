@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from moorage.placement.claims import Resource
 from moorage.placement.fit import holders
+from moorage.placement.joint_refusals import left_out
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import Layout
 from moorage.placement.offer import Offer
@@ -35,7 +36,7 @@ def unfit(view: HostView, reason: Refused) -> Verdict:
 def beside_replicas(view: HostView, verdict: Verdict) -> Verdict:
     """A refusal that also says which replicas of the same placement are on the host already."""
     placed = [claim for claim in view.host.claims if not claim.release]
-    number = sum(claim.resource == Resource.PORT for claim in placed)
+    number = sum(claim.resource == Resource.PORT and not claim.links for claim in placed)
     if not number or not verdict.refusal:
         return verdict
     told = f"{number} of the replicas placed here already"
@@ -57,7 +58,9 @@ def refuse_all(
     shape = taken if taken and taken.kind and len(taken.views) == 1 else None
     cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
     for view in views:
-        if view.groups:
+        if request.must_span:
+            yield view.host.name, left_out(request, view, taken is not None)
+        elif view.groups:
             yield view.host.name, _refuse(request, view, shape, cache)
         else:
             yield view.host.name, _refuse_on_cpu(request, view, taken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -85,7 +86,10 @@ def _more_accelerators(trial: Trial) -> Iterator[str]:
         return
     free = spec.placement.model_copy(update={"accelerators": "auto"})
     request = replace(trial.request, spec=spec.model_copy(update={"placement": free}))
-    counts = {len(seat.accelerators) for seat in trial.seats(request)}
+    taken: Counter[int] = Counter()
+    for seat in trial.seats(request):
+        taken[seat.replica] += len(seat.accelerators)
+    counts = set(taken.values())
     if len(counts) == 1 and counts != {0}:
         yield f"Set `placement.accelerators: {counts.pop()}`: with it the model fits."
 

@@ -11,7 +11,10 @@ from moorage.placement.demand import Demand
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.parallelism import Parallelism
 from moorage.placement.verdict import Refusal
-from moorage.spec import ModelSpec
+from moorage.spec import Distributed, ModelSpec
+
+MOST_HOSTS = 64
+"""Hosts that a replica spans at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,32 @@ class Request:
     @property
     def spans_hosts(self) -> bool:
         """Whether one replica may, and can, run on several hosts."""
-        return self.spec.placement.across_hosts and self.engine.spans_hosts
+        wanted = self.spec.placement
+        may = wanted.across_hosts or (wanted.hosts != "auto" and wanted.hosts > 1)
+        return may and self.engine.spans_hosts
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts the user wants each replica to span; 0 = as few as it takes."""
+        wanted = self.spec.placement.hosts
+        return 0 if wanted == "auto" else wanted
+
+    @property
+    def must_span(self) -> bool:
+        """Whether one host alone is not what the user wants."""
+        return self.hosts > 1
+
+    def host_counts(self, there: int) -> range:
+        """Numbers of hosts, from two, that a replica may span where so many could take part."""
+        most = min(there, MOST_HOSTS)
+        if not self.hosts:
+            return range(2, most + 1)
+        return range(self.hosts, self.hosts + 1) if 1 < self.hosts <= most else range(0)
+
+    @property
+    def joined_by(self) -> Distributed:
+        """What joins the hosts, if it spans several."""
+        return self.engine.joined_by(self.spec)
 
     @property
     def may_overcommit(self) -> bool:

@@ -59,7 +59,7 @@ def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) ->
     """The fewer replicas of the model a host has already, the better; none at all counts most."""
     replicas = 0
     for claim in map(fields, view.host.claims):
-        if claim["resource"] is PORT and request.is_own(claim["release"]):
+        if claim["resource"] is PORT and not claim["links"] and request.is_own(claim["release"]):
             replicas += 1
     return 1 / (1 + replicas)
 

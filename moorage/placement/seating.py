@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from moorage.placement.demand import Ask
 from moorage.placement.fit import free_ports
+from moorage.placement.links import joined
 from moorage.placement.offer import Offer
-from moorage.placement.placement import CPU, Role, Seat
+from moorage.placement.placement import CPU, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.snapshot import Accelerator, HostSnapshot
@@ -18,17 +19,19 @@ from moorage.units import human_bytes
 
 def seats_of(request: Request, offer: Offer, replica: int) -> tuple[Seat, ...]:
     """One seat for each host of an offer, the leader's first."""
+    number = len(offer.views)
     if offer.kind is None:
-        return (_cpu_seat(request, offer, replica),)
-    ask = _ask(request, offer)
-    roles = (Role.LEADER, *(Role.FOLLOWER,) * (len(offer.views) - 1))
-    return tuple(_seat(request, offer, at, ask, replica, role) for at, role in enumerate(roles))
+        seats = [_cpu_seat(request, offer, at, replica) for at in range(number)]
+    else:
+        ask = _ask(request, offer)
+        seats = [_seat(request, offer, at, ask, replica) for at in range(number)]
+    return joined(request, seats, {view.host.name: view.host for view in offer.views})
 
 
 def tokens_on(request: Request, offer: Offer) -> int:
     """The context that is served on an offer."""
     if offer.kind is None:
-        return request.on_processors.fitted(offer.budget).tokens
+        return request.on_processors.fitted(offer.budget, offer.split.tensor).tokens
     return _ask(request, offer).tokens
 
 
@@ -51,9 +54,10 @@ def _ask(request: Request, offer: Offer) -> Ask:
     return ask
 
 
-def _cpu_seat(request: Request, offer: Offer, replica: int) -> Seat:
-    host, cores = offer.views[0].host, request.spec.placement.cores
-    ask = request.on_processors.fitted(offer.budget)
+def _cpu_seat(request: Request, offer: Offer, at: int, replica: int) -> Seat:
+    host, cores, ranks = offer.views[at].host, request.spec.placement.cores, offer.split.tensor
+    ask = request.on_processors.fitted(offer.budget, ranks)
+    part = f", one of {ranks} ranks," if ranks > 1 else ""
     threads = "shares the cores" if cores == "auto" else f"{cores} cores"
     return Seat(
         replica=replica,
@@ -64,19 +68,19 @@ def _cpu_seat(request: Request, offer: Offer, replica: int) -> Seat:
         port=_port(request, host),
         tokens=ask.tokens,
         cache_bytes=ask.cache,
+        tensor=ranks,
         cpu_need=ask.need,
-        reason=f"on CPU with {human_bytes(ask.bytes)} of RAM, {threads},"
+        reason=f"on CPU{part} with {human_bytes(ask.bytes)} of RAM, {threads},"
         f" {ask.tokens} tokens{_cut(request, ask.tokens)}",
     )
 
 
-def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int, role: Role) -> Seat:
+def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int) -> Seat:
     assert offer.kind is not None
     host = offer.views[at].host
     chosen = _accelerators(request, offer, at, ask)
     return Seat(
         replica=replica,
-        role=role,
         host=host.name,
         runtime=_runtime(request, host, offer.kind.type),
         accelerator_type=offer.kind.type,

@@ -83,6 +83,8 @@ class HostSnapshot(Value):
         helper_image: Image of the small containers that work on a remote host.
         paths: Directories of `file://` models that are there; None = it shares this file system.
         port_range: First and last port that may be taken.
+        ray_range: First and last port of Ray's clusters.
+        interface: Network interface to the other hosts; empty = not known.
         ports_in_use: Ports on which something listens already.
         claims: What the ledger has reserved there.
     """
@@ -114,6 +116,8 @@ class HostSnapshot(Value):
     helper_image: str = ""
     paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)
+    ray_range: tuple[int, int] = (41000, 41999)
+    interface: str = ""
     ports_in_use: tuple[int, ...] = ()
     claims: tuple[Claim, ...] = ()
 

@@ -30,6 +30,8 @@ class Refusal(StrEnum):
     CORES = "cores"
     PORT = "port"
     ONE_HOST_ONLY = "one-host-only"
+    NOT_JOINABLE = "not-reachable-by-others"
+    TOO_FEW_HOSTS = "too-few-hosts"
 
 
 @dataclass(slots=True, unsafe_hash=True)

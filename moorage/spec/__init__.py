@@ -5,7 +5,7 @@ Every field has a description: it is the form in the Prefect UI and the referenc
 
 from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
-from moorage.spec.engine import EngineName, EngineSpec, RuntimeName
+from moorage.spec.engine import Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.model import Mode, ModelSpec, slug
@@ -61,6 +61,7 @@ __all__ = [
     "AdapterUpdatesSpec",
     "ContainerSettings",
     "Deadlines",
+    "Distributed",
     "DraftMethod",
     "EngineName",
     "EngineSpec",

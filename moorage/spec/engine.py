@@ -39,6 +39,14 @@ class RuntimeName(StrEnum):
     PROCESS = "process"
 
 
+class Distributed(StrEnum):
+    """What joins the hosts of a replica that spans several."""
+
+    AUTO = "auto"
+    NATIVE = "native"
+    RAY = "ray"
+
+
 class EngineSpec(Value):
     """Which engine serves the model, and how it is started."""
 
@@ -113,6 +121,12 @@ class EngineSpec(Value):
     )
     container: ContainerSettings = Field(
         ContainerSettings(), description="How far the container is shut off from its host."
+    )
+    distributed: Distributed = Field(
+        Distributed.AUTO,
+        description="What joins the hosts of a replica that spans several: the engine itself"
+        " (`native`), or a `ray` cluster that is started for it and needs an image with Ray."
+        " `auto` is native where the version can.",
     )
     keep_cache: bool = Field(
         True,

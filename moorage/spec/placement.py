@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from moorage.spec.patterns import AcceleratorId, Kind
 from moorage.units import Bytes
@@ -66,6 +66,11 @@ class PlacementSpec(Value):
         description="Allow one replica to span several hosts when no single host fits, where the"
         " engine can.",
     )
+    hosts: Literal["auto"] | Annotated[int, Field(ge=1, le=64)] = Field(
+        "auto",
+        description="Hosts that each replica spans together. `auto` is one; with `across_hosts`,"
+        " as few as it takes. On CPU every host is a rank of its own.",
+    )
     overcommit: bool = Field(
         False,
         description="Take accelerators that are listed by hand even when they are too full. The"
@@ -81,3 +86,13 @@ class PlacementSpec(Value):
         description="RAM reserved for each replica, in bytes or as `16GiB`. `auto` estimates it."
         " On CPU it is also the container's memory limit.",
     )
+
+    @model_validator(mode="after")
+    def _policy_knows_hosts(self) -> PlacementSpec:
+        if self.policy == Policy.BASELINE and self.hosts != "auto":
+            raise ValueError(
+                "hosts: the policy `baseline` counts them itself; leave one of the two out"
+            )
+        if self.hosts == 1 and self.across_hosts:
+            raise ValueError("hosts: 1 leaves nothing to `across_hosts`; leave one of the two out")
+        return self

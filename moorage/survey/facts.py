@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.placement.snapshot import Accelerator
+from moorage.survey.routes import Route
 from moorage.values import Value
 
 
@@ -32,6 +33,7 @@ class HostFacts(Found):
         ports: TCP ports on which something listens.
         image_disk_free: Bytes that are free where Docker keeps images; None = not looked at.
         disk_free: Bytes that are free where models are kept; None = it was not looked at.
+        routes: Nets that its interfaces are on.
         models: What its model store has complete, as `source@revision`.
         docker: Version of its Docker; empty = it has none, or was not asked.
         machine: Its kind of processor as its kernel calls it.
@@ -46,6 +48,7 @@ class HostFacts(Found):
     ports: tuple[int, ...] = ()
     image_disk_free: int | None = None
     disk_free: int | None = None
+    routes: tuple[Route, ...] = ()
     models: tuple[str, ...] = ()
     docker: str = ""
     machine: str = ""

@@ -13,6 +13,7 @@ from moorage.survey.amd import amd_cards, amd_smi_found, rocm_smi_found, with_no
 from moorage.survey.ascend import ascend_found
 from moorage.survey.facts import Found, HostFacts
 from moorage.survey.nvidia import NVIDIA_QUERY, nvidia_found
+from moorage.survey.routes import read_routes
 from moorage.survey.vendors import vendors_on
 from moorage.units import KIB
 
@@ -69,6 +70,7 @@ models() {{
 section meminfo cat /proc/meminfo
 section cores grep -c ^processor /proc/cpuinfo
 section tcp cat /proc/net/tcp /proc/net/tcp6
+section routes cat /proc/net/route
 section image-disk df -kP /
 section disk df -kP {STORE}
 section models models
@@ -99,6 +101,7 @@ def read_probe(answer: str) -> HostFacts:
         ports=_listening(told.get("tcp", "")),
         image_disk_free=_free_disk(told.get("image-disk", "")),
         disk_free=_free_disk(told.get("disk", "")),
+        routes=read_routes(told.get("routes", "")),
         models=_models(told.get("models", "")),
         vendors=vendors_on(told.get("pci", "")),
         nvidia_driver=_is_there(told.get("nvidia-driver", "")),

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.adapters.docker_arguments import container_arguments
 from moorage.isolation import Isolation
-from moorage.launch import Flag, Preparation
+from moorage.launch import Flag, Mount, Preparation
 from moorage.spec import IpcMode, NetworkMode, RestartPolicy, RuntimeName
 from moorage.values import Origin
 from tests.builders import a_container
@@ -97,3 +97,16 @@ def test_only_nvidias_accelerators_are_asked_for_by_their_identifiers(
 ) -> None:
     requests = arguments(Isolation(), accelerator_type=kind, devices=("a", "b"))["device_requests"]
     assert [request.device_ids for request in requests] == asked
+
+
+def test_a_volume_has_the_labels_of_its_container_and_memory_and_processes_may_be_anothers() -> (
+    None
+):
+    shared = Mount(source="moorage-a-tmp", target="/tmp", read_only=False, volume=True)
+    head = "moorage-a-ray-head"
+    borrows = Isolation(shares_memory_of=head, sees_processes_of=head)
+    said = arguments(borrows, mounts=(shared,))
+    (mount,) = said["mounts"]
+    assert (mount["Type"], mount["Source"], mount["Target"]) == ("volume", "moorage-a-tmp", "/tmp")
+    assert mount["VolumeOptions"]["Labels"] == a_container().labels
+    assert said["ipc_mode"] == said["pid_mode"] == f"container:{head}"

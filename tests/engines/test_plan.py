@@ -12,9 +12,10 @@ from moorage.images.image import Image
 from moorage.launch import ContainerSpec, Flag, LaunchPlan
 from moorage.models.memory.estimates import CONTEXT
 from moorage.models.source import ModelFile, ResolvedModel
+from moorage.placement.placement import Role
 from moorage.placement.propose import Subject, propose
 from moorage.placement.snapshot import HostSnapshot, Program
-from moorage.spec import EngineName, Mode
+from moorage.spec import EngineName, IpcMode, Mode, NetworkMode
 from moorage.units import GIB
 from moorage.values import Origin
 from tests.builders import (
@@ -93,6 +94,21 @@ def planned(
     return plan_launch(spec, model, known, placement, snapshot, image, release, LEDGER, caches)
 
 
+def over_hosts(
+    wish: Wish, *hosts: HostSnapshot, image: Image | None = None, **profile: Any
+) -> LaunchPlan:
+    """The plan over several hosts, each with an address and an interface of its own."""
+    spec, known = a_spec(**wish), a_profile(**profile)
+    named = (
+        host.model_copy(update={"bind": f"10.0.0.{at}", "interface": f"eth{at}"})
+        for at, host in enumerate(hosts, 1)
+    )
+    snapshot, model = a_fleet(*named), with_companions(a_model(), spec)
+    placement = propose(Subject(spec, known), snapshot)
+    found = image or an_image()
+    return plan_launch(spec, model, known, placement, snapshot, found, "tiny.v1", LEDGER)
+
+
 def configured(default_version: str | None = None, **version: str) -> HostSnapshot:
     """A host of a fleet that says something about vLLM 0.31.0."""
     own = EngineVersions(
@@ -112,7 +128,48 @@ def flag(plan: LaunchPlan, name: str) -> Flag:
     return found
 
 
+TWO_GPU_HOSTS = (a_host("gpu-1", 4), a_host("gpu-2", 4))
+UNEVEN_HOSTS = (a_host("gpu-1", 4), a_host("gpu-2", 2))
+TWO_CPU_HOSTS = (a_host("cpu-1", 0), a_host("cpu-2", 0))
+CPU_IMAGE = {"reference": "vllm/vllm-openai-cpu:v0.32.0"}
+LARGE = {"weight_bytes": 340 * GIB, "context": 32768}
+
 CASES: dict[str, Callable[[], LaunchPlan]] = {
+    "hosts_native_tp8": lambda: over_hosts(
+        {"engine": {"args": ["-tp 8"]}, "placement": {"across_hosts": True}}, *TWO_GPU_HOSTS
+    ),
+    "hosts_native_pipeline": lambda: over_hosts(
+        {"placement": {"accelerators": 8, "hosts": 2}}, *TWO_GPU_HOSTS
+    ),
+    "hosts_native_data": lambda: over_hosts(
+        {"engine": {"args": ["-tp 4 -dp 2"]}, "placement": {"hosts": 2}}, *TWO_GPU_HOSTS
+    ),
+    "hosts_native_cpu": lambda: over_hosts(
+        {"engine": {"name": "vllm"}, "placement": {**ON_CPU, "hosts": 2, "ram": "24GiB"}},
+        *TWO_CPU_HOSTS,
+        image=an_image(**CPU_IMAGE),
+    ),
+    "hosts_ray": lambda: over_hosts(
+        {
+            "engine": {"distributed": "ray", "packages": ["ray[cgraph]"]},
+            "secrets": {"VLLM_API_KEY": "key"},
+            "placement": {"hosts": 2, "accelerators": 8},
+        },
+        *TWO_GPU_HOSTS,
+    ),
+    "hosts_ray_uneven": lambda: over_hosts(
+        {"engine": {"distributed": "ray"}, "placement": {"across_hosts": True}},
+        *UNEVEN_HOSTS,
+        **LARGE,
+    ),
+    "hosts_ray_cpu": lambda: over_hosts(
+        {
+            "engine": {"name": "vllm", "distributed": "ray"},
+            "placement": {**ON_CPU, "hosts": 2, "ram": "24GiB"},
+        },
+        *TWO_CPU_HOSTS,
+        image=an_image(**CPU_IMAGE),
+    ),
     "vllm_single": lambda: planned({}, GPU, an_image()),
     "vllm_tp2": lambda: planned({"placement": {"accelerators": 2}}, GPU, an_image()),
     "vllm_two_replicas": lambda: planned({"replicas": 2}, GPU, an_image()),
@@ -693,3 +750,69 @@ def test_the_engine_version_is_the_images_or_the_programs() -> None:
 )
 def test_the_endpoint_is_where_the_engine_can_be_reached(bind: str, endpoint: str) -> None:
     assert a_container(bind=bind).endpoint == endpoint
+
+
+def test_hosts_of_one_replica_have_the_same_image_and_model_and_their_own_part() -> None:
+    for case in ("hosts_native_tp8", "hosts_native_cpu", "hosts_ray", "hosts_ray_uneven"):
+        containers = CASES[case]().containers
+        assert len({(c.image, c.mounts[0].target) for c in containers}) == 1
+        assert len({c.name for c in containers}) == len(containers)
+        assert {c.isolation.network for c in containers} == {NetworkMode.HOST}
+        assert [c.role for c in containers].count(Role.LEADER) == 1
+
+
+def test_the_head_of_a_cluster_comes_first_and_is_awaited() -> None:
+    head, leader, follower = CASES["hosts_ray"]().containers
+    assert [c.role for c in (head, leader, follower)] == ["ray-head", "leader", "follower"]
+    assert (head.awaits, leader.awaits, follower.awaits) == ("", head.name, head.name)
+    assert head.endpoint == "http://10.0.0.1:41000"
+    assert leader.isolation.shares_memory_of == leader.isolation.sees_processes_of == head.name
+    assert {m.source for m in head.mounts if m.volume} == {
+        m.source for m in leader.mounts if m.volume
+    }
+    assert not any(m.volume for m in follower.mounts)
+    assert [c.runs_engine for c in (head, leader, follower)] == [False, True, False]
+    assert all(c.runs_engine for c in CASES["hosts_native_cpu"]().containers)
+
+
+def test_the_hosts_shared_memory_is_borrowed_from_nobody() -> None:
+    wish = {
+        "engine": {"distributed": "ray", "container": {"ipc": "host"}},
+        "placement": {"hosts": 2, "accelerators": 8},
+    }
+    for container in over_hosts(wish, *TWO_GPU_HOSTS).containers:
+        assert container.isolation.ipc == IpcMode.HOST
+        assert container.isolation.shares_memory_of == ""
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "said"),
+    [
+        ({"command": ["vllm", "serve"], "version": "0.32.0"}, "0.32.0", "engine.command"),
+        ({"distributed": "native", "version": "0.10.2"}, "0.10.2", "cannot join hosts itself"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused(engine: Wish, version: str, said: str) -> None:
+    wish = {"engine": engine, "placement": {"hosts": 2, "accelerators": 8}}
+    with pytest.raises(Failure, match=said) as caught:
+        over_hosts(wish, *TWO_GPU_HOSTS, image=an_image(engine_version=version))
+    assert caught.value.cause is Cause.BAD_SPEC
+
+
+def test_a_version_that_cannot_join_hosts_itself_is_joined_by_ray() -> None:
+    wish = {"engine": {"version": "0.10.2"}, "placement": {"hosts": 2, "accelerators": 8}}
+    image = an_image(engine_version="0.10.2", reference="vllm/vllm-openai:v0.10.2")
+    assert len(over_hosts(wish, *TWO_GPU_HOSTS, image=image).containers) == 3
+
+
+def test_an_interface_that_is_not_known_is_told_and_left_to_the_engine() -> None:
+    wish = {"engine": {"name": "vllm"}, "placement": {**ON_CPU, "hosts": 2}}
+    spec, known = a_spec(**wish), a_profile()
+    snapshot = a_fleet(*(a_host(f"h{at}", 0, bind=f"10.0.0.{at}") for at in (1, 2)))
+    placement = propose(Subject(spec, known), snapshot)
+    image = an_image(**CPU_IMAGE)
+    plan = plan_launch(spec, a_model(), known, placement, snapshot, image, "tiny.v1", LEDGER)
+    assert sum("write `interface`" in warning for warning in plan.warnings) == 2
+    names = {v.name for container in plan.containers for v in container.environment}
+    assert "VLLM_HOST_IP" in names
+    assert "GLOO_SOCKET_IFNAME" not in names

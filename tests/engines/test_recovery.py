@@ -6,7 +6,7 @@ import pytest
 
 from moorage.engines.recovery import Remedy, amended, corrected_by
 from moorage.failures import Cause
-from moorage.launch import Flag, LaunchPlan
+from moorage.launch import LABEL_ROLE, Flag, LaunchPlan
 from moorage.spec import EngineName
 from moorage.values import Origin
 from tests.builders import a_container, a_spec
@@ -102,3 +102,20 @@ def test_a_container_that_runs_is_left_as_it_is_and_the_plan_warns() -> None:
     assert plan.containers[0] == before.containers[0]
     assert plan.containers[1].argv[-2:] == ("--max-model-len", "4096")
     assert plan.warnings == (f"second try with {corrected().said}",)
+
+
+def test_what_only_joins_the_hosts_is_never_corrected() -> None:
+    labels = a_container().labels
+    names = ("head", "leader", "follower")
+    containers = tuple(
+        a_container(
+            name=name,
+            command=(flag("ray", "start"),),
+            labels={**labels, LABEL_ROLE: "ray-head" if name == "head" else name},
+            awaits="" if name == "head" else "head",
+        )
+        for name in names
+    )
+    plan = a_plan().model_copy(update={"containers": containers})
+    found = amended(plan, corrected(), names)
+    assert ["--max-model-len" in c.argv for c in found.containers] == [False, True, False]

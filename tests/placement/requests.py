@@ -1,4 +1,4 @@
-"""Requests for placement tests: engines that span hosts, and memory that is told in advance."""
+"""Requests for placement tests: memory that is told in advance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
-from moorage.engines.vllm import Vllm
 from moorage.models.memory.batch import Batch
 from moorage.models.memory.estimates import Term
 from moorage.models.memory.need import Need
@@ -27,12 +26,6 @@ from tests.builders import a_fleet, a_profile, a_spec
 
 Size = Callable[[int, int, int], int]
 """Bytes inside the engine's budget by tokens, tensor ranks and pipeline stages."""
-
-
-class Spanning(Vllm):
-    """vLLM as if one replica could run on several hosts."""
-
-    spans_hosts = True
 
 
 class Told:

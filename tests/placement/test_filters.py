@@ -12,7 +12,7 @@ from moorage.placement.verdict import Refusal
 from moorage.placement.view import look_at
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import ON_CPU, a_cpu_host, a_host, a_spec, an_accelerator
-from tests.placement.requests import Spanning, a_request
+from tests.placement.requests import a_request
 
 
 def an_amd(index: int) -> Accelerator:
@@ -148,9 +148,10 @@ def test_an_engine_on_cpu_is_not_put_on_a_host_because_it_cannot_use_the_kind_as
 def test_a_selection_over_hosts_needs_an_engine_and_leave_to_span_them() -> None:
     names = ["gpu-1:cuda:0", "gpu-2:cuda:0"]
     spans = on(names, across_hosts=True)
-    assert refusal(a_request(spans), a_host()).refusal == Refusal.ONE_HOST_ONLY
-    assert refusal(a_request(on(names), engine=Spanning()), a_host()).refusal
-    assert usable(a_request(spans, engine=Spanning()), a_host()) == ["1 x cuda"]
+    other = a_request(spans, engine=ENGINES[EngineName.TRANSFORMERS])
+    assert refusal(other, a_host()).refusal == Refusal.ONE_HOST_ONLY
+    assert refusal(a_request(on(names)), a_host()).refusal == Refusal.ONE_HOST_ONLY
+    assert usable(a_request(spans), a_host()) == ["1 x cuda"]
 
 
 def test_a_program_is_not_what_a_spec_with_settings_of_a_container_means() -> None:

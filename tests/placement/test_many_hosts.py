@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moorage.engines.vllm import Vllm
 from moorage.placement.placement import Placement, Role
 from moorage.placement.request import Request
 from moorage.placement.snapshot import HostSnapshot
@@ -11,26 +12,36 @@ from moorage.placement.verdict import Refusal
 from moorage.spec import Strategy
 from moorage.units import GIB, KIB
 from tests.builders import a_host, a_profile, a_spec, an_accelerator
-from tests.placement.requests import Spanning, Told, a_request, on_hosts
+from tests.placement.requests import Told, a_request, on_hosts
+
+
+class Alone(Vllm):
+    """vLLM as if one replica could not run on several hosts."""
+
+    spans_hosts = False
 
 
 def model(gib: int, *args: str, layers: int = 32, heads: int = 32, **placement: Any) -> Request:
-    """A model of so many GiB that may span hosts; 128 KiB for each of up to 131,072 tokens."""
+    """A model of so many GiB that may span hosts; 128 KiB for each of up to 131,072 tokens.
+
+    Ray joins them, for which hosts need not be equal.
+    """
 
     def size(tokens: int, tensor: int, pipeline: int) -> int:
         if pipeline > layers:
             return 0
         return (gib * GIB + tokens * 128 * KIB) // (tensor * pipeline)
 
-    spec = a_spec(engine={"args": list(args)}, placement={"across_hosts": True, **placement})
+    engine = {"args": list(args), "distributed": "ray"}
+    spec = a_spec(engine=engine, placement={"across_hosts": True, **placement})
     profile = a_profile(context=131_072, attention_heads=heads, layers=layers)
-    return a_request(spec, profile, Spanning(), Told(size, outside=GIB))
+    return a_request(spec, profile, memory=Told(size, outside=GIB))
 
 
 def host(name: str, *gib: int, total: int = 80, **changes: Any) -> HostSnapshot:
     """A host whose accelerators of 80 GiB have so much free."""
     items = tuple(an_accelerator(at, total, memory_free=free * GIB) for at, free in enumerate(gib))
-    return a_host(name, accelerators=items, **changes)
+    return a_host(name, accelerators=items, **{"bind": "10.0.0.7", **changes})
 
 
 A, B, C, D = (host(name, *[80] * 4) for name in "abcd")
@@ -87,7 +98,7 @@ def test_the_first_host_leads_and_all_claim_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("placement", "engine"), [({"across_hosts": False}, Spanning()), ({}, None)]
+    ("placement", "engine"), [({"across_hosts": False}, Vllm()), ({}, Alone())]
 )
 def test_one_replica_stays_on_one_host_unless_user_and_engine_allow_more(
     placement: dict[str, Any], engine: Any
@@ -198,7 +209,7 @@ def test_another_free_host_does_not_spoil_a_pipeline(more: HostSnapshot) -> None
 
 
 def test_each_host_that_takes_part_needs_a_port_and_ram() -> None:
-    full = a_host("b", 4, port_range=(9000, 9000), ports_in_use=(9000,))
+    full = a_host("b", 4, port_range=(9000, 9000), ports_in_use=(9000,), bind="10.0.0.8")
     refused = on_hosts(model(400), A, full)
     assert [v.refusal for v in refused.verdicts] == [Refusal.ACCELERATOR_MEMORY, Refusal.PORT]
     poor = host("b", *[80] * 4, ram_free=4 * GIB)
@@ -211,6 +222,6 @@ def test_each_host_that_takes_part_needs_a_port_and_ram() -> None:
 def test_replicas_over_hosts_do_not_get_into_each_others_way() -> None:
     request = model(400)
     spec = request.spec.model_copy(update={"replicas": 2})
-    request = a_request(spec, request.profile, Spanning(), request.demand.memory)
+    request = a_request(spec, request.profile, memory=request.demand.memory)
     assert shape(on_hosts(request, A, B, C, D)) == [("a", 4), ("b", 4), ("c", 4), ("d", 4)]
     assert not on_hosts(request, A, B, C).fits

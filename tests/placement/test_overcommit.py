@@ -12,7 +12,7 @@ from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.units import GIB, KIB
 from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator
-from tests.placement.requests import Spanning, Told, a_request, on_hosts
+from tests.placement.requests import Told, a_request, on_hosts
 
 
 def model(gib: int, *chosen: str, overcommit: bool = True, **spec: Any) -> Request:
@@ -102,8 +102,8 @@ def test_several_accelerators_are_taken_exactly_as_listed() -> None:
 def test_accelerators_of_several_hosts_are_overcommitted_together() -> None:
     chosen = ["gpu-1:cuda:0", "gpu-2:cuda:0"]
     plain = model(60, *chosen, placement={"across_hosts": True})
-    request = a_request(plain.spec, plain.profile, Spanning(), plain.demand.memory)
-    placement = on_hosts(request, FULL, a_host("gpu-2"))
+    first, second = FULL.model_copy(update={"bind": "10.0.0.1"}), a_host("gpu-2", bind="10.0.0.2")
+    placement = on_hosts(plain, first, second)
     assert [seat.host for seat in placement.seats] == ["gpu-1", "gpu-2"]
     assert ["overcommitted" in seat.reason for seat in placement.seats] == [True, False]
 

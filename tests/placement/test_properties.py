@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from moorage.placement.claims import Claim, Resource
 from moorage.placement.filters import Filters
-from moorage.placement.placement import Placement, Seat
+from moorage.placement.placement import Placement, Role, Seat
 from moorage.placement.request import Refused, Request
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.placement.view import HostView, look_at
-from moorage.spec import Policy, Strategy
+from moorage.spec import Distributed, Policy, Strategy
 from moorage.units import GIB
 from tests.builders import a_fleet, a_host
 from tests.placement.worlds import (
@@ -79,6 +79,10 @@ def test_the_gate_lets_nothing_through_that_does_not_fit(
         assert world.overcommitted() == []
 
 
+def ports_of(seat: Seat) -> set[int]:
+    return {seat.port, *(seat.links.ports if seat.links else ())}
+
+
 @given(fleets, requests())
 def test_claims_are_what_the_seats_say_and_all_replicas_have_theirs(
     fleet: FleetSnapshot, request: Request
@@ -89,7 +93,7 @@ def test_claims_are_what_the_seats_say_and_all_replicas_have_theirs(
         (Resource.ACCELERATOR, [size for s in placement.seats for size in s.accelerator_bytes]),
         (Resource.RAM, [seat.ram_bytes for seat in placement.seats]),
         (Resource.CORES, [seat.cores for seat in placement.seats]),
-        (Resource.PORT, [1 for _ in placement.seats]),
+        (Resource.PORT, [len(ports_of(seat)) for seat in placement.seats]),
     ):
         claimed = sum(c.amount for c in placement.claims if c.resource == resource)
         assert claimed == sum(parts)
@@ -175,6 +179,30 @@ def test_a_manual_selection_is_obeyed_or_refused(
             for index in seat.accelerators
         ]
         assert sorted(taken) == sorted(selection)
+
+
+@settings(max_examples=200)
+@given(fleets, requests(hosts=2) | requests(across_hosts=True))
+def test_hosts_that_run_a_replica_together_are_told_apart_and_meet_at_the_leader(
+    fleet: FleetSnapshot, request: Request
+) -> None:
+    seats = placement_of(request, fleet).seats
+    for replica in {seat.replica for seat in seats}:
+        leader, *followers = (seat for seat in seats if seat.replica == replica)
+        assert [seat.position for seat in followers] == list(range(1, len(followers) + 1))
+        assert leader.role == Role.LEADER
+        assert {seat.role for seat in followers} <= {Role.FOLLOWER}
+        assert request.hosts in (0, 1 + len(followers))
+        assert bool(followers) == bool(leader.links)
+        for seat in followers:
+            assert seat.links
+            assert seat.links.own == seat.port
+            assert (seat.links.master, seat.links.rpc, seat.links.joining) == (0, 0, 0)
+            assert (seat.links.ray is None) == (request.joined_by != Distributed.RAY)
+        if followers:
+            binds = {fleet.host(seat.host).bind for seat in (leader, *followers)}
+            assert "127.0.0.1" not in binds
+            assert len({(seat.tensor, seat.pipeline, seat.tokens) for seat in seats}) == 1
 
 
 def room_on(fleet: FleetSnapshot, seat: Seat) -> list[tuple[int, int, int]]:

@@ -10,7 +10,7 @@ from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.units import GIB, KIB
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
-from tests.placement.requests import Spanning, Told, a_request, on_hosts
+from tests.placement.requests import Told, a_request, on_hosts
 
 
 def model(gib: int, *args: str, heads: int = 32, **placement: Any) -> Request:
@@ -75,10 +75,9 @@ def test_where_others_serve_with_two_a_host_of_two_is_measured_with_two() -> Non
 
 
 def test_a_host_that_is_no_part_of_a_pipeline_tells_what_it_lacks_alone() -> None:
-    plain = model(150, across_hosts=True)
-    request = a_request(plain.spec, plain.profile, Spanning(), plain.demand.memory)
-    hosts = host("a", 80), host("b", 80), host("c", 40)
-    placement = on_hosts(request, *hosts)
+    hosts = (host(name, size) for name, size in (("a", 80), ("b", 80), ("c", 40)))
+    reached = (one.model_copy(update={"bind": f"10.0.0.{at}"}) for at, one in enumerate(hosts))
+    placement = on_hosts(model(150, across_hosts=True), *reached)
     assert placement.fits
     assert placement.verdicts[2].needed > placement.verdicts[2].available
 

@@ -19,10 +19,11 @@ from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.spec import EngineName, ModelSpec
 from moorage.units import GIB, KIB
 from tests.builders import a_cpu_host, a_fleet, a_profile, a_spec, an_accelerator
-from tests.placement.requests import Spanning, Told, a_request, on_hosts
+from tests.placement.requests import Told, a_request, on_hosts
 
 NAMES = ("h1", "h2", "h3", "h4")
-PORTS = (9000, 9003)
+PORTS = (9000, 9007)
+RAY = (9100, 9131)
 SIZES = ((), (24,), (80,), (24, 24), (80, 80), (40, 40, 40), (80,) * 4, (24, 80, 24), (0, 80))
 KINDS = st.sampled_from([*["cuda"] * 10, "rocm", "cann"])
 PRODUCTS = {"cuda": "NVIDIA H100", "rocm": "AMD Instinct MI300X", "cann": ""}
@@ -58,7 +59,9 @@ def hosts(draw: st.DrawFn, name: str) -> HostSnapshot:
         accelerator_reserve=draw(st.sampled_from([0, 0, 2 * GIB])),
         unified_memory=unified,
         port_range=PORTS,
-        ports_in_use=draw(st.sampled_from([*[()] * 4, (9000,), (9001, 9002)])),
+        ray_range=RAY,
+        bind=draw(st.sampled_from([*[f"10.0.0.{name[1:]}"] * 5, "127.0.0.1"])),
+        ports_in_use=draw(st.sampled_from([*[()] * 4, (9000,), (9001, 9002), (9103,)])),
         unreachable=draw(st.sampled_from([*[""] * 15, "no route"])),
         labels=draw(st.sampled_from([*[{"zone": "a"}] * 3, {}])),
     )
@@ -91,7 +94,11 @@ arguments = st.sampled_from(
 )
 specs = st.builds(
     lambda **wish: a_spec(
-        engine={"name": wish["engine"], "args": wish["args"]},
+        engine={
+            "name": wish["engine"],
+            "args": wish["args"],
+            "distributed": wish["distributed"],
+        },
         replicas=wish["replicas"],
         port=wish["port"],
         placement={
@@ -105,6 +112,7 @@ specs = st.builds(
                 "cores",
                 "host_labels",
                 "across_hosts",
+                "hosts",
             )
         },
     ),
@@ -120,6 +128,8 @@ specs = st.builds(
     cores=st.sampled_from(["auto", "auto", 4]),
     host_labels=st.sampled_from([*[{}] * 5, {"zone": "a"}]),
     across_hosts=st.booleans(),
+    hosts=st.sampled_from([*["auto"] * 6, 2, 3]),
+    distributed=st.sampled_from(["auto", "native", "ray"]),
 )
 profiles = st.builds(
     lambda gib, heads, context: a_profile(
@@ -159,10 +169,12 @@ def requests(draw: st.DrawFn, /, **fixed: object) -> Request:
     spec, profile = draw(specs), draw(profiles)
     if any((len(entry) and "parallel" in entry) or "p" in entry[:3] for entry in spec.engine.args):
         fixed = {"accelerators": "auto", **fixed}
+    if spec.engine.name != EngineName.VLLM:
+        fixed = {**fixed, "hosts": "auto"}
     if fixed:
         placement = spec.placement.model_copy(update=fixed)
         spec = spec.model_copy(update={"placement": placement})
-    engine = Spanning() if spec.engine.name == EngineName.VLLM else ENGINES[spec.engine.name]
+    engine = ENGINES[spec.engine.name]
     return a_request(spec, profile, engine, draw(memories))
 
 

@@ -118,7 +118,7 @@ def _held(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, .
 def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> None:
     if claims:
         rows = [
-            {**claim.model_dump(mode="json", exclude={"pending"}), "release": release}
+            {**claim.model_dump(mode="json", exclude={"pending", "links"}), "release": release}
             for claim in claims
         ]
         connection.execute(insert(CLAIMS), rows)

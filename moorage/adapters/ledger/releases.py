@@ -248,7 +248,8 @@ def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
         cause=row.cause,
         release=record,
         foreign_record=row.record if record is None else None,
-        workloads=tuple(workloads),
+        # What answers comes first, also when they are stopped: the others only help it.
+        workloads=tuple(sorted(workloads, key=lambda one: not one.serves)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.engines.vllm.adapters import Adapter
 from moorage.engines.vllm.offload import ExtendedCache
-from moorage.engines.vllm.policy import OURS, LaunchPolicy
+from moorage.engines.vllm.policy import OURS, Executor, LaunchPolicy
 from moorage.engines.vllm.speculative import Speculative
 from moorage.spec import AdapterUpdatesSpec
 from moorage.values import Origin, Value
@@ -38,6 +38,9 @@ class LaunchContext(Value):
         is_310p: Whether all its accelerators are Ascend 310P.
         tensor: Ranks that share a layer, on one host.
         pipeline: Stages that share the layers, on one host.
+        shared: Ranks that share a layer and stages that share the layers, over all hosts, as
+            placed; None = they follow from what the hosts give.
+        executor: What joins the hosts, as placed; None = it follows from the rest.
         members: Hosts of the replica, the leader first; empty = it is on one host.
         position: Which of them this container is on.
         address: Address on which it listens.
@@ -65,6 +68,8 @@ class LaunchContext(Value):
     is_310p: bool = False
     tensor: int = 1
     pipeline: int = 1
+    shared: tuple[int, int] | None = None
+    executor: Executor | None = None
     members: tuple[Member, ...] = ()
     position: int = 0
     address: str

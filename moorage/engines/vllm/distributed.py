@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.arguments import argument, switch, whole_number
+from moorage.arguments import argument, switch, user_tokens, whole_number
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.policy import Executor
@@ -17,6 +17,7 @@ from moorage.placement.topology import (
     TopologyRefusal,
     multi_host_topology,
 )
+from moorage.spec import Distributed, ModelSpec, Policy
 
 EXECUTOR = "--distributed-executor-backend"
 SIZES = {
@@ -26,21 +27,41 @@ SIZES = {
     "data": "--data-parallel-size",
     "data_local": "--data-parallel-size-local",
 }
+NATIVE_SINCE = "0.11.1"
+"""First version with `--nnodes`, by its own list of arguments."""
+
 CUSTOM = "-custom"
 """Ending of a version that is the user's own build."""
 
 
 def executor_of(context: LaunchContext) -> Executor:
-    """What joins the hosts: what the user says, else by policy.
+    """What joins the hosts: as they were placed, else what the user says, else by policy.
 
     A user's own build since 0.18 is not taken to hold Ray, for vLLM's images do not any more.
     """
+    if context.executor is not None:
+        return context.executor
     stated = argument(context.words, EXECUTOR)
     if stated is not None:
         return Executor.NATIVE if stated == Executor.NATIVE else Executor.RAY
     if CUSTOM in context.version and at_least(context.version, "0.18.0"):
         return Executor.NATIVE
     return context.policy.executor
+
+
+def wanted_executor(spec: ModelSpec) -> Distributed:
+    """What joins the hosts of a replica: as the spec says, else vLLM itself where it can.
+
+    The baseline's own rules take Ray, with which its uneven hosts and pipelines are placed.
+    """
+    stated = argument(user_tokens(spec.engine.args), EXECUTOR)
+    if stated is not None:
+        return Distributed.NATIVE if stated == Executor.NATIVE else Distributed.RAY
+    if spec.engine.distributed != Distributed.AUTO:
+        return spec.engine.distributed
+    by_peer = spec.placement.policy == Policy.BASELINE
+    old = spec.engine.version is not None and not at_least(spec.engine.version, NATIVE_SINCE)
+    return Distributed.RAY if by_peer or old else Distributed.NATIVE
 
 
 def joins_natively(context: LaunchContext) -> bool:
@@ -58,6 +79,8 @@ def topology_of(context: LaunchContext) -> Topology:
         field: whole_number(context.words, name, *SHORT_NAMES.get(name, ()))
         for field, name in SIZES.items()
     }
+    if context.shared and not any(sizes[name] for name in ("tensor", "pipeline", "data")):
+        sizes["tensor"], sizes["pipeline"] = context.shared
     found = multi_host_topology(
         [member.accelerators for member in context.members], ParallelSizes(**sizes)
     )

@@ -18,7 +18,15 @@ from moorage.engines.vllm.arguments import derived_flags, serving_flags
 from moorage.engines.vllm.beside import base_warnings, companion_mounts, update_warnings
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
-from moorage.engines.vllm.environment import SILENT, cache_variables, variables
+from moorage.engines.vllm.cluster import clustered, is_clustered
+from moorage.engines.vllm.distributed import wanted_executor
+from moorage.engines.vllm.environment import (
+    SILENT,
+    cache_variables,
+    joined_variables,
+    staying,
+    variables,
+)
 from moorage.engines.vllm.exposure import API_KEY, exposure_warnings, unguarded
 from moorage.engines.vllm.gone import GONE
 from moorage.engines.vllm.kept import kept_mounts, kept_variables
@@ -29,13 +37,14 @@ from moorage.engines.vllm.recovery import remedy_for
 from moorage.engines.vllm.requested import context_of, extended_cache, version_of
 from moorage.engines.vllm.rule import variable
 from moorage.engines.vllm.shutdown import IN_FLIGHT, OPTION
+from moorage.engines.vllm.spanning import spanning_refusal, spanning_warnings
 from moorage.failures import Failure
-from moorage.launch import Flag, Mount, Variable
+from moorage.launch import ContainerSpec, Flag, Mount, Variable
 from moorage.models.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
-from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.spec import Distributed, EngineName, Mode, ModelSpec
 from moorage.units import GIB
 from moorage.values import Origin
 
@@ -56,6 +65,7 @@ class Vllm(Engine):
     accelerator_types = frozenset(DEVICES)
     runs_on_cpu = True
     reserves_cache = True
+    spans_hosts = True
     modes = frozenset({Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION})
     lists_models = True
     api_key_variable = API_KEY
@@ -75,6 +85,10 @@ class Vllm(Engine):
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:
         """Pictures too, in an image that the spec names: the official ones lack vllm-omni."""
         return mode in self.modes or (mode == Mode.IMAGE_GENERATION and bool(spec.engine.image))
+
+    def joined_by(self, spec: ModelSpec) -> Distributed:
+        """vLLM itself, or Ray."""
+        return wanted_executor(spec)
 
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """The extended KV cache."""
@@ -104,7 +118,9 @@ class Vllm(Engine):
         )
 
     def serving_flags(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """Host, port and served name."""
+        """Host, port and served name; a follower serves nothing itself."""
+        if not request.leads:
+            return ()
         inside = "inside the container; the host publishes it on its own address"
         listens = inside if request.publishes else "the host's `bind`"
         stated = Origin.DERIVED if request.spec.port == "auto" else Origin.USER
@@ -126,12 +142,18 @@ class Vllm(Engine):
             variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
             variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
             *cache_variables(context),
+            *staying(context, joined_variables(context)),
             *later,
         )
 
+    def containers(self, request: LaunchRequest) -> tuple[ContainerSpec, ...]:
+        """One container, or where Ray joins the hosts also its head."""
+        own = self.container(request)
+        return clustered(request, own) if is_clustered(request) else (own,)
+
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Development paths stay on their host."""
-        return unguarded(request)
+        """Development paths stay on their host, and not every replica can span hosts."""
+        return unguarded(request) or spanning_refusal(request, context_of(request))
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """A cache that the accelerators do not have, adapters of another model, or of anybody."""
@@ -140,7 +162,8 @@ class Vllm(Engine):
             *((warning,) if warning else ()),
             *base_warnings(request),
             *update_warnings(request, self.api_key_variable),
-            *exposure_warnings(request),
+            *(exposure_warnings(request) if request.leads else ()),
+            *spanning_warnings(request),
         )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:

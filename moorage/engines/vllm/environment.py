@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from moorage.engines.vllm.ascend import CANN, ascend_variables
 from moorage.engines.vllm.context import LaunchContext
@@ -10,6 +10,7 @@ from moorage.engines.vllm.distributed import joins_natively, topology_of
 from moorage.engines.vllm.offload import offload_variables
 from moorage.engines.vllm.rule import variable
 from moorage.launch import Variable
+from moorage.placement.placement import CPU
 from moorage.placement.topology import Shape
 from moorage.values import Origin
 
@@ -33,9 +34,14 @@ def variables(context: LaunchContext) -> tuple[Variable, ...]:
         *LOADING,
         *cache_variables(context),
         *offload_variables(context.cache, context.accelerator_type, context.claimed),
-        *_joined(context),
+        *joined_variables(context),
         *ascend_variables(context),
     )
+    return staying(context, every)
+
+
+def staying(context: LaunchContext, every: Iterable[Variable]) -> tuple[Variable, ...]:
+    """Those that the user does not set, unless the policy overwrites these."""
     return tuple(item for item in every if _stays(context, item))
 
 
@@ -51,7 +57,8 @@ def cache_variables(context: LaunchContext) -> Iterator[Variable]:
         yield variable("VLLM_CACHE_ROOT", f"{context.cache_root}/vllm", reason)
 
 
-def _joined(context: LaunchContext) -> Iterator[Variable]:
+def joined_variables(context: LaunchContext) -> Iterator[Variable]:
+    """Where the hosts of a replica meet, and over which interface."""
     if not context.spans_hosts:
         return
     own = context.members[context.position].address
@@ -79,6 +86,8 @@ def _ray(context: LaunchContext) -> Iterator[Variable]:
 def _interface(context: LaunchContext, own: str) -> Iterator[Variable]:
     """Collectives take the interface between the hosts, unless the user names one."""
     name, reason = context.interface, "the interface between the hosts"
+    if not name:
+        return
     if context.accelerator_type == CANN:
         if "HCCL_SOCKET_IFNAME" not in context.given:
             yield _derived("HCCL_IF_IP", own, "the address that the other hosts see")
@@ -86,7 +95,8 @@ def _interface(context: LaunchContext, own: str) -> Iterator[Variable]:
             yield _derived("GLOO_SOCKET_IFNAME", name, reason)
             yield _derived("TP_SOCKET_IFNAME", name, reason)
     elif "NCCL_SOCKET_IFNAME" not in context.given:
-        yield _derived("NCCL_SOCKET_IFNAME", f"={name}", reason)
+        if context.accelerator_type != CPU:
+            yield _derived("NCCL_SOCKET_IFNAME", f"={name}", reason)
         yield _derived("GLOO_SOCKET_IFNAME", name, reason)
 
 

@@ -29,6 +29,8 @@ MACHINE_CAUSES = (
     LogCause(
         pattern=r"No working C\+\+ compiler found",
         cause=Cause.PROGRAM_MISSING,
-        suggestion="The image cannot compile: add `--enforce-eager` to `engine.args`.",
+        # Several ranks compile a part of the embedding even so (`vocab_parallel_embedding.py`).
+        suggestion="The image cannot compile: add `--enforce-eager` to `engine.args`, and with"
+        " several ranks `TORCHDYNAMO_DISABLE: '1'` to `engine.env`.",
     ),
 )

@@ -30,8 +30,8 @@ def parallel_flags(context: LaunchContext) -> tuple[Flag, ...]:
     if any(_stated(context.words, name) for name in (TENSOR, PIPELINE, DATA)):
         return ()
     if context.spans_hosts:
-        tensor, pipeline = over_hosts(context.members)
-        reason = _uneven(context.members) or f"{pipeline} hosts of {tensor} accelerators each"
+        tensor, pipeline = context.shared or over_hosts(context.members)
+        reason = _uneven(context.members) or _even(context.members)
         return (
             derived(reason, TENSOR, str(tensor)),
             derived(reason, PIPELINE, str(pipeline)),
@@ -71,6 +71,10 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
         for name, size in sizes.items()
         if not _stated(context.words, name)
     )
+
+
+def _even(members: Sequence[Member]) -> str:
+    return f"{len(members)} hosts of {members[0].accelerators} accelerators each"
 
 
 def _uneven(members: Sequence[Member]) -> str:

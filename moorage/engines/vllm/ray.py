@@ -34,14 +34,17 @@ class RayPorts(Value):
         return tuple(sorted(self.at(offset) for offset in (*heads, *range(3, 10))))
 
 
-def ray_start(ports: RayPorts, own: str, leader: str, leads: bool) -> tuple[str, ...]:
+def ray_start(
+    ports: RayPorts, own: str, leader: str, leads: bool, meeting: int = 0
+) -> tuple[str, ...]:
     """The command that makes a host part of the cluster.
 
     Args:
-        ports: The range.
+        ports: The range of this host.
         own: Address of this host.
         leader: Address of the leader.
         leads: Whether this host leads.
+        meeting: The leader's first port; 0 = its range is the same.
     """
     services = {
         "node-manager-port": 7,
@@ -57,7 +60,7 @@ def ray_start(ports: RayPorts, own: str, leader: str, leads: bool) -> tuple[str,
         *(f"--{name}={ports.at(offset)}" for name, offset in services.items()),
         f"--max-worker-port={ports.last}",
         f"--node-ip-address={own}",
-        *(_head(ports, own) if leads else (f"--address={leader}:{ports.first}",)),
+        *(_head(ports, own) if leads else (f"--address={leader}:{meeting or ports.first}",)),
     )
 
 

@@ -7,11 +7,12 @@ from moorage.engines.isolation import claimed
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.ascend import is_310p
 from moorage.engines.vllm.beside import adapters, draft_path
-from moorage.engines.vllm.context import LaunchContext, Length
+from moorage.engines.vllm.cluster import is_clustered
+from moorage.engines.vllm.context import LaunchContext, Length, Member
 from moorage.engines.vllm.kept import cache_root
 from moorage.engines.vllm.length import capped_length
 from moorage.engines.vllm.offload import ExtendedCache
-from moorage.engines.vllm.policy import BASELINE, OURS
+from moorage.engines.vllm.policy import BASELINE, OURS, Executor
 from moorage.engines.vllm.speculative import Method, Speculative
 from moorage.spec import Mode, ModelSpec, Policy
 from moorage.values import Origin
@@ -30,8 +31,13 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         is_310p=is_310p(tuple(item.family for item in claimed(request))),
         tensor=seat.tensor if seat.accelerators else 1,
         pipeline=seat.pipeline if seat.accelerators else 1,
+        shared=(seat.tensor, seat.pipeline) if request.spans_hosts else None,
+        executor=_executor(request),
+        members=_members(request),
+        position=seat.position,
         address=request.listen_address,
-        ports=(seat.port,),
+        interface=request.host.interface,
+        ports=_ports(request),
         omni=request.profile.mode == Mode.IMAGE_GENERATION,
         length=_length(request),
         claimed=sum(seat.accelerator_bytes),
@@ -60,6 +66,33 @@ def version_of(request: LaunchRequest) -> str:
         return request.image.engine_version
     installed = next((item for item in request.host.programs if item.engine == "vllm"), None)
     return installed.version if installed and not request.in_container else ""
+
+
+def _executor(request: LaunchRequest) -> Executor | None:
+    if not request.spans_hosts:
+        return None
+    return Executor.RAY if is_clustered(request) else Executor.NATIVE
+
+
+def _members(request: LaunchRequest) -> tuple[Member, ...]:
+    """On CPU every host is one rank."""
+    return tuple(
+        Member(address=peer.address, accelerators=len(peer.seat.accelerators) or 1)
+        for peer in request.peers
+    )
+
+
+def _ports(request: LaunchRequest) -> tuple[int, ...]:
+    """As the rules expect them; where the hosts meet is the leader's, the first of its own is not.
+
+    A kind that is not claimed is not used by the layout.
+    """
+    own, leads = request.seat.links, request.peers[0].seat.links if request.peers else None
+    if own is None or leads is None:
+        return (request.seat.port,)
+    if own.ray:
+        return (request.seat.port, leads.rpc, own.own)
+    return (request.seat.port, leads.rpc, leads.master, own.own, leads.joining)
 
 
 def _length(request: LaunchRequest) -> Length:

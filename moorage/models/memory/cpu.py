@@ -1,4 +1,4 @@
-"""What vLLM needs of a host's RAM when it runs on CPU, on one rank."""
+"""What vLLM needs of a host's RAM when it runs on CPU, with one rank on the host."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def on_cpu(
     concurrency: int,
     processes: int,
     draft: Draft | None = None,
+    ranks: int = 1,
 ) -> CpuNeed:
     """Count the RAM. There is no utilization: the KV cache is given in whole GiB.
 
@@ -41,25 +42,26 @@ def on_cpu(
         concurrency: Requests of that length that the KV cache holds at once.
         processes: Bytes that the engine's processes take themselves.
         draft: The draft model, where one is used and was read.
+        ranks: Tensor-parallel ranks, one on each host.
 
     Raises:
         Refused: When the rules do not cover the model, or vLLM refuses the settings.
     """
-    batch = without_accelerator(options, 1, tokens, cuts_prompts(config, options))
+    batch = without_accelerator(options, ranks, tokens, cuts_prompts(config, options))
     pool = pool_for(
         config,
         options,
-        tensor=1,
+        tensor=ranks,
         pipeline=1,
         tokens=tokens,
         batched=batch.tokens,
         concurrency=concurrency,
         block=BLOCK,
     )
-    drafted = draft_need(options, draft, pool, batch, 1, concurrency, BLOCK)
+    drafted = draft_need(options, draft, pool, batch, ranks, concurrency, BLOCK)
     cache = pool.stages[0] + (drafted.cache if drafted else 0)
     whole = -(-cache // GIB) * GIB
-    peak, why = activation(Shape.of(config, options, batch, 1, any(pool.stages)))
+    peak, why = activation(Shape.of(config, options, batch, ranks, any(pool.stages)))
     weights, _, *adapters = exact_terms(weighed, pool, options)
     own = "the engine's own processes"
     held = pool.reason(0) + ", the draft model's too" * bool(drafted and drafted.cache)

@@ -136,21 +136,29 @@ class MemoryModel:
         return caught(lambda: max(self._scale.weigh(tensor, pipeline).stages))
 
     def cpu_need(
-        self, *, tokens: int, concurrency: int = 1, processes: int = PROCESSES
+        self, *, tokens: int, concurrency: int = 1, processes: int = PROCESSES, ranks: int = 1
     ) -> CpuNeed | MemoryRefusal:
-        """What vLLM needs of a host's RAM when it runs on CPU, on one rank.
+        """What vLLM needs of a host's RAM when it runs on CPU, one rank on each host.
 
         Args:
             tokens: Longest request.
             concurrency: Requests of that length that the KV cache holds at once.
             processes: Bytes that the engine's processes take themselves.
+            ranks: Tensor-parallel ranks, one on each host.
         """
 
         def count() -> CpuNeed:
             self._require_covered()
-            weighed = self._scale.weigh(1, 1)
+            weighed = self._scale.weigh(ranks, 1)
             return on_cpu(
-                self.config, self.options, weighed, tokens, concurrency, processes, self._draft
+                self.config,
+                self.options,
+                weighed,
+                tokens,
+                concurrency,
+                processes,
+                self._draft,
+                ranks,
             )
 
         return caught(count)

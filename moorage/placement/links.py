@@ -1,0 +1,88 @@
+"""What joins the hosts of one replica: their addresses, and the ports by which they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+
+from moorage.placement.claims import Resource
+from moorage.placement.fit import free_ports, holders
+from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
+from moorage.placement.request import Refused, Request
+from moorage.placement.snapshot import HostSnapshot
+from moorage.placement.verdict import Refusal
+from moorage.spec import Distributed, RuntimeName
+
+
+def unjoinable(request: Request, host: HostSnapshot) -> Refused | None:
+    """Why a host cannot take part in a replica over several hosts; None = it can, and can lead."""
+    if not is_peer_address(host.bind):
+        note = f"bind {host.bind} is no address that other hosts reach: write one in the fleet file"
+        return Refused(Refusal.NOT_JOINABLE, note)
+    needed = 1 + len(_kinds(request))
+    if len(free_ports(host, needed)) < needed:
+        low, high = host.port_range
+        return Refused(Refusal.PORT, f"{needed} free ports of {low}-{high} are needed to lead")
+    return _without_ray(host) if request.joined_by == Distributed.RAY else None
+
+
+def is_peer_address(bind: str) -> bool:
+    """Whether other hosts can be told an address."""
+    address = ip_address(bind)
+    return not (address.is_loopback or address.is_unspecified)
+
+
+def joined(
+    request: Request, seats: Sequence[Seat], hosts: Mapping[str, HostSnapshot]
+) -> tuple[Seat, ...]:
+    """The seats of one replica, the leader's first, with their ports; one alone stays as it is.
+
+    Where the hosts meet is the leader's to hold. A follower holds one port, the first of its own.
+
+    Args:
+        request: What is placed.
+        seats: They have no ports yet but what they serve on.
+        hosts: The hosts by name.
+    """
+    if len(seats) < 2:
+        return tuple(seats)
+    return tuple(
+        seat.model_copy(update=_linked(request, seat, at, hosts[seat.host]))
+        for at, seat in enumerate(seats)
+    )
+
+
+def _linked(request: Request, seat: Seat, at: int, host: HostSnapshot) -> dict[str, object]:
+    ray = host.ray_range if request.joined_by == Distributed.RAY else None
+    if at:
+        (own,) = free_ports(host, 1)
+        links = Links(own=own, ray=ray)
+        return {"role": Role.FOLLOWER, "position": at, "port": own, "links": links}
+    kinds = _kinds(request)
+    ports = dict(zip(kinds, free_ports(host, len(kinds), taken=(seat.port,)), strict=True))
+    return {"role": Role.LEADER, "links": Links(**ports, ray=ray)}
+
+
+def _kinds(request: Request) -> tuple[str, ...]:
+    """Ports of the leader beside the one on which it serves."""
+    if request.joined_by == Distributed.RAY:
+        return ("rpc", "own")
+    if request.stated is None or request.stated.data == 1:
+        return ("master",)
+    return ("rpc", "master", "own", "joining")
+
+
+def _without_ray(host: HostSnapshot) -> Refused | None:
+    """Why no cluster can be started on a host."""
+    if RuntimeName.DOCKER not in host.runtimes:
+        return Refused(Refusal.ENGINE, "a Ray cluster is started in containers only")
+    (low, high), (first, last) = host.port_range, host.ray_range
+    if low <= last and first <= high:
+        return Refused(Refusal.PORT, f"Ray's ports {first}-{last} are among {low}-{high}")
+    for port in range(first, first + RAY_SERVICES):
+        if host.claimed(Resource.PORT, port):
+            held_by = holders(host, Resource.PORT, port)
+            return Refused(Refusal.PORT, f"port {port} of Ray is claimed already", held_by=held_by)
+        if port in host.ports_in_use:
+            return Refused(Refusal.PORT, f"port {port} of Ray: something else listens there")
+    return None
