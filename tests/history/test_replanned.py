@@ -7,7 +7,7 @@ from typing import Any
 from moorage.engines.recovery import Correction, amended
 from moorage.failures import Cause
 from moorage.history.replanned import replanned
-from moorage.launch import Flag, LaunchPlan, Variable
+from moorage.launch import Flag, LaunchPlan, Mount, Variable
 from moorage.placement.placement import Placement
 from moorage.release import Release
 from moorage.spec import ModelSpec
@@ -103,6 +103,21 @@ def test_a_number_of_the_second_try_stays() -> None:
     recorded = amended(plan, correction, {one.name for one in plan.containers})
     made = replanned(recorded, plan, plan_of(planned(SPEC, 5)))
     assert [one.argv for one in made.containers] == [one.argv for one in recorded.containers]
+
+
+def test_what_carries_the_name_of_the_release_carries_the_new_one() -> None:
+    def with_volume(plan: LaunchPlan) -> LaunchPlan:
+        first, *others = plan.containers
+        volume = Mount(source=f"{first.name}-tmp", target="/tmp", volume=True)
+        follows = [one.model_copy(update={"awaits": first.name}) for one in others]
+        first = first.model_copy(update={"mounts": (*first.mounts, volume)})
+        return plan.model_copy(update={"containers": (first, *follows)})
+
+    recorded, fresh = (with_volume(plan_of(planned(SPEC, number))) for number in (1, 5))
+    made = replanned(recorded, recorded, fresh)
+    assert made == fresh
+    assert made.containers[0].mounts[-1].source == "moorage-tiny.v5-r0-leader-tmp"
+    assert made.containers[1].awaits == "moorage-tiny.v5-r0-leader"
 
 
 def test_where_its_place_is_gone_the_rules_of_today_count() -> None:
