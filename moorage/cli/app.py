@@ -18,9 +18,9 @@ from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import apply as files
 from moorage.cli import doctor as doctor_checks
+from moorage.cli import exporting, inventory, lora, render, schemas
 from moorage.cli import fleet as fleet_commands
 from moorage.cli import history as releases
-from moorage.cli import inventory, lora, render, schemas
 from moorage.cli import memory as memory_counts
 from moorage.cli.find import release_of
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
@@ -41,7 +41,7 @@ app = typer.Typer(
 app.command()(releases.diff)
 app.command()(releases.rollback)
 app.command()(files.apply)
-app.command()(files.export)
+app.command()(exporting.export)
 app.command("import")(files.take_in)
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")

@@ -1,4 +1,4 @@
-"""`moorage apply`, `import` and `export`: what is meant to run, as files."""
+"""`moorage apply` and `import`: what runs is brought in line with files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from typing import Annotated, Any
 import typer
 
 from moorage.adapters.arguments import check_early
-from moorage.adapters.desired import load_hosts, load_specs, write_fleet, write_specs
+from moorage.adapters.desired import load_hosts, load_specs
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.settings import Settings
-from moorage.adapters.specs import FLEET_FILE
 from moorage.cli import render
 from moorage.cli.flows import Outcome, exit_code, guarded, run_flow
-from moorage.cli.output import dump, out, print_table
+from moorage.cli.output import dump, print_table
 from moorage.failures import Cause, ExitCode, Failure
 from moorage.fleet import Fleet
 from moorage.history.change import Change
 from moorage.history.desired import IDLE, Action, Applied, Intent, intents
-from moorage.history.pinned import pinned_spec
 from moorage.release import ReleaseState
 from moorage.spec import ModelSpec
 
@@ -83,45 +81,6 @@ def take_in(
 ) -> None:
     """Bring back what was exported: `moorage apply` of that folder, which retires nothing."""
     apply([folder], None, dry_run, yes, False, name, at_once, False, as_json)
-
-
-def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write the files.")],
-    pinned: Annotated[
-        bool, typer.Option("--pinned", help="With the exact revisions that run.")
-    ] = False,
-    fleet: Annotated[
-        Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files that say something else.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write what serves as files: one for each model, as one would write it, and the fleet."""
-
-    def action() -> list[Path]:
-        rows = Ledger(Settings().ledger).releases.in_states([ReleaseState.RUNNING])
-        unread = [row.id for row in rows if row.release is None]
-        if unread:
-            detail = f"another version of moorage wrote the record of {', '.join(unread)}"
-            raise Failure(Cause.UNKNOWN_RELEASE, detail)
-        releases = sorted((row.release for row in rows if row.release), key=lambda one: one.model)
-        specs = [pinned_spec(one) if pinned else one.spec for one in releases]
-        written = write_specs(folder, specs, overwrite=overwrite)
-        hosts = fleet or DEPLOYMENTS / FLEET_FILE
-        if fleet or hosts.exists():
-            written.append(write_fleet(folder, hosts, overwrite=overwrite))
-        return written
-
-    written = guarded(action, as_json=as_json)
-    if as_json:
-        return dump({"files": [str(path) for path in written]})
-    for path in written:
-        out.print(str(path), markup=False, highlight=False, soft_wrap=True)
-    if not written:
-        out.print("Nothing serves, so there is nothing to export.")
-    return None
 
 
 @dataclass(frozen=True, slots=True)
