@@ -33,6 +33,7 @@ class Cause(StrEnum):
     BAD_FLEET = "bad-fleet"
     BAD_SETTING = "bad-setting"
     UNKNOWN_RELEASE = "unknown-release"
+    CANNOT_ROLL_BACK = "cannot-roll-back"
     SECRET_MISSING = "secret-missing"
     SOURCE_MISSING = "source-missing"
     SOURCE_INCOMPLETE = "source-incomplete"
@@ -199,6 +200,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.BAD_INPUT,
         "There is no such release",
         "`moorage status` lists the models, `moorage history NAME` their releases.",
+    ),
+    Cause.CANNOT_ROLL_BACK: _facts(
+        ExitCode.BAD_INPUT,
+        "That cannot be gone back to",
+        "`moorage history NAME` lists the releases; only one that ran can be gone back to.",
     ),
     Cause.SECRET_MISSING: _facts(
         ExitCode.BAD_INPUT,

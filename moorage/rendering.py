@@ -136,6 +136,10 @@ def _facts(release: Release) -> Section:
         rows.append(("Engine version", release.plan.engine_version or "unknown"))
     if release.replacement:
         rows.append(("Replaces", f"{release.replaced}: {release.replacement}"))
+    if release.rolled_back_to:
+        rows.append(("Runs again", release.rolled_back_to))
+    if release.applied_from:
+        rows.append(("Applied from", release.applied_from))
     if release.flow_run_id:
         rows.append(("Flow run", release.flow_run_id))
     return Section(header=FACTS, rows=tuple(rows))

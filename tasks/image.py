@@ -50,10 +50,7 @@ async def pull(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -
             note.say(_without(placement))
             return None
         (image,) = await on_each(pin, [_on(hosts[0], image=image, host=hosts[0])], 1)
-        calls = [
-            _on(host, spec=spec, image=image, host=host, alone=len(hosts) == 1) for host in hosts
-        ]
-        await on_each(pull_on, calls, settings().hosts_at_once)
+        await have_everywhere(image, hosts, spec)
         image = await in_thread(identified, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
         return image
@@ -135,6 +132,20 @@ def have_again(release: Release) -> None:
             )
 
 
+async def have_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> None:
+    """Have it on several hosts, side by side."""
+    alone = len(hosts) == 1
+    calls = [_on(host, spec=spec, image=image, host=host, alone=alone) for host in hosts]
+    await on_each(pull_on, calls, settings().hosts_at_once)
+
+
+def image_hosts(placement: Placement, snapshot: FleetSnapshot) -> list[HostSnapshot]:
+    """The hosts that need the image, each daemon once; none where all are processes."""
+    seats = [seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER]
+    hosts = (snapshot.host(seat.host) for seat in seats)
+    return list({host.address: host for host in hosts}.values())
+
+
 async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, key: str) -> None:
     async def fetch(progress: Progress) -> None:
         await in_thread(
@@ -159,10 +170,11 @@ def _image(
     spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
 ) -> tuple[Image | None, list[HostSnapshot]]:
     """The image of the containers as its publisher names it, and the hosts that need it."""
-    seats = [seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER]
-    if not seats:
+    hosts = image_hosts(placement, snapshot)
+    if not hosts:
         return None, []
-    hosts = {seat.host: snapshot.host(seat.host) for seat in seats}
-    engine, first = ENGINES[placement.engine], seats[0]
-    image = image_on(spec, engine, hosts[first.host], first.accelerator_type)
-    return image, list({host.address: host for host in hosts.values()}.values())
+    first = next(seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER)
+    image = image_on(
+        spec, ENGINES[placement.engine], snapshot.host(first.host), first.accelerator_type
+    )
+    return image, hosts

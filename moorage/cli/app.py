@@ -16,13 +16,16 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
+from moorage.cli import apply as files
 from moorage.cli import doctor as doctor_checks
+from moorage.cli import exporting, inventory, lora, render, schemas
 from moorage.cli import fleet as fleet_commands
-from moorage.cli import inventory, lora, render, schemas
+from moorage.cli import history as releases
 from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
 from moorage.cli import models as model_commands
-from moorage.cli import show as releases
+from moorage.cli import show as pages
+from moorage.cli.find import release_of
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, ExitCode, Failure
@@ -38,6 +41,11 @@ app = typer.Typer(
     help="Finds every model a berth: deploys LLM inference servers, and keeps a record of why.",
 )
 
+app.command()(releases.diff)
+app.command()(releases.rollback)
+app.command()(files.apply)
+app.command()(exporting.export)
+app.command("import")(files.take_in)
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
 app.add_typer(ledger_commands.commands, name="ledger")
@@ -170,11 +178,11 @@ def show(
     """Show the record of a release: every decision, flag, step and change of state."""
 
     def action() -> tuple[ReleaseRow, tuple[Transition, ...]]:
-        row = _release(release)
+        row = release_of(_ledger(), release)
         return row, _ledger().releases.transitions(row.id)
 
     row, log = guarded(action, as_json=as_json)
-    releases.show(row, log, as_json=as_json)
+    pages.show(row, log, as_json=as_json)
 
 
 @app.command()
@@ -187,7 +195,7 @@ def logs(
     ] = "",
 ) -> None:
     """Print the engine's log; of a release that failed, the last lines that were kept."""
-    row = guarded(lambda: _release(name))
+    row = guarded(lambda: release_of(_ledger(), name))
     shown = guarded(lambda: render.log_text(row, tail, Settings(), container))
     sys.stdout.write(shown + "\n" * bool(shown))
     while follow and row.workloads:
@@ -290,12 +298,6 @@ def _run_on_spec(
 
 def _ledger() -> Ledger:
     return Ledger(Settings().ledger)
-
-
-def _release(identity: str) -> ReleaseRow:
-    known = _ledger().releases
-    named = known.running(identity) or next(iter(known.of_model(identity)), None)
-    return named or known.get(identity)
 
 
 if __name__ == "__main__":

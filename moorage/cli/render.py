@@ -134,10 +134,12 @@ def status(rows: Sequence[tuple[ReleaseRow, Seen]], *, as_json: bool) -> None:
 
 def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
     """One line a release."""
+    again = [row.release.rolled_back_to if row.release else "" for row in rows]
     if as_json:
-        return dump([_row_json(row) for row in rows])
+        told = zip(rows, again, strict=True)
+        return dump([{**_row_json(row), "rolled_back_to": source} for row, source in told])
     return print_table(
-        ("release", "state", "created", "revision", "spec", "cause"),
+        ("release", "state", "created", "revision", "spec", "runs again", "cause"),
         [
             (
                 row.id,
@@ -145,9 +147,10 @@ def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
                 f"{row.created_at:%Y-%m-%d %H:%M:%S}",
                 row.revision[:18],
                 row.spec_digest,
+                source,
                 row.cause,
             )
-            for row in rows
+            for row, source in zip(rows, again, strict=True)
         ],
     )
 

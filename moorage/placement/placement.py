@@ -153,6 +153,8 @@ class Placement(Value):
         troubles: What could not be found out about hosts, and why.
         terms: What the scores of the verdicts are made of.
         stop_first: Release that must stop before this one can start, and why; empty = none.
+        moved: Why a release that was gone back to is not where it was; empty = it is, or was not
+            placed before.
     """
 
     engine: EngineName
@@ -166,6 +168,7 @@ class Placement(Value):
     remedies: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
     stop_first: str = ""
+    moved: str = ""
 
     @property
     def fits(self) -> bool:

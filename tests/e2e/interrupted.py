@@ -26,7 +26,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "image": ("before", "tasks.image", "_image"),
     "stage": ("before", "tasks.stage", "step"),
-    "plan": ("before", "flows.deploy_model", "planned"),
+    "plan": ("before", "flows.recipe", "planned"),
     "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.put"),
     "engine started": ("after", "tasks.launch", "runtime_for.start"),
     "verify": ("before", "tasks.verify", "ask"),

@@ -95,6 +95,34 @@ def test_a_release_keeps_the_image_that_it_was_made_with(
     assert _image_of(workplace, 1) == pinned
 
 
+def test_a_rollback_pulls_the_digest_that_ran_though_its_tag_was_moved(
+    start: Start, workplace: Workplace
+) -> None:
+    registry = start()
+    reference, hosts = f"{registry.host}/{IMAGE}", ("--fleet", workplace.folder / "fleet.yaml")
+    engine = container_engine(reference)
+    first = workplace.json("deploy", workplace.spec(engine=engine))["release"]["image"]
+    moved = upload_index(registry, "team/engine", "v1", {_architecture(): first["digest"]})
+    later = workplace.spec(engine=engine, context=512)
+    assert workplace.json("deploy", later)["release"]["image"]["digest"] == moved
+    client = docker_sdk.from_env()
+    pinned = f"{registry.host}/team/engine@{first['digest']}"
+    client.images.remove(pinned, force=True)
+    stands_for = client.images.get(reference).id
+
+    back = workplace.json("rollback", workplace.named("tiny"), *hosts)["release"]
+    assert back["image"]["digest"] == first["digest"]
+    assert _image_of(workplace, 3) == pinned
+    assert client.images.get(reference).id == stands_for, "the tag stays what it is"
+
+    workplace.run("deploy", later)
+    client.images.remove(pinned, force=True)
+    registry.stop()
+    error = workplace.json("rollback", workplace.named("tiny"), *hosts, code=5)["error"]
+    assert error["cause"] in ("image-pull-failed", "registry-unavailable", "image-missing")
+    assert [row.state for row in workplace.releases()][:2] == ["error", "running"]
+
+
 def test_another_registry_serves_when_the_first_is_down_and_the_host_when_all_are(
     start: Start, workplace: Workplace, tmp_path: Path
 ) -> None:

@@ -57,6 +57,18 @@ class TestDeployed:
         for definition in MODELS | FLEET:
             assert schema["definitions"][definition]["additionalProperties"] is False
 
+    def test_a_rollback_and_a_set_of_models_have_forms_too(
+        self, deployed: dict[str, dict[str, Any]]
+    ) -> None:
+        back = deployed["rollback-model/rollback"]["parameter_openapi_schema"]
+        assert (back["required"], set(back["definitions"])) == (["name"], FLEET)
+        many = deployed["apply-models/apply"]["parameter_openapi_schema"]
+        assert many["required"] == ["specs"]
+        assert many["properties"]["specs"]["items"]["$ref"] == "#/definitions/ModelSpec"
+        assert set(many["definitions"]) == MODELS | FLEET | ENUMS
+        for schema in (back, many):
+            assert all(field["description"] for field in schema["properties"].values())
+
     @pytest.mark.parametrize("name", ["deploy-model/deploy", "plan-model/plan"])
     def test_every_field_of_the_form_is_explained(
         self, deployed: dict[str, dict[str, Any]], name: str

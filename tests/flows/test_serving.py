@@ -34,6 +34,8 @@ def test_every_flow_is_deployed_once(served: dict[str, RunnerDeployment]) -> Non
         "deploy-model/deploy",
         "plan-model/plan",
         "retire-model/retire",
+        "rollback-model/rollback",
+        "apply-models/apply",
         "load-adapter/load-adapter",
         "unload-adapter/unload-adapter",
         "deploy-model/deploy-site-a",

@@ -186,6 +186,12 @@ class Releases:
         )
         return self._rows(query.order_by(RELEASES.c.created_at))
 
+    def ids(self, beginning: str) -> list[str]:
+        """Ids of all releases that begin so, in order of creation."""
+        query = select(RELEASES.c.id).where(RELEASES.c.id.startswith(beginning, autoescape=True))
+        with reading(self._engine) as connection:
+            return list(connection.scalars(query.order_by(RELEASES.c.created_at)))
+
     def latest(self) -> list[ReleaseRow]:
         """The newest release of each model, by name."""
         newest = (
