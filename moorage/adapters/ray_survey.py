@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
+from moorage.adapters.parallel import all_at_once
 from moorage.adapters.ray_dashboard import RayDashboard
 from moorage.cluster import RayCluster
+from moorage.fleet import Fleet
 from moorage.placement.cluster import GPU, ClusterSnapshot
 
 COUNTED = (GPU, "CPU")
@@ -39,6 +42,15 @@ def survey_cluster(name: str, cluster: RayCluster) -> ClusterSnapshot:
         free=_free(dashboard.usage()),
         applications=tuple(dashboard.details().get("applications", {})),
     )
+
+
+def survey_clusters(
+    fleet: Fleet, seconds: float, on_done: Callable[[], None] = lambda: None
+) -> dict[str, ClusterSnapshot | Exception]:
+    """All clusters of a fleet at once, by name; why not, of those that could not be looked at."""
+    items = list(fleet.clusters.items())
+    found = all_at_once(lambda item: survey_cluster(*item), items, seconds, on_done)
+    return dict(zip(fleet.clusters, found, strict=True))
 
 
 def _free(usage: dict[str, list[float]]) -> dict[str, float] | None:

@@ -1,4 +1,4 @@
-"""`moorage fleet`: the hosts as they are, and whether everything there is as it should be."""
+"""`moorage fleet`: hosts and Ray clusters as they are, and whether everything there is as it should be."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from rich.markup import escape
 from moorage.access import parse_access
 from moorage.adapters.fleet_check import check_fleet
 from moorage.adapters.ledger import Ledger
+from moorage.adapters.ray_check import check_clusters
+from moorage.adapters.ray_survey import survey_clusters
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet
 from moorage.adapters.survey import HOST_SECONDS, survey_hosts, whole_snapshot
@@ -18,11 +20,12 @@ from moorage.check import Check, HostChecks
 from moorage.cli.flows import exit_code, guarded
 from moorage.cli.output import dump, err, out, print_table
 from moorage.cli.waiting import counting
-from moorage.failures import ExitCode
+from moorage.failures import ExitCode, Failure
 from moorage.fleet import Fleet
 from moorage.placement.claims import Resource
+from moorage.placement.cluster import ClusterSnapshot
 from moorage.placement.snapshot import Accelerator, HostSnapshot
-from moorage.units import human_bytes
+from moorage.units import counted, human_bytes
 
 MARKS = {"ok": "[green]✓[/]", "absent": "[yellow]-[/]", "broken": "[red]✗[/]"}
 
@@ -44,21 +47,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 
 @commands.callback(invoke_without_command=True)
 def fleet(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
-    """Show the hosts: accelerators, RAM, claims, images and models, and what is wrong."""
+    """Show hosts and Ray clusters: accelerators, RAM, claims, images, models, what is wrong."""
     if context.invoked_subcommand is None:
         guarded(lambda: _show(fleet_of(file), as_json=as_json), as_json=as_json)
 
 
 @commands.command()
 def check(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
-    """Test every host: login, Docker, accelerators, disk, clock, ports; say how to mend it."""
+    """Test every host and Ray cluster: login, Docker, accelerators, disk, clock, ports."""
     before = context.parent.params if context.parent else {}
     file, as_json = file or before.get("file"), as_json or bool(before.get("as_json"))
 
     def action() -> tuple[HostChecks, ...]:
         hosts = fleet_of(file)
-        with counting(err, "checking hosts", len(hosts.hosts)) as done:
-            return check_fleet(hosts, done)
+        with counting(err, "checking hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
+            return (*check_fleet(hosts, done), *check_clusters(hosts, done))
 
     checked = guarded(action, as_json=as_json)
     _print_checks(checked, as_json=as_json)
@@ -82,12 +85,16 @@ def fleet_of(file: Path | None) -> Fleet:
 def _show(hosts: Fleet, *, as_json: bool) -> None:
     settings = Settings()
     claims = Ledger(settings.ledger).claims.all()
-    with counting(err, "looking at hosts", len(hosts.hosts)) as done:
+    with counting(err, "looking at hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
         seen = survey_hosts(hosts, HOST_SECONDS, done)
+        clusters = survey_clusters(hosts, HOST_SECONDS, done)
     snapshot = whole_snapshot(seen, hosts, claims, settings.models)
     if as_json:
-        return dump([_data(host) for host in snapshot.hosts])
-    return print_table(HEADER, [_row(host) for host in snapshot.hosts])
+        told = [_cluster_data(name, found, hosts) for name, found in clusters.items()]
+        return dump([*(_data(host) for host in snapshot.hosts), *told])
+    rows = [_row(host) for host in snapshot.hosts]
+    rows += [_cluster_row(name, found, hosts) for name, found in clusters.items()]
+    return print_table(HEADER, rows)
 
 
 def _print_checks(checked: tuple[HostChecks, ...], *, as_json: bool) -> None:
@@ -104,7 +111,17 @@ def _data(host: HostSnapshot) -> dict[str, Any]:
     """Names of secrets and files are left out of the address, too."""
     data = host.model_dump(mode="json", exclude=ELSEWHERE)
     ordered = {"images": sorted(host.images), "models": sorted(host.models)}
-    return {**data, **ordered, "address": parse_access(host.address).address}
+    address = parse_access(host.address).address
+    return {"kind": "host", **data, **ordered, "address": address}
+
+
+def _cluster_data(name: str, found: ClusterSnapshot | Exception, fleet: Fleet) -> dict[str, Any]:
+    address = fleet.clusters[name].dashboard
+    if isinstance(found, Exception):
+        known = {"name": name, "unreachable": _why(found)}
+    else:
+        known = {**found.model_dump(mode="json"), "unreachable": ""}
+    return {"kind": "cluster", **known, "address": address}
 
 
 def _row(host: HostSnapshot) -> tuple[str, ...]:
@@ -121,6 +138,23 @@ def _row(host: HostSnapshot) -> tuple[str, ...]:
         f"{len(host.images)}, {len(host.models)}",
         "\n".join(host.troubles) or "none",
     )
+
+
+def _cluster_row(name: str, found: ClusterSnapshot | Exception, fleet: Fleet) -> tuple[str, ...]:
+    """Ray keeps account of its resources itself, so there are no claims."""
+    address = fleet.clusters[name].dashboard
+    if isinstance(found, Exception):
+        return (name, address, "unreachable", "", "", "", "", _why(found))
+    free = "?" if found.accelerators_free is None else found.accelerators_free
+    gpus = f"{free} / {found.accelerators}" if found.accelerators else "none"
+    served = counted(len(found.applications), "application")
+    return (name, address, f"none: Ray {found.version}", gpus, "", "", served, "none")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, Failure):
+        return error.detail
+    return str(error) or f"no answer within {HOST_SECONDS:g} s"
 
 
 def _accelerators(host: HostSnapshot) -> list[str]:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from moorage.adapters.ray_check import check_clusters
 from moorage.adapters.ray_dashboard import RayDashboard
 from moorage.adapters.ray_survey import survey_cluster
 from moorage.cluster import RayCluster as RayClusterEntry
 from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
 from tests.ray_cluster import RayCluster, ray_program
 
 TOKEN = "a-token-of-more-than-thirty-two-letters"
@@ -141,6 +143,17 @@ class TestReal:
         assert seen.version.startswith("2.")
         assert seen.accelerators_free in (None, 2)
         assert TOKEN not in seen.model_dump_json()
+
+    def test_serve_is_silent_until_it_has_something_to_serve(
+        self, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("RAY_TOKEN", TOKEN)
+        entry = self.entry(cluster, token="RAY_TOKEN")
+        (checked,) = check_clusters(Fleet(clusters={"ray": entry}))
+        dashboard, serve = checked.checks
+        assert checked.well
+        assert "2 accelerators" in dashboard.found
+        assert (serve.state, serve.name) == ("absent", "serve")
 
     def test_without_it_the_refusal_names_the_field(self, cluster: RayCluster) -> None:
         with pytest.raises(Failure) as raised:

@@ -123,6 +123,27 @@ def test_a_check_of_this_machine_is_well(tmp_path: Path) -> None:
     assert re.search(r"✓ bind: 127.0.0.1:400\d\d can be reached from here", checked.output)
 
 
+def test_a_ray_cluster_is_a_row_and_is_checked_like_a_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(out, "_width", 2 * WIDE)
+    here = {"hosts": [{"name": "here", "runtimes": ["process"]}]}
+    cluster = {"dashboard": "http://127.0.0.1:1", "serve": "http://127.0.0.1:2"}
+    file = written(Fleet.model_validate({**here, "clusters": {"big": cluster}}), tmp_path)
+    assert re.search(
+        r"big\b.*http://127.0.0.1:1.*unreachable.*refused", run("--fleet", file).output
+    )
+    host, told = json.loads(run("--fleet", file, "--json").stdout)
+    assert (host["kind"], told["kind"], told["name"]) == ("host", "cluster", "big")
+    assert "refused" in told["unreachable"]
+    checked = run("check", "--fleet", file, "--json")
+    assert checked.exit_code == 8
+    well, ill = json.loads(checked.stdout)
+    assert (well["well"], ill["well"], ill["host"]) == (True, False, "big")
+    assert [check["name"] for check in ill["checks"]] == ["dashboard"]
+    assert ill["checks"][0]["fix"]
+
+
 def test_a_fleet_file_with_a_mistake_is_told_as_ever(tmp_path: Path) -> None:
     (tmp_path / "fleet.yaml").write_text("hosts: 3\n")
     assert run("check", "--fleet", tmp_path / "fleet.yaml").exit_code == 2

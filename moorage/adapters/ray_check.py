@@ -1,0 +1,74 @@
+"""Checking the Ray clusters of a fleet: the dashboard, and the address under which Serve answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+
+from moorage.adapters.parallel import all_at_once
+from moorage.adapters.ray_survey import survey_cluster
+from moorage.check import Check, HostChecks, broken, fine
+from moorage.cluster import RayCluster
+from moorage.failures import Failure
+from moorage.fleet import Fleet
+from moorage.placement.cluster import ClusterSnapshot
+from moorage.units import counted
+
+CLUSTER_SECONDS = 45.0
+SERVE_SECONDS = 5.0
+ROUTES = "/-/routes"
+"""Serve's own list of routes; whatever it answers, something that speaks HTTP is there."""
+
+
+def check_clusters(
+    fleet: Fleet, on_done: Callable[[], None] = lambda: None
+) -> tuple[HostChecks, ...]:
+    """Look at every Ray cluster at once. Nothing is changed there.
+
+    Args:
+        fleet: The clusters.
+        on_done: Told whenever one has been looked at.
+    """
+    outcomes = all_at_once(_checked, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
+    pairs = zip(fleet.clusters.items(), outcomes, strict=True)
+    return tuple(
+        HostChecks(host=name, address=cluster.dashboard, checks=_checks(outcome))
+        for (name, cluster), outcome in pairs
+    )
+
+
+def _checks(outcome: tuple[Check, ...] | Exception) -> tuple[Check, ...]:
+    if not isinstance(outcome, Exception):
+        return outcome
+    late = isinstance(outcome, TimeoutError) and not outcome.args
+    why = f"the look at it took more than {CLUSTER_SECONDS:g} s" if late else repr(outcome)
+    return (broken("dashboard", why, "See whether the head of the cluster is overloaded."),)
+
+
+def _checked(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
+    name, cluster = item
+    try:
+        seen = survey_cluster(name, cluster)
+    except Failure as failure:
+        found = f"{failure.facts.summary}: {failure.detail}"
+        return (broken("dashboard", found, failure.suggestion),)
+    return (fine("dashboard", seen.told), _serve(cluster.serve, seen))
+
+
+def _serve(address: str, seen: ClusterSnapshot) -> Check:
+    """Serve listens once it has an application; before that, silence is as it should be."""
+    try:
+        httpx.get(address + ROUTES, timeout=SERVE_SECONDS, trust_env=False)
+    except httpx.TransportError as error:
+        if not seen.applications:
+            return Check(
+                name="serve",
+                state="absent",
+                found=f"nothing answers at {address} yet: Serve starts with the first application",
+            )
+        applications = counted(len(seen.applications), "application")
+        told = f"nothing answers at {address}, though {applications} run: {error}"
+        fix = "`serve` has to be the address of Serve's proxy, reachable from here (port 8000)."
+        return broken("serve", told, fix)
+    return fine("serve", f"{address}, {counted(len(seen.applications), 'application')}")
