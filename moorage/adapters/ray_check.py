@@ -1,4 +1,4 @@
-"""Checking the Ray clusters of a fleet: the dashboard, and the address under which Serve answers."""
+"""Checking the Ray clusters of a fleet: the dashboard, and the address where Serve answers."""
 
 from __future__ import annotations
 

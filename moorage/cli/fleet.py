@@ -1,4 +1,4 @@
-"""`moorage fleet`: hosts and Ray clusters as they are, and whether everything there is as it should be."""
+"""`moorage fleet`: hosts and Ray clusters as they are, and whether all is as it should be."""
 
 from __future__ import annotations
 
