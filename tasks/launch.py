@@ -14,6 +14,7 @@ from moorage.adapters.secrets import read_secrets
 from moorage.failures import Failure
 from moorage.joint import joint
 from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
+from moorage.placement.placement import Role
 from moorage.release import ReleaseState
 from tasks.context import in_thread, ledger, settings
 from tasks.each import OnHost, on_each
@@ -23,6 +24,9 @@ from tasks.retries import PLAIN
 
 ABORT_SECONDS = 2.0
 """How long an engine that never was ready may take to end: vLLM ignores SIGTERM while it starts."""
+
+STOP_ORDER = (Role.LEADER, Role.FOLLOWER, Role.RAY_HEAD)
+"""The order in which the parts of a replica are stopped."""
 
 STOP_SECONDS = 86_400.0
 """Each stop has its own end: its grace, and the time-outs of its runtime."""
@@ -99,14 +103,17 @@ def stop(workload: Workload, grace_seconds: float) -> None:
 
 
 def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
-    """Stop workloads, replica beside replica, each in the order of its parts; all are tried.
+    """Stop workloads, replica beside replica; all are tried.
+
+    In each the leader ends first, for requests that it has in flight need the others, and the head
+    of a Ray cluster last, for all the leader's processes end with it.
 
     Raises:
         Failure: Of what did not stop; of several `joint` into one.
     """
-    replicas: dict[str, list[Workload]] = {}
-    for workload in workloads:
-        replicas.setdefault(workload.name.rpartition("-")[0], []).append(workload)
+    replicas: dict[tuple[str, int], list[Workload]] = {}
+    for workload in sorted(workloads, key=lambda one: STOP_ORDER.index(one.role)):
+        replicas.setdefault((workload.release, workload.replica), []).append(workload)
     gate, failed = BoundedSemaphore(settings().hosts_at_once), list[tuple[str, Failure]]()
 
     def one(group: Sequence[Workload]) -> list[tuple[str, Failure]]:

@@ -9,6 +9,7 @@ import pytest
 
 from moorage.failures import Cause, Failure
 from moorage.launch import Workload
+from moorage.placement.placement import Role
 from moorage.spec import RuntimeName
 from tasks import launch
 from tasks.launch import stop_all
@@ -21,10 +22,12 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
 
 
-def workload(replica: int, role: str = "leader") -> Workload:
+def workload(replica: int, role: Role = Role.LEADER) -> Workload:
     return Workload(
         name=f"moorage-tiny.v1-r{replica}-{role}",
         release="tiny.v1",
+        role=role,
+        replica=replica,
         host=f"gpu-{replica}",
         address="local",
         runtime=RuntimeName.DOCKER,
@@ -45,12 +48,14 @@ def test_replicas_are_stopped_beside_each_other(monkeypatch: pytest.MonkeyPatch)
     assert not together.broken
 
 
-def test_in_a_replica_the_leader_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped: list[tuple[str, float]] = []
-    monkeypatch.setattr(launch, "stop", lambda one, grace: stopped.append((one.name, grace)))
-    both = [workload(0), workload(0, "follower1")]
-    stop_all(both, GRACE)
-    assert stopped == [(one.name, GRACE) for one in both]
+def test_in_a_replica_the_leader_goes_first_and_the_head_of_its_cluster_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped: list[tuple[Role, float]] = []
+    monkeypatch.setattr(launch, "stop", lambda one, grace: stopped.append((one.role, grace)))
+    stop_all([workload(0, role) for role in (Role.FOLLOWER, Role.RAY_HEAD, Role.LEADER)], GRACE)
+    order = [Role.LEADER, Role.FOLLOWER, Role.RAY_HEAD]
+    assert stopped == [(role, GRACE) for role in order]
 
 
 def test_all_are_tried_and_all_that_did_not_stop_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
