@@ -1,7 +1,9 @@
 # The two commands of a fresh machine: `make demo` and `make test`. Nothing but Python 3.11, git and
-# make is needed; with Docker there, `make test` also builds its images and runs real containers.
+# make is needed; with Docker there, `make test` also builds its images and runs real containers, so
+# many test files at once as WORKERS says: most of them wait for engines, daemons and cut cables.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -12,7 +14,7 @@ demo: $(VENV)/.installed-demo ## Deploy a tiny model, chat with it, show its rec
 	@KEEP=$(KEEP) scripts/demo.sh
 
 test: check ## Everything that this machine can test.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 # docs/team.md. UP='--port 4300 --no-serve' gives options; WITH=compose uses containers.
 ifeq ($(WITH),compose)

@@ -47,4 +47,7 @@ fail() {
   exit 1
 }
 
+# One build of it at a time; who comes second finds it done.
+exec 9<"$0"
+! command -v flock >/dev/null || flock 9
 main

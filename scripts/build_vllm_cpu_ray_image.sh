@@ -48,4 +48,7 @@ PY
 
 label_of() { docker image inspect -f '{{index .Config.Labels "moorage.build"}}' "$1" 2>/dev/null || true; }
 
+# One build of it at a time; who comes second finds it done.
+exec 9<"$0"
+! command -v flock >/dev/null || flock 9
 main
