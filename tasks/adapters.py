@@ -144,7 +144,7 @@ def _updates(release: Release) -> AdapterUpdates:
 
 
 def _key(release: Release) -> str:
-    return api_key(release.spec, ENGINES[release.plan.engine]) if release.plan else ""
+    return api_key(release.plan) if release.plan else ""
 
 
 def _seconds(release: Release) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prefect import task
 
 from moorage.adapters.runtime import runtime_for
-from moorage.adapters.secrets import read_secrets
+from moorage.adapters.secrets import provide_secrets
 from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseState
 from tasks.context import in_thread, ledger, settings
@@ -47,7 +47,7 @@ def start(release: str, spec: ContainerSpec) -> Workload:
     """Start one container. Its secrets are looked up now and live nowhere else."""
     ledger().workloads.put(release, planned_workload(spec))
     names = {variable.secret for variable in spec.environment if variable.secret}
-    secrets = read_secrets(names)
+    secrets = provide_secrets(names)
     workload = runtime_for(spec.runtime, spec.address, settings()).start(spec, secrets)
     ledger().workloads.put(release, workload)
     return workload

@@ -15,6 +15,7 @@ from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets
 from moorage.engines.base import Engine
+from moorage.engines.keys import key_secret
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan, Workload
@@ -60,7 +61,7 @@ async def verify(
     """
     with step("verify") as note:
         engine = ENGINES[plan.engine]
-        key = await in_thread(api_key, spec, engine)
+        key = await in_thread(api_key, plan)
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
         results = await _all(ready_together(*replica) for replica in _replicas(watches))
         # The first one to be ready may have died while the last one loaded.
@@ -100,9 +101,9 @@ def _replicas(watches: Sequence[Watch]) -> list[tuple[Watch, list[Watch]]]:
     ]
 
 
-def api_key(spec: ModelSpec, engine: Engine) -> str:
-    """The key that the engine will ask for: the secret that the spec gives it, if any."""
-    name = spec.secrets.get(engine.api_key_variable)
+def api_key(plan: LaunchPlan) -> str:
+    """The key that what a plan starts will ask for: the user's, or moorage's own; empty = none."""
+    name = key_secret(plan, ENGINES[plan.engine].api_key_variable)
     return read_secrets([name])[name] if name else ""
 
 

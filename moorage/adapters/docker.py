@@ -12,6 +12,7 @@ from docker.models.containers import Container
 from moorage.adapters.docker_arguments import container_arguments
 from moorage.adapters.docker_daemon import daemon
 from moorage.adapters.docker_errors import start_failure
+from moorage.adapters.docker_secrets import deliver
 from moorage.adapters.docker_volumes import remove_volumes
 from moorage.adapters.kept import make_kept
 from moorage.adapters.observation import Observation
@@ -50,10 +51,11 @@ class DockerRuntime:
             self._clear(client, spec)
             make_kept(spec)
             try:
-                container = client.containers.create(**container_arguments(spec, secrets))
+                container = client.containers.create(**container_arguments(spec))
                 try:
+                    deliver(container, spec, secrets)
                     container.start()
-                except APIError:
+                except (APIError, Failure):
                     container.remove(force=True)
                     remove_volumes(client, container)
                     raise

@@ -8,6 +8,7 @@ from typing import Protocol
 from moorage.adapters.docker import DockerRuntime
 from moorage.adapters.observation import Observation
 from moorage.adapters.process import ProcessRuntime
+from moorage.adapters.redacting import redacted
 from moorage.adapters.settings import Settings
 from moorage.launch import ContainerSpec, Workload
 from moorage.spec import RuntimeName
@@ -25,7 +26,10 @@ class Runtime(Protocol):
         ...
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """The last lines of its log; empty when there is none."""
+        """The last lines of its log; empty when there is none.
+
+        Those of `runtime_for` come without the secrets that this process knows.
+        """
         ...
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
@@ -33,8 +37,24 @@ class Runtime(Protocol):
         ...
 
 
+class Discreet:
+    """A runtime whose logs tell no secret: engines write what they please.
+
+    Args:
+        runtime: What it stands for.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.start, self.observe, self.stop = runtime.start, runtime.observe, runtime.stop
+
+    def logs(self, workload: Workload, tail: int) -> str:
+        """The last lines of its log, redacted."""
+        return redacted(self._runtime.logs(workload, tail))
+
+
 def runtime_for(name: RuntimeName, address: str, settings: Settings) -> Runtime:
     """The runtime of that name on the host with that address."""
     if name == RuntimeName.PROCESS:
-        return ProcessRuntime(settings.root / "run")
-    return DockerRuntime(address)
+        return Discreet(ProcessRuntime(settings.root / "run"))
+    return Discreet(DockerRuntime(address))

@@ -18,7 +18,7 @@ from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import doctor as doctor_checks
 from moorage.cli import fleet as fleet_commands
-from moorage.cli import inventory, lora, render, schemas
+from moorage.cli import inventory, keys, lora, render, schemas
 from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
 from moorage.cli import show as releases
@@ -200,22 +200,24 @@ def chat(
     prompt: Annotated[str, typer.Argument(help="What to say.")],
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer in tokens.")] = 64,
     api_key: Annotated[
-        str, typer.Option(envvar="MOORAGE_API_KEY", help="Key, where the engine asks for one.")
+        str, typer.Option(envvar="MOORAGE_API_KEY", help="Key; else the one of `moorage key`.")
     ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Ask a deployed model something."""
 
-    def action() -> ReleaseRow:
-        row = _ledger().releases.running(name)
-        if row is None:
-            raise Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running")
-        return row
+    def action() -> None:
+        row = _running(name)
+        key = keys.key_of(row, api_key)
+        render.answer(row, prompt, max_tokens, key, as_json=as_json)
 
-    row = guarded(action, as_json=as_json)
-    guarded(
-        lambda: render.answer(row, prompt, max_tokens, api_key, as_json=as_json), as_json=as_json
-    )
+    guarded(action, as_json=as_json)
+
+
+@app.command()
+def key(name: ModelName, as_json: AsJson = False) -> None:
+    """Print the API key that a deployed model asks for."""
+    guarded(lambda: keys.show(_running(name), as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -286,6 +288,13 @@ def _run_on_spec(
 
 def _ledger() -> Ledger:
     return Ledger(Settings().ledger)
+
+
+def _running(name: str) -> ReleaseRow:
+    row = _ledger().releases.running(name)
+    if row is None:
+        raise Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running")
+    return row
 
 
 def _release(identity: str) -> ReleaseRow:

@@ -5,7 +5,7 @@ Every field has a description: it is the form in the Prefect UI and the referenc
 
 from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
-from moorage.spec.engine import Distributed, EngineName, EngineSpec, RuntimeName
+from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.model import Mode, ModelSpec, slug
@@ -59,6 +59,7 @@ __all__ = [
     "AcceleratorId",
     "AdapterSpec",
     "AdapterUpdatesSpec",
+    "ApiKey",
     "ContainerSettings",
     "Deadlines",
     "Distributed",

@@ -47,6 +47,13 @@ class Distributed(StrEnum):
     RAY = "ray"
 
 
+class ApiKey(StrEnum):
+    """Whether moorage gives an engine a key that other machines reach."""
+
+    AUTO = "auto"
+    NONE = "none"
+
+
 class EngineSpec(Value):
     """Which engine serves the model, and how it is started."""
 
@@ -88,6 +95,12 @@ class EngineSpec(Value):
         {},
         description="Environment variables for the engine; they win over derived ones. Never put"
         " a secret here: use `secrets`.",
+    )
+    api_key: ApiKey = Field(
+        ApiKey.AUTO,
+        description="Key that the engine asks for where the host's `bind` is not loopback and"
+        " `secrets` names none: `auto` makes one, which `moorage key NAME` shows; `none` lets"
+        " everybody in who reaches it (vLLM; other engines know no key).",
     )
     command: tuple[str, ...] | None = Field(
         None,
