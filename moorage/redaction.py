@@ -53,7 +53,12 @@ class Redactor:
 
 def looks_like_a_secret(text: str) -> bool:
     """Whether a text gives itself away as a value that nobody should see."""
-    return any(pattern.search(text) for pattern in (LOOKS_LIKE, PRIVATE_KEY, CREDENTIALS))
+    return any(pattern.search(text) for pattern in (LOOKS_LIKE, PRIVATE_KEY))
+
+
+def has_password(text: str) -> bool:
+    """Whether there is a URL with a password in it."""
+    return bool(CREDENTIALS.search(text))
 
 
 def _writings(value: str) -> Iterator[str]:

@@ -63,6 +63,16 @@ def is_exposed(request: LaunchRequest) -> bool:
     return not ipaddress.ip_address(request.host.bind).is_loopback
 
 
+def open_to_all(request: LaunchRequest) -> tuple[str, ...]:
+    """The warning about an engine that knows no key and that other machines reach."""
+    if not is_exposed(request):
+        return ()
+    return (
+        f"the engine answers everybody who reaches {request.host.bind} on {request.host.name}, and"
+        " knows no key; a proxy in front of it can ask for one",
+    )
+
+
 def key_secret(plan: LaunchPlan, variable: str) -> str:
     """Name of the secret that holds the key of what a plan starts; empty = it asks for none."""
     return next(

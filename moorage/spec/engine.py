@@ -16,6 +16,7 @@ from moorage.spec.patterns import (
     PackageName,
     VariableName,
 )
+from moorage.spec.safe import plain_arguments, plain_environment, plain_words, starts_with_a_program
 from moorage.units import GIB, Bytes
 from moorage.values import Value
 
@@ -151,10 +152,24 @@ class EngineSpec(Value):
     @classmethod
     def _can_be_split(cls, args: tuple[str, ...]) -> tuple[str, ...]:
         try:
-            user_tokens(args)
+            words = user_tokens(args)
         except Failure as failure:
             raise ValueError(failure.detail) from failure
+        plain_arguments((*args, *words))
         return args
+
+    @field_validator("env")
+    @classmethod
+    def _tells_no_secret(cls, env: dict[str, str]) -> dict[str, str]:
+        plain_environment(env)
+        return env
+
+    @field_validator("command", "entrypoint")
+    @classmethod
+    def _is_a_line(cls, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        starts_with_a_program(words or ("x",))
+        plain_words(words or ())
+        return words
 
     @model_validator(mode="after")
     def _goes_together(self) -> EngineSpec:
