@@ -253,14 +253,18 @@ def doctor(as_json: AsJson = False) -> None:
 @app.command()
 def serve(
     limit: Annotated[int, typer.Option(min=1, help="Flow runs at the same time.")] = 8,
+    without_auth: Annotated[
+        bool, typer.Option("--without-auth", help="Allow an open API that other machines reach.")
+    ] = False,
 ) -> None:
     """Serve all flows: ready for the Prefect UI, schedules and the API.
 
-    Uses the server of PREFECT_API_URL, or starts one on this machine.
+    Uses the server of PREFECT_API_URL, or starts one on this machine. An API that other machines
+    reach must ask for a login (PREFECT_SERVER_API_AUTH_STRING).
     """
     from moorage.cli.serve import serve_flows  # noqa: PLC0415  (imports Prefect, see run_flow)
 
-    guarded(lambda: serve_flows(limit))
+    guarded(lambda: serve_flows(limit, without_auth=without_auth))
 
 
 def _run_on_spec(

@@ -45,7 +45,8 @@ def gives_a_key(spec: ModelSpec, variable: str) -> bool:
 def made_key(request: LaunchRequest, variable: str) -> tuple[Variable, ...]:
     """The key that moorage gives an engine that other machines reach, where nobody else does."""
     spec = request.spec
-    wanted = spec.engine.api_key == ApiKey.AUTO and not gives_a_key(spec, variable)
+    decided = gives_a_key(spec, variable) or variable in spec.engine.env
+    wanted = spec.engine.api_key == ApiKey.AUTO and not decided
     if not (variable and wanted and request.leads and is_exposed(request)):
         return ()
     reason = f"other machines reach {request.host.bind}; `moorage key` shows it"
