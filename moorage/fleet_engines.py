@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from moorage.images.versions import newest
 from moorage.spec.patterns import IMAGE_PATTERN, VERSION_PATTERN
-from moorage.spec.safe import plain_words, starts_with_a_program
+from moorage.spec.safe import no_secret_options, plain_words, starts_with_a_program
 from moorage.values import Value
 
 VersionName = Annotated[str, StringConstraints(pattern=VERSION_PATTERN)]
@@ -42,6 +42,7 @@ class EngineVersion(Value):
         except ValueError as error:
             raise ValueError(f"cannot be split into words: {error}") from error
         plain_words(words)
+        no_secret_options(words)
         return line
 
     @field_validator("entrypoint")

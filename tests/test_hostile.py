@@ -135,6 +135,9 @@ IN_CLEAR: list[tuple[str, dict[str, Any]]] = [
     ("engine.args", {"engine": {"args": ["--proxy=http://me:hush@proxy:1"]}}),
     ("engine.command", {"engine": {"command": ["vllm", "serve", "s3://me:hush@bucket/x"]}}),
     ("engine.entrypoint", {"engine": {"entrypoint": ["vllm", TOKEN]}}),
+    ("engine.command", {"engine": {"command": ["acme", "--api-key", "a-key"]}}),
+    ("engine.command", {"engine": {"command": ["acme", "--hf-token=a-token"]}}),
+    ("engine", {"engine": {"name": "transformers", "args": ["--api-key a-key"]}}),
 ]
 
 HOSTS: list[tuple[str, dict[str, Any]]] = [
@@ -187,6 +190,7 @@ FLEETS: list[tuple[str, dict[str, Any]]] = [
 VERSIONS: list[tuple[str, dict[str, str]]] = [
     ("image", {"image": "-x"}),
     ("entrypoint", {"entrypoint": "--x y"}),
+    ("run_command", {"run_command": "{{model_path}} --api-key a-key"}),
     ("run_command", {"run_command": f"{{{{model_path}}}} --token {TOKEN}"}),
 ]
 

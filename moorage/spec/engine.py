@@ -16,7 +16,13 @@ from moorage.spec.patterns import (
     PackageName,
     VariableName,
 )
-from moorage.spec.safe import plain_arguments, plain_environment, plain_words, starts_with_a_program
+from moorage.spec.safe import (
+    no_secret_options,
+    plain_arguments,
+    plain_environment,
+    plain_words,
+    starts_with_a_program,
+)
 from moorage.units import GIB, Bytes
 from moorage.values import Value
 
@@ -169,10 +175,14 @@ class EngineSpec(Value):
     def _is_a_line(cls, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
         starts_with_a_program(words or ("x",))
         plain_words(words or ())
+        no_secret_options(words or ())
         return words
 
     @model_validator(mode="after")
     def _goes_together(self) -> EngineSpec:
+        if self.name not in (EngineName.AUTO, EngineName.VLLM):
+            # vLLM's own rules say more about its arguments.
+            no_secret_options(user_tokens(self.args))
         if self.command and self.entrypoint:
             raise ValueError("entrypoint: `command` is the whole line already; leave one out")
         if self.packages and self.runtime == RuntimeName.PROCESS:

@@ -15,6 +15,7 @@ IN_CLEAR = "secret_in_clear"
 SECRET_NAME = re.compile(
     r"(?i)(^|_)(TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)$"
 )
+SECRET_OPTION = re.compile(r"--(api[-_]key|hf[-_]token|token|password|secret)")
 NO_SECRET = re.compile(r"(?i)|\d+|true|false|yes|no|on|off|none|/.*")
 """Values of such variables that tell nothing: switches, numbers and paths."""
 
@@ -50,6 +51,22 @@ def plain_words(words: Iterable[str]) -> None:
     """
     for word in words:
         _require_plain("a word", word)
+
+
+def no_secret_options(words: Iterable[str]) -> None:
+    """Refuse options whose value is a secret: records, logs and processes show command lines.
+
+    Raises:
+        ValueError: Without the value.
+    """
+    for option in (word.partition("=")[0] for word in words):
+        if SECRET_OPTION.fullmatch(option):
+            raise PydanticCustomError(
+                IN_CLEAR,
+                "{option} would show its secret on the command line; use `secrets`, and where the"
+                " program reads no variable `sh -c 'exec PROGRAM {option} \"$NAME\"'`",
+                {"option": option},
+            )
 
 
 def plain_arguments(words: Iterable[str]) -> None:
