@@ -133,9 +133,14 @@ def own_folder(path: str) -> str:
         ValueError: For a folder of the system.
     """
     stays_below(path)
-    if SYSTEM.fullmatch(path):
+    if is_of_the_system(path):
         raise ValueError(f"{path} is a folder of the system")
     return path
+
+
+def is_of_the_system(path: str) -> bool:
+    """Whether an absolute path is a folder of the operating system, or lies in one."""
+    return bool(SYSTEM.fullmatch(path))
 
 
 def _require_plain(what: str, value: str) -> None:
