@@ -18,7 +18,7 @@ LOOKS_LIKE = re.compile(
 """Tokens that tell by their form what they are: of the hub, of GitHub and GitLab, of OpenAI and
 NVIDIA, of Slack, of AWS, and JSON web tokens."""
 
-CREDENTIALS = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^/\s@:'\"]*:)[^/\s@'\"]+@")
+CREDENTIALS = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]{0,20}://[^/\s@:'\"]{0,99}:)[^/\s@'\"]+@")
 """A password in a URL, and what stands before it."""
 
 PRIVATE_KEY = re.compile(

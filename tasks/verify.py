@@ -12,6 +12,7 @@ from prefect.artifacts import acreate_table_artifact
 
 from moorage.adapters.observation import Observation
 from moorage.adapters.probe import ask
+from moorage.adapters.redacting import redacted
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets
 from moorage.engines.base import Engine
@@ -154,7 +155,7 @@ class Watch:
             if not wrong:
                 seconds = round(time.monotonic() - self._begin, 3)
                 return ProbeResult(
-                    phase=probe.phase, seconds=seconds, attempts=attempts, detail=kept
+                    phase=probe.phase, seconds=seconds, attempts=attempts, detail=redacted(kept)
                 )
             if is_final(probe, status):
                 raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")

@@ -100,5 +100,6 @@ def _has(container: Container, path: str) -> bool:
         packed, _ = container.get_archive(path)
     except NotFound:
         return False
-    packed.close()  # type: ignore[attr-defined]
+    for _ in packed:  # else the connection could not be used again
+        pass
     return True

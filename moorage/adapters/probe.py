@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx
 
-from moorage.adapters.redacting import redacted, redacted_answer
 from moorage.readiness.protocol import Probe
 
 
@@ -23,8 +22,8 @@ async def ask(
         api_key: Sent as a bearer token when there is one.
 
     Returns:
-        HTTP status and answer (JSON where it is JSON, else text), without known secrets. Status 0 =
-        no connection, with the reason as answer; a TCP connection that is accepted counts as 200.
+        HTTP status and answer (JSON where it is JSON, else text). Status 0 = no connection, with
+        the reason as answer; a TCP connection that is accepted counts as 200.
     """
     try:
         if not probe.method:
@@ -37,9 +36,9 @@ async def ask(
     except (httpx.HTTPError, OSError, TimeoutError) as error:
         return 0, str(error) or type(error).__name__
     try:
-        return response.status_code, redacted_answer(response.json())
+        return response.status_code, response.json()
     except ValueError:
-        return response.status_code, redacted(response.text)
+        return response.status_code, response.text
 
 
 async def _connect(endpoint: str, timeout_seconds: float) -> tuple[int, Any]:

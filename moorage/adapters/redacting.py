@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from moorage.failures import Failure
 from moorage.redaction import Redactor
@@ -44,17 +44,6 @@ def remember(values: Mapping[str, str]) -> None:
 def redacted(text: str) -> str:
     """A text without the secrets that this process knows."""
     return _KNOWN.redactor(text)
-
-
-def redacted_answer(answer: Any) -> Any:
-    """The same for what an engine answered: JSON, or text."""
-    if isinstance(answer, str):
-        return redacted(answer)
-    if isinstance(answer, list):
-        return [redacted_answer(item) for item in answer]
-    if isinstance(answer, dict):
-        return {redacted(str(key)): redacted_answer(value) for key, value in answer.items()}
-    return answer
 
 
 def cleaned(failure: AnyFailure) -> AnyFailure:

@@ -184,6 +184,7 @@ def logs(
 ) -> None:
     """Print the engine's log; of a release that failed, the last lines that were kept."""
     row = guarded(lambda: _release(name))
+    render.learn(row)
     shown = guarded(lambda: render.log_text(row, tail, Settings(), container))
     sys.stdout.write(shown + "\n" * bool(shown))
     while follow and row.workloads:

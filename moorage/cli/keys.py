@@ -34,7 +34,7 @@ def show(row: ReleaseRow, *, as_json: bool) -> None:
             Cause.SECRET_MISSING,
             f"{row.id} asks for no key",
             suggestion="Where other machines reach a vLLM, it asks for one unless"
-            " `engine.api_key: none` is set; deploy it again.",
+            " `engine.api_key: none` is set; retire it and deploy it again.",
         )
     key = key_of(row)
     if as_json:

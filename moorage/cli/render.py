@@ -153,6 +153,11 @@ def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
     )
 
 
+def learn(row: ReleaseRow) -> None:
+    """Read the secrets of a release: only what is known can be taken out of its log."""
+    learn_secrets(secrets_of(row.release.plan if row.release else None))
+
+
 def log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = "") -> str:
     """The log of what serves for a release, or what was kept of it.
 
@@ -169,8 +174,6 @@ def log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = ""
     if container and container not in names:
         there = ", ".join(names) or "nothing"
         raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} runs no {container}, but {there}")
-    # Only what is known can be taken out of what the engine wrote.
-    learn_secrets(secrets_of(row.release.plan if row.release else None))
     parts = [
         runtime_for(workload.runtime, workload.address, settings).logs(workload, tail)
         for workload in row.workloads

@@ -39,7 +39,7 @@ class Planted:
         # All that Prefect logs is shown and sent, tracebacks of tasks that failed too.
         workplace.environment["PREFECT_LOGGING_LEVEL"] = "DEBUG"
         with temporary_settings({PREFECT_API_URL: server.url}):
-            Secret(value=self.block).save("planted-block", overwrite=True, _sync=True)
+            Secret(value=self.block).save("planted-block", overwrite=True, _sync=True)  # type: ignore[call-arg]
 
     @property
     def values(self) -> tuple[str, ...]:
