@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 import httpx
@@ -104,16 +105,16 @@ def _read_file(name: str) -> str | None:
 def _save_file(name: str, key: str) -> str:
     """Keep a key in a file that is whole from the first moment; whoever was quicker wins."""
     path = _path(name)
-    draft = path.with_name(f".{name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o700)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # Made for this user alone.
+        descriptor, draft = tempfile.mkstemp(prefix=f".{name}.", dir=path.parent)
         with os.fdopen(descriptor, "w") as file:
             file.write(f"{key}\n")
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
-        draft.unlink()
+        os.unlink(draft)
     except OSError as error:
         raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from None
     return _read_file(name) or key

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.e2e.conftest import container_engine, process_engine
+from tests.e2e.conftest import container_engine, process_engine, vllm_engine
 from tests.e2e.workplace import Workplace
 
 pytestmark = pytest.mark.server
@@ -63,6 +64,24 @@ def test_without_an_api_the_key_is_a_file_of_this_user(
     assert kept.read_text() == exposed.run("key", exposed.named("tiny")).stdout
     assert _status(workload["endpoint"]) == 401
     assert _status(workload["endpoint"], f"Bearer {kept.read_text().strip()}") == 200
+
+
+@pytest.mark.docker
+@pytest.mark.vllm
+def test_a_real_vllm_asks_for_the_key_that_it_finds_in_the_file(
+    exposed: Workplace, vllm_image: str
+) -> None:
+    spec = exposed.spec(engine=vllm_engine(vllm_image), context=512, placement={"ram": "4GiB"})
+    (workload,) = exposed.json("deploy", spec)["release"]["workloads"]
+    key = exposed.run("key", exposed.named("tiny")).stdout.strip()
+    inspected = ["docker", "inspect", workload["name"]]
+    shown = subprocess.run(inspected, capture_output=True, text=True, check=True).stdout
+    assert "moorage-prepare" in shown
+    assert key not in shown
+    assert _status(workload["endpoint"]) == 401
+    assert _status(workload["endpoint"], f"Bearer {key}") == 200
+    assert exposed.run("chat", exposed.named("tiny"), "hello").stdout
+    assert key not in exposed.run("logs", exposed.named("tiny")).stdout
 
 
 def _status(endpoint: str, authorization: str = "") -> int:
