@@ -46,6 +46,5 @@ async def resolve_asset(spec: ModelSpec, asset: Asset) -> ResolvedModel:
 
 def hub_token(spec: ModelSpec) -> str | None:
     """The hub's token: the secret that the spec names, else the environment's."""
-    if name := spec.secrets.get(HUB_TOKEN):
-        return read_secrets([name])[name]
-    return os.environ.get(HUB_TOKEN)
+    name = spec.secrets.get(HUB_TOKEN) or (HUB_TOKEN if HUB_TOKEN in os.environ else "")
+    return read_secrets([name])[name] if name else None

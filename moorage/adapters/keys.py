@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from moorage.adapters.redacting import remember
 from moorage.adapters.settings import Settings
 from moorage.failures import Cause, Failure
 
@@ -44,6 +45,7 @@ def provide_key(name: str) -> str:
     if found := find_key(name):
         return found
     key = _read_file(name) or secrets.token_urlsafe(KEY_BYTES)
+    remember({name: key})
     return _save_block(name, key) if has_api() else _save_file(name, key)
 
 

@@ -1,5 +1,6 @@
 # Prepares a container and becomes the engine:
-#   sh -c THIS moorage-prepare [--secrets FILE] [--packages 'NAME ...'] [--without-cuda-compat] -- COMMAND...
+#   sh -c THIS moorage-prepare [--secrets FILE] [--packages 'NAME ...'] [--without-cuda-compat] \
+#     -- COMMAND...
 # Plain POSIX sh, for images differ. Ends with 90 without an installer, 91 when it fails, 127
 # without the engine. moorage/readiness/diagnosis.py knows its lines.
 set -u
