@@ -4,6 +4,7 @@ Every field has a description: it is the form in the Prefect UI and the referenc
 """
 
 from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
+from moorage.spec.application import ApplicationSpec, AutoscalingSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
@@ -15,6 +16,7 @@ from moorage.spec.patterns import (
     FOLDER_PATTERN,
     GROUP_PATTERN,
     IMAGE_PATTERN,
+    IMPORT_PATTERN,
     KIND_PATTERN,
     NAME_PATTERN,
     PACKAGE_PATTERN,
@@ -51,6 +53,7 @@ __all__ = [
     "FOLDER_PATTERN",
     "GROUP_PATTERN",
     "IMAGE_PATTERN",
+    "IMPORT_PATTERN",
     "KIND_PATTERN",
     "NAME_PATTERN",
     "PACKAGE_PATTERN",
@@ -66,6 +69,8 @@ __all__ = [
     "AdapterSpec",
     "AdapterUpdatesSpec",
     "ApiKey",
+    "ApplicationSpec",
+    "AutoscalingSpec",
     "ContainerSettings",
     "Deadlines",
     "Distributed",

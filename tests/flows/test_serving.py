@@ -34,8 +34,12 @@ def test_every_flow_is_deployed_once(served: dict[str, RunnerDeployment]) -> Non
         "deploy-model/deploy",
         "plan-model/plan",
         "retire-model/retire",
+        "rollback-model/rollback",
+        "apply-models/apply",
         "load-adapter/load-adapter",
         "unload-adapter/unload-adapter",
+        "deploy-model/deploy-site-a",
+        "retire-model/retire-site-a",
     ]
 
 
@@ -54,7 +58,8 @@ def test_what_is_served_is_what_is_written(served: dict[str, RunnerDeployment], 
 def test_a_served_deployment_leaves_its_work_pool(
     served: dict[str, RunnerDeployment], name: str
 ) -> None:
-    assert ENTRIES[name]["work_pool"] == {"name": "moorage", "work_queue_name": "default"}
+    queue = "site-a" if name.endswith("site-a") else "default"
+    assert ENTRIES[name]["work_pool"] == {"name": "moorage", "work_queue_name": queue}
     assert served[name].work_pool_name is None
     assert "work_pool_name" in served[name].model_fields_set
 
@@ -79,6 +84,15 @@ def test_the_nightly_example_is_the_spec_of_the_tiny_model(
     assert nightly.active is False
     spec = ModelSpec.model_validate((nightly.parameters or {})["spec"])
     assert spec == load_spec(REPOSITORY / "deployments" / "tiny-llama.yaml")
+
+
+@pytest.mark.parametrize("name", ["deploy", "retire"])
+def test_the_deployment_of_a_site_differs_in_its_queue_alone(name: str) -> None:
+    own, of_site = dict(ENTRIES[name]), dict(ENTRIES[f"{name}-site-a"])
+    for entry in (own, of_site):
+        for key in ("name", "description", "work_pool", "schedules"):
+            entry.pop(key, None)
+    assert of_site == own
 
 
 def test_no_path_of_a_machine_is_written() -> None:
