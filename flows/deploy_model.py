@@ -146,7 +146,7 @@ async def _deploy(
                 draft = further
             plan = draft.plan or plan
             measured = await measure(profile, plan, draft.workloads, snapshot, placement.predicted)
-            facts = await read_facts(spec, plan, measured)
+            facts = await read_facts(plan, measured)
             release = _finished(
                 draft, story, measured=measured, facts=facts, replacement=_how(draft, old)
             )

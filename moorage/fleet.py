@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated, Literal
 
-from pydantic import ByteSize, Field, StringConstraints, model_validator
+from pydantic import ByteSize, Field, StringConstraints, field_validator, model_validator
 
 from moorage.access import Access
 from moorage.cluster import URL_IN_WORDS, URL_PATTERN, RayCluster
 from moorage.fleet_engines import EngineVersions, ImageName
-from moorage.images.registries import HOST_PATTERN, REGISTRY_PATTERN, Registries
+from moorage.images.registries import ACCOUNT_PATTERN, HOST_PATTERN, REGISTRY_PATTERN, Registries
 from moorage.reach import (
     ADDRESS_IN_WORDS,
     ADDRESS_PATTERN,
@@ -18,7 +19,7 @@ from moorage.reach import (
     access_of,
     others_can_reach,
 )
-from moorage.spec import PATH_PATTERN, EngineName, Name
+from moorage.spec import EngineName, Folder, Name
 from moorage.units import Bytes
 from moorage.values import Value
 
@@ -27,7 +28,7 @@ TYPE_PATTERN = r"^[a-z]+$"
 BIND_PATTERN = r"^[0-9a-fA-F.:]+$"
 VERSION_PATTERN = r"^\d+(\.[\w]+)*$"
 NODE_PATTERN = r"^/dev/dri/renderD\d+$"
-INTERFACE_PATTERN = r"^[\w.@-]{1,15}$"
+INTERFACE_PATTERN = r"^[A-Za-z0-9_][\w.@-]{0,14}$"
 RAY_LEAST = 32
 """Ports that Ray's services and workers take at least."""
 
@@ -41,6 +42,7 @@ PATTERNS_IN_WORDS = {
     INTERFACE_PATTERN: "a network interface such as eth0",
     NODE_PATTERN: "a render node such as /dev/dri/renderD128",
     REGISTRY_PATTERN: "a registry such as mirror.example.com:5000/hub, without http://",
+    ACCOUNT_PATTERN: "the name of an account, without blanks and ':'",
     HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
 }
 """What each pattern asks for, in the words of an error message."""
@@ -132,12 +134,17 @@ class Host(Value):
         " One cluster at a time uses it on a host.",
     )
 
-    store: str = Field(
+    store: Folder = Field(
         "/var/lib/moorage",
-        pattern=PATH_PATTERN,
         description="Directory of a remote host in which models are kept; it is made where it is"
         " not there. This machine keeps them in `MOORAGE_HOME`.",
     )
+
+    @field_validator("bind")
+    @classmethod
+    def _is_an_address(cls, bind: str) -> str:
+        ipaddress.ip_address(bind)
+        return bind
 
     @model_validator(mode="after")
     def _ports_ascend(self) -> Host:

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from moorage.images.versions import newest
 from moorage.spec.patterns import IMAGE_PATTERN, VERSION_PATTERN
+from moorage.spec.safe import no_secret_options, plain_words, starts_with_a_program
 from moorage.values import Value
 
 VersionName = Annotated[str, StringConstraints(pattern=VERSION_PATTERN)]
@@ -37,9 +38,17 @@ class EngineVersion(Value):
     @classmethod
     def _can_be_split(cls, line: str) -> str:
         try:
-            shlex.split(line)
+            words = shlex.split(line)
         except ValueError as error:
             raise ValueError(f"cannot be split into words: {error}") from error
+        plain_words(words)
+        no_secret_options(words)
+        return line
+
+    @field_validator("entrypoint")
+    @classmethod
+    def _is_a_program(cls, line: str) -> str:
+        starts_with_a_program(shlex.split(line))
         return line
 
 

@@ -9,8 +9,13 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from moorage.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
+from moorage.redaction import HIDDEN, Redactor
 from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
+from moorage.spec.safe import IN_CLEAR
 from moorage.values import Value
+
+UNKNOWN = Redactor({})
+"""Takes out what looks like a secret."""
 
 PATTERNS_IN_WORDS = {**SPEC_PATTERNS, **FLEET_PATTERNS}
 
@@ -67,7 +72,7 @@ def _has_inner(path: str, paths: Iterable[str]) -> bool:
 def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Problem:
     kind, context = entry["type"], entry.get("ctx", {})
     steps, owner = _walk(entry["loc"], model, keep_last=kind == "extra_forbidden")
-    found, nearest = _shorten(entry.get("input")), ""
+    found, nearest = _found(entry), ""
     if kind == "extra_forbidden":
         allowed = sorted(owner.model_fields)
         message = f"unknown key; allowed are {', '.join(allowed)}."
@@ -78,6 +83,8 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
         allowed = [word.strip("' ") for word in context["expected"].replace(" or ", ",").split(",")]
         message = f"found {found}; allowed: {', '.join(allowed)}."
         nearest = _nearest(str(entry.get("input")), allowed)
+    elif kind == IN_CLEAR:
+        message = f"{entry['msg']}."
     elif kind in ("byte_size", "byte_size_unit"):
         message = f"found {found}; allowed: a size such as 16GiB."
     elif kind == "string_pattern_mismatch":
@@ -131,6 +138,14 @@ def _inner_model(annotation: Any) -> type[BaseModel] | None:
 def _nearest(word: str, allowed: Iterable[str]) -> str:
     close = difflib.get_close_matches(word.lower(), list(allowed), n=1, cutoff=0.55)
     return close[0] if close else ""
+
+
+def _found(entry: Mapping[str, Any]) -> str:
+    """What stands there; not where a secret was written in place of its name."""
+    place = entry["loc"]
+    if entry["type"] == IN_CLEAR or ("secrets" in place[:1] and place[-1] != "[key]"):
+        return HIDDEN
+    return UNKNOWN(_shorten(entry.get("input")))
 
 
 def _shorten(value: Any) -> str:

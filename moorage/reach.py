@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from moorage.access import Access
-from moorage.spec import PATH_PATTERN, SecretName
+from moorage.access import LOCAL, Access
+from moorage.spec import FilePath, SecretName
+from moorage.spec.safe import stays_below
 from moorage.values import Value
 
 ADDRESS_PATTERN = (
-    r"^(local|unix:///\S+|ssh://([\w.-]+@)?[\w][\w.-]*(:\d{1,5})?(/[^\s?#]+)?"
-    r"|tcp://([\w][\w.-]*|\[[0-9a-fA-F:]+\]):\d{1,5})$"
+    r"^(local|unix:///[\w./+@-]+|ssh://([A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9][\w.-]*(:\d{1,5})?"
+    r"(/[\w./+-]+)?|tcp://([A-Za-z0-9][\w.-]*|\[[0-9a-fA-F:]+\]):\d{1,5})$"
 )
 ADDRESS_IN_WORDS = (
     "local, unix:///path/to/docker.sock, ssh://user@host (with :port and /path/to/docker.sock where"
@@ -28,9 +30,8 @@ class SshWay(Value):
         description="Name of the secret that holds the private key. Empty = the keys of the SSH"
         " agent, and those that `~/.ssh/config` names.",
     )
-    known_hosts: str | None = Field(
+    known_hosts: FilePath | None = Field(
         None,
-        pattern=PATH_PATTERN,
         description="File with the public keys of hosts. Empty = `~/.ssh/known_hosts`. A host that"
         " is not in it is refused.",
     )
@@ -39,8 +40,7 @@ class SshWay(Value):
 class TlsWay(Value):
     """How both sides prove who they are over TCP."""
 
-    certificates: str = Field(
-        pattern=PATH_PATTERN,
+    certificates: FilePath = Field(
         description="Directory with `ca.pem`, `cert.pem` and `key.pem`, as Docker's own clients"
         " want it.",
     )
@@ -58,6 +58,9 @@ def access_of(address: str, ssh: SshWay | None, tls: TlsWay | None) -> Access:
         known_hosts=(ssh and ssh.known_hosts) or "",
         certificates=tls.certificates if tls else "",
     )
+    stays_below(urlsplit(address).path or "/")
+    if way.scheme != LOCAL and (way.port or 1) < 1:
+        raise ValueError("there is no port 0")
     if ssh and way.scheme != "ssh":
         raise ValueError(f"ssh says how ssh:// logs in; the address is {address}")
     if tls and way.scheme != "tcp":

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict
 class Value(BaseModel):
     """A frozen value. Unknown keys are refused, so that a typo never passes silently."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # What was written wrong may be a secret: an error does not repeat it, wherever it is logged.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 fields = attrgetter("__dict__")

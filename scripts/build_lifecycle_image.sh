@@ -36,6 +36,8 @@ make_image() {
     echo "$tag is up to date"
     return
   fi
+  need busybox busybox-static # a shell, as the images of engines have one
+  cp "$(command -v busybox)" "$context/busybox"
   docker build --quiet --label "moorage.build=$1" --tag "$tag" --file "$source/Dockerfile" "$context"
   docker image prune --force --filter label=moorage.build >/dev/null # the one it replaces
   echo "$tag built in $SECONDS s"

@@ -9,6 +9,7 @@ from prefect import task
 
 from moorage.adapters import shelf
 from moorage.adapters.probe import ask
+from moorage.adapters.redacting import redacted
 from moorage.adapters.served import served_names
 from moorage.engines.loaded import loaded, with_adapter, without_adapter
 from moorage.engines.registry import ENGINES
@@ -128,7 +129,7 @@ async def _proven(release: Release, workload: Workload, name: str, key: str) -> 
         wrong, kept = judge(probe, status, answer)
         if wrong:
             raise Failure(Cause.BAD_ANSWER, f"{workload.name}: {probe.path}: {wrong}")
-    return kept
+    return redacted(kept)
 
 
 def _container(release: Release, workload: Workload) -> ContainerSpec:
@@ -144,7 +145,7 @@ def _updates(release: Release) -> AdapterUpdates:
 
 
 def _key(release: Release) -> str:
-    return api_key(release.spec, ENGINES[release.plan.engine]) if release.plan else ""
+    return api_key(release.plan) if release.plan else ""
 
 
 def _seconds(release: Release) -> float:

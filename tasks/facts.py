@@ -13,7 +13,6 @@ from moorage.models.memory.calibration import Measurement
 from moorage.placement.placement import Role
 from moorage.readiness.engine_facts import MODELS_PATH, VERSION_PATH, EngineFacts, engine_facts
 from moorage.readiness.protocol import Phase, Probe
-from moorage.spec import ModelSpec
 from tasks.context import in_thread
 from tasks.journal import step, tell
 from tasks.retries import PLAIN
@@ -24,12 +23,11 @@ ASK_SECONDS = 5.0
 
 @task(name="facts", task_run_name="facts {plan.release}", **PLAIN)
 async def read_facts(
-    spec: ModelSpec, plan: LaunchPlan, measured: tuple[Measurement, ...]
+    plan: LaunchPlan, measured: tuple[Measurement, ...]
 ) -> tuple[EngineFacts, ...]:
     """Ask each replica of a verified release for its version, names and context.
 
     Args:
-        spec: The model as it is meant to be served.
         plan: What was started.
         measured: What the engines logged about memory.
 
@@ -43,7 +41,7 @@ async def read_facts(
         found = []
         for container in (one for one in plan.containers if one.role == Role.LEADER):
             try:
-                found.append(await _facts(spec, plan, container, measured))
+                found.append(await _facts(plan, container, measured))
             except Exception as error:  # what serves is not ended because it tells little
                 tell(f"{container.name} could not be asked about itself: {error}")
         note.say("; ".join(one.said or f"{one.workload} says nothing" for one in found))
@@ -53,12 +51,11 @@ async def read_facts(
 
 
 async def _facts(
-    spec: ModelSpec,
     plan: LaunchPlan,
     container: ContainerSpec,
     measured: tuple[Measurement, ...],
 ) -> EngineFacts:
-    key = await in_thread(api_key, spec, ENGINES[plan.engine])
+    key = await in_thread(api_key, plan)
     logged = (one.measured for one in measured if one.workload == container.name)
     return engine_facts(
         container,

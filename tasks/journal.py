@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
+from moorage.adapters.redacting import cleaned, redacted
+from moorage.failures import Failure
 from moorage.release import StepRecord
 
 
@@ -58,7 +60,7 @@ class Journal:
     def tell(self, text: str) -> None:
         """Tell the listeners something outside any step."""
         for listener in self.listeners:
-            listener.noted(text)
+            listener.noted(redacted(text))
 
 
 _LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
@@ -139,7 +141,7 @@ def within(name: str) -> Iterator[Note]:
 
 @contextmanager
 def step(name: str) -> Iterator[Note]:
-    """Time a step and write it into the journal, however it ends."""
+    """Time a step and write it into the journal, however it ends; its failure tells no secret."""
     current = _JOURNAL.get() or Journal([])
     note = Note(name, current.listeners)
     for listener in current.listeners:
@@ -148,11 +150,12 @@ def step(name: str) -> Iterator[Note]:
     try:
         yield note
     except BaseException as error:
-        failed = error
+        # Prefect writes down whatever leaves a task, so this is the last place before it.
+        failed = cleaned(error) if isinstance(error, Failure) else error
         raise
     finally:
         record = StepRecord(
-            name=name, seconds=round(time.monotonic() - begin, 3), summary=note.summary
+            name=name, seconds=round(time.monotonic() - begin, 3), summary=redacted(note.summary)
         )
         current.steps.append(record)
         for listener in current.listeners:

@@ -10,7 +10,7 @@ from prefect import task
 from moorage.access import LOCAL
 from moorage.adapters.parallel import all_at_once
 from moorage.adapters.runtime import runtime_for
-from moorage.adapters.secrets import read_secrets
+from moorage.adapters.secrets import provide_secrets
 from moorage.failures import Failure
 from moorage.joint import joint
 from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
@@ -89,7 +89,7 @@ def start(release: str, spec: ContainerSpec) -> Workload:
     """Start one container. Its secrets are looked up now and live nowhere else."""
     ledger().workloads.put(release, planned_workload(spec))
     names = {variable.secret for variable in spec.environment if variable.secret}
-    secrets = read_secrets(names)
+    secrets = provide_secrets(names)
     workload = runtime_for(spec.runtime, spec.address, settings()).start(spec, secrets)
     ledger().workloads.put(release, workload)
     return workload

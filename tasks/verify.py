@@ -12,9 +12,11 @@ from prefect.artifacts import acreate_table_artifact
 
 from moorage.adapters.observation import Observation
 from moorage.adapters.probe import ask
+from moorage.adapters.redacting import redacted
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets
 from moorage.engines.base import Engine
+from moorage.engines.keys import key_secret
 from moorage.engines.on_cluster import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
@@ -79,7 +81,7 @@ async def verify(
     """
     with step("verify") as note:
         engine = ENGINES[plan.engine]
-        key = await in_thread(api_key, spec, engine)
+        key = await in_thread(api_key, plan)
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
         results = await _all(ready_together(*replica) for replica in _replicas(watches))
         # The first one to be ready may have died while the last one loaded.
@@ -119,9 +121,9 @@ def _replicas(watches: Sequence[Watch]) -> list[tuple[Watch, list[Watch]]]:
     ]
 
 
-def api_key(spec: ModelSpec, engine: Engine) -> str:
-    """The key that the engine will ask for: the secret that the spec gives it, if any."""
-    name = spec.secrets.get(engine.api_key_variable)
+def api_key(plan: LaunchPlan) -> str:
+    """The key that what a plan starts will ask for: the user's, or moorage's own; empty = none."""
+    name = key_secret(plan, ENGINES[plan.engine].api_key_variable)
     return read_secrets([name])[name] if name else ""
 
 
@@ -182,7 +184,7 @@ class Watch:
             if not wrong:
                 seconds = round(time.monotonic() - self._begin, 3)
                 return ProbeResult(
-                    phase=probe.phase, seconds=seconds, attempts=attempts, detail=kept
+                    phase=probe.phase, seconds=seconds, attempts=attempts, detail=redacted(kept)
                 )
             if is_final(probe, status):
                 raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 from moorage.failures import CAUSES
@@ -25,6 +26,21 @@ def test_the_reference_of_the_spec_is_what_the_models_say() -> None:
 def test_the_reference_names_every_cause() -> None:
     written = (REPOSITORY / "docs" / "spec.md").read_text()
     assert all(f"| `{cause}` |" in written for cause in CAUSES)
+
+
+def test_every_claim_about_security_names_tests_that_are_there() -> None:
+    text = (REPOSITORY / "SECURITY.md").read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", text)
+    assert len(named) > 30
+    missing = [
+        f"{path}::{name}"
+        for path, name in named
+        if not re.search(rf"def {name}\(", (REPOSITORY / path).read_text())
+    ]
+    assert missing == []
+    rows = re.findall(r"^\| (?!claim|---)(.*) \|$", text.partition("## What is defended")[2], re.M)
+    assert all("tests/" in row for row in rows)
+    assert "(SECURITY.md)" in (REPOSITORY / "README.md").read_text()
 
 
 def test_the_readme_names_every_command() -> None:

@@ -195,7 +195,7 @@ def test_another_wish_has_another_digest(change: dict[str, Any]) -> None:
     assert a_spec(**change).digest != a_spec().digest
 
 
-@given(st.dictionaries(st.from_regex("[A-Z]{1,6}", fullmatch=True), st.text(max_size=3)))
+@given(st.dictionaries(st.from_regex("[B-H]{1,6}", fullmatch=True), st.text("ab=\n", max_size=3)))
 def test_equal_specs_have_equal_digests(env: dict[str, str]) -> None:
     backwards = dict(reversed(env.items()))
     spec, same = a_spec(engine={"env": env}), a_spec(engine={"env": backwards})

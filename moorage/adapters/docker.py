@@ -13,6 +13,7 @@ from moorage.access import parse_access
 from moorage.adapters.docker_arguments import container_arguments
 from moorage.adapters.docker_daemon import daemon
 from moorage.adapters.docker_errors import start_failure
+from moorage.adapters.docker_secrets import deliver
 from moorage.adapters.docker_volumes import remove_volumes
 from moorage.adapters.kept import make_kept
 from moorage.adapters.observation import Observation
@@ -52,14 +53,15 @@ class DockerRuntime:
             self._clear(client, spec)
             if not parse_access(self.address).is_remote:
                 make_kept(spec)
-            arguments = container_arguments(spec, secrets)
+            arguments = container_arguments(spec)
             if arguments["device_requests"]:
                 must_heed_requests(client, spec.host)
             try:
                 container = client.containers.create(**arguments)
                 try:
+                    deliver(container, spec, secrets)
                     container.start()
-                except APIError:
+                except (APIError, Failure):
                     container.remove(force=True)
                     remove_volumes(client, container)
                     raise

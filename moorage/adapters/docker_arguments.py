@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from docker.types import DeviceRequest, Ulimit
 from docker.types import Mount as DockerMount
 
+from moorage.adapters.docker_secrets import SECRETS_FILE
 from moorage.engines.devices import device_kind
 from moorage.isolation import Isolation
-from moorage.launch import ContainerSpec
+from moorage.launch import ContainerSpec, Preparation
 from moorage.spec import NetworkMode, RestartPolicy
 
 SCRIPT_NAME = "moorage-prepare"
@@ -19,8 +19,8 @@ NANO = 10**9
 """Docker counts cores in billionths."""
 
 
-def container_arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments of a container: what its plan says, and nothing beside it."""
+def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
+    """The arguments of a container: what its plan says, nothing beside it, and no secret."""
     argv = _prepared(spec)
     return {
         "image": spec.image,
@@ -28,8 +28,7 @@ def container_arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict
         "entrypoint": list(argv[:1]),
         "command": list(argv[1:]),
         "environment": {
-            variable.name: secrets[variable.secret] if variable.secret else variable.value
-            for variable in spec.environment
+            variable.name: variable.value for variable in spec.environment if not variable.secret
         },
         "mounts": [
             DockerMount(
@@ -62,12 +61,16 @@ def container_arguments(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict
 def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
     """The command line, behind the script that prepares the container where one is needed.
 
+    It is needed too where there are secrets: it reads them from a file, and becomes the engine.
+
     The script itself is an argument: the host may be another machine, and has no file of ours.
     """
-    if spec.preparation is None:
+    secrets = ("--secrets", SECRETS_FILE) if any(v.secret for v in spec.environment) else ()
+    if spec.preparation is None and not secrets:
         return spec.argv
+    words = (spec.preparation or Preparation()).words
     script = files("moorage.engines").joinpath("prepare.sh").read_text()
-    return ("/bin/sh", "-c", script, SCRIPT_NAME, *spec.preparation.words, *spec.argv)
+    return ("/bin/sh", "-c", script, SCRIPT_NAME, *secrets, *words, *spec.argv)
 
 
 def _isolation(isolation: Isolation) -> dict[str, Any]:

@@ -106,6 +106,8 @@ class ProcessRuntime:
         shutil.rmtree(folder, ignore_errors=True)
         work = folder / "work"
         work.mkdir(parents=True)
+        # An engine may write what it likes into its log, its own secrets too.
+        folder.chmod(0o700)
         for link in spec.links:
             (work / link.name).symlink_to(link.target)
         if not shutil.which(spec.argv[0]):

@@ -11,6 +11,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.observation import Observation
 from moorage.adapters.process import ProcessRuntime
 from moorage.adapters.ray_runtime import RayRuntime
+from moorage.adapters.redacting import redacted
 from moorage.adapters.settings import Settings
 from moorage.launch import ContainerSpec, Workload
 from moorage.spec import RuntimeName
@@ -31,7 +32,10 @@ class Runtime(Protocol):
         ...
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """The last lines of its log; empty when there is none."""
+        """The last lines of its log; empty when there is none.
+
+        Those of `runtime_for` come without the secrets that this process knows.
+        """
         ...
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
@@ -39,13 +43,29 @@ class Runtime(Protocol):
         ...
 
 
+class Discreet:
+    """A runtime whose logs tell no secret: engines write what they please.
+
+    Args:
+        runtime: What it stands for.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.start, self.observe, self.stop = runtime.start, runtime.observe, runtime.stop
+
+    def logs(self, workload: Workload, tail: int) -> str:
+        """The last lines of its log, redacted."""
+        return redacted(self._runtime.logs(workload, tail))
+
+
 def runtime_for(name: RuntimeName, address: str, settings: Settings) -> Runtime:
     """The runtime of that name on the host with that address."""
     if name == RuntimeName.PROCESS:
-        return ProcessRuntime(settings.root / "run")
+        return Discreet(ProcessRuntime(settings.root / "run"))
     if name == RuntimeName.RAY:
-        return RayRuntime(address, lambda: _alone_on(address, settings))
-    return DockerRuntime(address)
+        return Discreet(RayRuntime(address, lambda: _alone_on(address, settings)))
+    return Discreet(DockerRuntime(address))
 
 
 @contextmanager

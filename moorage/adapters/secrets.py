@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 
-import httpx
-
+from moorage.adapters.keys import find_key, has_api, provide_key, read_block
+from moorage.adapters.redacting import remember
+from moorage.engines.keys import is_made_here
 from moorage.failures import Cause, Failure
 
 
@@ -20,20 +22,34 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
     missing = sorted(set(names) - set(found))
     if missing:
         raise Failure(Cause.SECRET_MISSING, ", ".join(missing))
+    remember(found)
     return found
 
 
+def provide_secrets(names: Iterable[str]) -> dict[str, str]:
+    """The same, where a key that moorage makes itself is made if there is none.
+
+    Raises:
+        Failure: `SECRET_MISSING`, or what keeps a key from being kept.
+    """
+    wanted = set(names)
+    made = {name: provide_key(name) for name in wanted if is_made_here(name)}
+    remember(made)
+    return made | read_secrets(wanted - set(made))
+
+
+def learn_secrets(names: Iterable[str]) -> None:
+    """Make known those secrets that can be read here at once, so that no text shows them."""
+    for name in names:
+        with contextlib.suppress(Failure):
+            if name in os.environ or is_made_here(name) or has_api():
+                read_secrets([name])
+
+
 def _read(name: str) -> str | None:
+    if is_made_here(name):
+        return find_key(name)
     if (value := os.environ.get(name)) is not None:
         return value
     # Prefect takes seconds to import, and a bad spec is refused before that.
-    from prefect.blocks.system import Secret  # noqa: PLC0415
-
-    block = name.lower().replace("_", "-").replace(".", "-")
-    try:
-        found = Secret.load(block, _sync=True)  # type: ignore[call-arg]
-    except ValueError:
-        return None
-    except (httpx.HTTPError, RuntimeError) as error:
-        raise Failure(Cause.SERVER_UNAVAILABLE, f"looking for secret {name}: {error}") from None
-    return str(found.get())  # type: ignore[union-attr]
+    return read_block(name)

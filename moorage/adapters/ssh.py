@@ -178,7 +178,7 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
         *(word for name, value in options.items() for word in ("-o", f"{name}={value}")),
         *(("-p", str(access.port)) if access.port else ()),
         *("-L", f"{socket}:{access.socket}"),
-        *(access.login, script),
+        *("--", access.login, script),
     ]
 
 

@@ -18,7 +18,7 @@ from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import apply as files
 from moorage.cli import doctor as doctor_checks
-from moorage.cli import exporting, inventory, lora, render, schemas
+from moorage.cli import exporting, inventory, keys, lora, render, schemas
 from moorage.cli import fleet as fleet_commands
 from moorage.cli import history as releases
 from moorage.cli import ledger as ledger_commands
@@ -196,6 +196,7 @@ def logs(
 ) -> None:
     """Print the engine's log; of a release that failed, the last lines that were kept."""
     row = guarded(lambda: release_of(_ledger(), name))
+    render.learn(row)
     shown = guarded(lambda: render.log_text(row, tail, Settings(), container))
     sys.stdout.write(shown + "\n" * bool(shown))
     while follow and row.workloads:
@@ -212,22 +213,24 @@ def chat(
     prompt: Annotated[str, typer.Argument(help="What to say.")],
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer in tokens.")] = 64,
     api_key: Annotated[
-        str, typer.Option(envvar="MOORAGE_API_KEY", help="Key, where the engine asks for one.")
+        str, typer.Option(envvar="MOORAGE_API_KEY", help="Key; else the one of `moorage key`.")
     ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Ask a deployed model something."""
 
-    def action() -> ReleaseRow:
-        row = _ledger().releases.running(name)
-        if row is None:
-            raise Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running")
-        return row
+    def action() -> None:
+        row = _running(name)
+        key = keys.key_of(row, api_key)
+        render.answer(row, prompt, max_tokens, key, as_json=as_json)
 
-    row = guarded(action, as_json=as_json)
-    guarded(
-        lambda: render.answer(row, prompt, max_tokens, api_key, as_json=as_json), as_json=as_json
-    )
+    guarded(action, as_json=as_json)
+
+
+@app.command()
+def key(name: ModelName, as_json: AsJson = False) -> None:
+    """Print the API key that a deployed model asks for."""
+    guarded(lambda: keys.show(_running(name), as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -263,14 +266,18 @@ def doctor(as_json: AsJson = False) -> None:
 @app.command()
 def serve(
     limit: Annotated[int, typer.Option(min=1, help="Flow runs at the same time.")] = 8,
+    without_auth: Annotated[
+        bool, typer.Option("--without-auth", help="Allow an open API that other machines reach.")
+    ] = False,
 ) -> None:
     """Serve all flows: ready for the Prefect UI, schedules and the API.
 
-    Uses the server of PREFECT_API_URL, or starts one on this machine.
+    Uses the server of PREFECT_API_URL, or starts one on this machine. An API that other machines
+    reach must ask for a login (PREFECT_SERVER_API_AUTH_STRING).
     """
     from moorage.cli.serve import serve_flows  # noqa: PLC0415  (imports Prefect, see run_flow)
 
-    guarded(lambda: serve_flows(limit))
+    guarded(lambda: serve_flows(limit, without_auth=without_auth))
 
 
 def _run_on_spec(
@@ -298,6 +305,13 @@ def _run_on_spec(
 
 def _ledger() -> Ledger:
     return Ledger(Settings().ledger)
+
+
+def _running(name: str) -> ReleaseRow:
+    row = _ledger().releases.running(name)
+    if row is None:
+        raise Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running")
+    return row
 
 
 if __name__ == "__main__":

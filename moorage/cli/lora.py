@@ -15,6 +15,7 @@ from moorage.adapters.served import served_names
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import InvalidFile, absolute
 from moorage.cli.flows import guarded, run_flow
+from moorage.cli.keys import key_of
 from moorage.cli.output import dump, out, print_table
 from moorage.engines.loaded import loaded
 from moorage.failures import Cause, Failure
@@ -95,7 +96,7 @@ def unload(
 def show(
     model: ModelName,
     api_key: Annotated[
-        str, typer.Option(envvar="MOORAGE_API_KEY", help="Key, where the engine asks for one.")
+        str, typer.Option(envvar="MOORAGE_API_KEY", help="Key; else the one of `moorage key`.")
     ] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -105,7 +106,7 @@ def show(
         row = Ledger(Settings().ledger).releases.running(model)
         if row is None:
             raise Failure(Cause.UNKNOWN_RELEASE, f"{model} is not running")
-        return _listed(row, asyncio.run(_served(row, api_key)))
+        return _listed(row, asyncio.run(_served(row, key_of(row, api_key))))
 
     rows = guarded(action, as_json=as_json)
     if as_json:

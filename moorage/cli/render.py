@@ -10,11 +10,14 @@ import httpx
 from rich.markup import escape
 
 from moorage.adapters.observation import Observation
+from moorage.adapters.redacting import redacted
 from moorage.adapters.runtime import runtime_for
+from moorage.adapters.secrets import learn_secrets
 from moorage.adapters.settings import Settings
 from moorage.cli.flows import Outcome
 from moorage.cli.output import dump, out, print_table
 from moorage.document import Document
+from moorage.engines.keys import secrets_of
 from moorage.failures import Cause, Failure
 from moorage.launch import Workload
 from moorage.release import Release, ReleaseRow, ReleaseState
@@ -155,6 +158,11 @@ def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
     )
 
 
+def learn(row: ReleaseRow) -> None:
+    """Read the secrets of a release: only what is known can be taken out of its log."""
+    learn_secrets(secrets_of(row.release.plan if row.release else None))
+
+
 def log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = "") -> str:
     """The log of what serves for a release, or what was kept of it.
 
@@ -207,7 +215,7 @@ def answer(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_js
     except httpx.HTTPError as error:
         raise Failure(Cause.BAD_ANSWER, f"{url}: {error}") from error
     if response.status_code != 200:
-        detail = f"{url}: HTTP {response.status_code}: {response.text[:300]}"
+        detail = f"{url}: HTTP {response.status_code}: {redacted(response.text[:300])}"
         raise Failure(Cause.BAD_ANSWER, detail)
     if as_json:
         return dump(response.json())

@@ -19,6 +19,7 @@ from prefect.settings import get_current_settings
 
 import flows
 from flows.serving import deployments_of, serve_all
+from moorage.cli.api_auth import require_auth_of_other, require_auth_of_own, share_auth
 from moorage.cli.output import out
 from moorage.failures import Cause, Failure
 
@@ -30,12 +31,22 @@ CONNECT_SECONDS = 10.0
 STOP_SECONDS = 30.0
 
 
-def serve_flows(limit: int) -> None:
-    """Serve until interrupted; a server is started where none is configured."""
+def serve_flows(limit: int, *, without_auth: bool = False) -> None:
+    """Serve until interrupted; a server is started where none is configured.
+
+    Args:
+        limit: Flow runs at the same time.
+        without_auth: Whether an API that other machines reach may do without logins.
+
+    Raises:
+        Failure: `BAD_SETTING` when it does, and must not.
+    """
     # Whatever ends this process, the blocks below are left in order, and the server ends too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
     deployments = deployments_of(project_file())
+    if not without_auth:
+        _require_auth()
     with _server() as url:
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
         out.print(f"UI  {url.removesuffix('/api')}\nAPI {url}\nserving {names}", highlight=False)
@@ -58,6 +69,14 @@ def project_file() -> Path:
     )
 
 
+def _require_auth() -> None:
+    configured = get_current_settings()
+    if url := configured.api.url:
+        require_auth_of_other(url)
+    else:
+        require_auth_of_own(configured.server.api.host)
+
+
 @contextmanager
 def _server() -> Iterator[str]:
     """The configured server, or one of our own that ends with us."""
@@ -67,6 +86,7 @@ def _server() -> Iterator[str]:
         return
     with _own_server() as url:
         os.environ["PREFECT_API_URL"] = url
+        share_auth()
         refresh_global_settings_context()
         yield url
 

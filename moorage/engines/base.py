@@ -10,6 +10,7 @@ from moorage.arguments import user_tokens
 from moorage.engines.command import kept_flags
 from moorage.engines.draining import Busy
 from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
+from moorage.engines.keys import made_key
 from moorage.engines.preparation import preparation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
@@ -229,6 +230,7 @@ class Engine(ABC):
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         derived = (*self.environment(request), *visibility(request), *compatibility(request))
+        derived = (*derived, *made_key(request, self.api_key_variable))
         variables = {variable.name: variable for variable in derived}
         for name, value in request.spec.engine.env.items():
             variables[name] = Variable(

@@ -1,5 +1,6 @@
 # Prepares a container and becomes the engine:
-#   sh -c THIS moorage-prepare [--packages 'NAME ...'] [--without-cuda-compat] -- COMMAND...
+#   sh -c THIS moorage-prepare [--secrets FILE] [--packages 'NAME ...'] [--without-cuda-compat] \
+#     -- COMMAND...
 # Plain POSIX sh, for images differ. Ends with 90 without an installer, 91 when it fails, 127
 # without the engine. moorage/readiness/diagnosis.py knows its lines.
 set -u
@@ -83,6 +84,7 @@ remove_cuda_compat() {
 packages='' compat=''
 while [ "$1" != -- ]; do
   case $1 in
+    --secrets) . "$2" && shift ;;
     --packages) packages=$2 && shift ;;
     --without-cuda-compat) compat=1 ;;
     *) fail 2 "unknown word: $1" ;;

@@ -7,6 +7,7 @@ started in a directory that holds the model (as a process: a link to it) under i
 from __future__ import annotations
 
 from moorage.engines.base import Engine
+from moorage.engines.keys import open_to_all
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
 from moorage.launch import Flag, Link, Variable
 from moorage.models.profile import ModelProfile
@@ -81,6 +82,10 @@ class Transformers(Engine):
             reason="the model is already here",
         )
         return (offline,)
+
+    def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
+        """It knows no key."""
+        return open_to_all(request)
 
     def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
         """Where the model is mounted under its served name."""

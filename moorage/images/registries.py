@@ -12,6 +12,7 @@ from moorage.values import Value
 
 REGISTRY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?(/[a-z0-9][a-z0-9._-]*)*/?$"
 HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?$"
+ACCOUNT_PATTERN = r"^[^\s:\x00]+$"
 DOCKER_HUB = "docker.io"
 
 RegistryName = Annotated[str, StringConstraints(pattern=REGISTRY_PATTERN)]
@@ -25,7 +26,7 @@ class RegistryLogin(Value):
         description="Host and port of the registry, such as `registry.example.com:5000`;"
         " `docker.io` for Docker Hub."
     )
-    username: str = Field(min_length=1, description="Name of the account.")
+    username: str = Field(pattern=ACCOUNT_PATTERN, description="Name of the account.")
     password: SecretName = Field(
         description="Name of the secret that holds its password or token (an environment variable"
         " of the deploying process, or a Prefect Secret block)."

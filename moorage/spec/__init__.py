@@ -6,13 +6,14 @@ Every field has a description: it is the form in the Prefect UI and the referenc
 from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.application import ApplicationSpec, AutoscalingSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
-from moorage.spec.engine import Distributed, EngineName, EngineSpec, RuntimeName
+from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.model import Mode, ModelSpec, slug
 from moorage.spec.patterns import (
     ACCELERATOR_PATTERN,
     CAPABILITY_PATTERN,
+    FOLDER_PATTERN,
     GROUP_PATTERN,
     IMAGE_PATTERN,
     IMPORT_PATTERN,
@@ -28,13 +29,17 @@ from moorage.spec.patterns import (
     VARIABLE_PATTERN,
     VERSION_PATTERN,
     AcceleratorId,
+    FilePath,
+    Folder,
     Kind,
     Name,
     PackageName,
     Port,
     Revision,
     SecretName,
+    SecretVariable,
     Source,
+    UrlPath,
     VariableName,
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
@@ -45,6 +50,7 @@ from moorage.spec.stopping import StoppingSpec
 __all__ = [
     "ACCELERATOR_PATTERN",
     "CAPABILITY_PATTERN",
+    "FOLDER_PATTERN",
     "GROUP_PATTERN",
     "IMAGE_PATTERN",
     "IMPORT_PATTERN",
@@ -62,6 +68,7 @@ __all__ = [
     "AcceleratorId",
     "AdapterSpec",
     "AdapterUpdatesSpec",
+    "ApiKey",
     "ApplicationSpec",
     "AutoscalingSpec",
     "ContainerSettings",
@@ -71,6 +78,8 @@ __all__ = [
     "EngineName",
     "EngineSpec",
     "ExtendedCacheSpec",
+    "FilePath",
+    "Folder",
     "IpcMode",
     "Kind",
     "MemorySpec",
@@ -88,10 +97,12 @@ __all__ = [
     "Revision",
     "RuntimeName",
     "SecretName",
+    "SecretVariable",
     "Source",
     "SpeculativeSpec",
     "StoppingSpec",
     "Strategy",
+    "UrlPath",
     "VariableName",
     "slug",
 ]

@@ -17,6 +17,13 @@ from moorage.spec.patterns import (
     PackageName,
     VariableName,
 )
+from moorage.spec.safe import (
+    no_secret_options,
+    plain_arguments,
+    plain_environment,
+    plain_words,
+    starts_with_a_program,
+)
 from moorage.units import GIB, Bytes
 from moorage.values import Value
 
@@ -47,6 +54,13 @@ class Distributed(StrEnum):
     AUTO = "auto"
     NATIVE = "native"
     RAY = "ray"
+
+
+class ApiKey(StrEnum):
+    """Whether moorage gives an engine a key that other machines reach."""
+
+    AUTO = "auto"
+    NONE = "none"
 
 
 class EngineSpec(Value):
@@ -91,6 +105,12 @@ class EngineSpec(Value):
         {},
         description="Environment variables for the engine; they win over derived ones. Never put"
         " a secret here: use `secrets`.",
+    )
+    api_key: ApiKey = Field(
+        ApiKey.AUTO,
+        description="Key that the engine asks for where the host's `bind` is not loopback and"
+        " `secrets` names none: `auto` makes one, which `moorage key NAME` shows; `none` lets"
+        " everybody in who reaches it (vLLM; other engines know no key).",
     )
     command: tuple[str, ...] | None = Field(
         None,
@@ -144,13 +164,31 @@ class EngineSpec(Value):
     @classmethod
     def _can_be_split(cls, args: tuple[str, ...]) -> tuple[str, ...]:
         try:
-            user_tokens(args)
+            words = user_tokens(args)
         except Failure as failure:
             raise ValueError(failure.detail) from failure
+        plain_arguments((*args, *words))
         return args
+
+    @field_validator("env")
+    @classmethod
+    def _tells_no_secret(cls, env: dict[str, str]) -> dict[str, str]:
+        plain_environment(env)
+        return env
+
+    @field_validator("command", "entrypoint")
+    @classmethod
+    def _is_a_line(cls, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        starts_with_a_program(words or ("x",))
+        plain_words(words or ())
+        no_secret_options(words or ())
+        return words
 
     @model_validator(mode="after")
     def _goes_together(self) -> EngineSpec:
+        if self.name not in (EngineName.AUTO, EngineName.VLLM):
+            # vLLM's own rules say more about its arguments.
+            no_secret_options(user_tokens(self.args))
         if self.command and self.entrypoint:
             raise ValueError("entrypoint: `command` is the whole line already; leave one out")
         if self.packages and self.runtime == RuntimeName.PROCESS:

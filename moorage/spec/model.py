@@ -15,7 +15,7 @@ from moorage.spec.engine import EngineSpec
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
-from moorage.spec.patterns import Name, Port, Revision, SecretName, Source, VariableName
+from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
 from moorage.spec.speculative import SpeculativeSpec
@@ -93,7 +93,7 @@ class ModelSpec(Value):
     stopping: StoppingSpec = Field(
         StoppingSpec(), description="How the model is stopped while it serves."
     )
-    secrets: dict[VariableName, SecretName] = Field(
+    secrets: dict[SecretVariable, SecretName] = Field(
         {},
         description="Secrets by name: environment variable of the engine -> name of the secret"
         " (an environment variable of the deploying process, or a Prefect Secret block)."

@@ -6,19 +6,27 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from moorage.spec.safe import a_name, own_folder, secret_variable, stays_below
+
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 SOURCE_PATTERN = (
     r"^(hf://[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|file://[^\x00]+"
     r"|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[\w][\w./=+@-]*)?)$"
 )
-ACCELERATOR_PATTERN = r"^[^:\s]+:[a-z]+:\d+$"
+ACCELERATOR_PATTERN = r"^[A-Za-z0-9][\w.-]*:[a-z]+:\d+$"
 KIND_PATTERN = r"^[\w* .()/-]+$"
 SECRET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 VERSION_PATTERN = r"^\d[\w.+-]*$"
-IMAGE_PATTERN = r"^[^\s-][^\s]*$"
+IMAGE_PATTERN = (
+    r"^(?:(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-fA-F:]+\])(?::\d{1,5})?/)?"
+    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+    r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$"
+)
+"""As the distribution project writes references."""
 PATH_PATTERN = r"^/[^\s]*$"
+FOLDER_PATTERN = r"^/[\w./+@-]*$"
 REVISION_PATTERN = r"^[\w][\w./-]*$"
 PACKAGE_PATTERN = (
     r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -46,6 +54,7 @@ PATTERNS_IN_WORDS = {
     VERSION_PATTERN: "a version such as 0.32.0",
     IMAGE_PATTERN: "an image reference such as vllm/vllm-openai:v0.32.0",
     PATH_PATTERN: "a path that starts with /",
+    FOLDER_PATTERN: "a path that starts with /, of letters, digits and . _ + @ -",
     REVISION_PATTERN: "a branch, tag or commit",
     PACKAGE_PATTERN: "a package of an index such as name, name==1.2 or name[extra]>=1,<2",
     CAPABILITY_PATTERN: "one capability such as SYS_NICE",
@@ -62,20 +71,38 @@ def _is_absolute(source: str) -> str:
     return source
 
 
-def _stays_in_the_repository(revision: str) -> str:
-    if ".." in revision.split("/"):
+def _stays_at_its_place(source: str) -> str:
+    scheme, _, place = source.partition("://")
+    if scheme == "file":
+        own_folder(place)
+    elif ".." in place:
         raise ValueError("must not contain '..'")
-    return revision
+    return source
 
 
-Source = Annotated[str, Field(pattern=SOURCE_PATTERN), AfterValidator(_is_absolute)]
+def _stays_in_the_repository(revision: str) -> str:
+    return stays_below(f"/{revision}")[1:]
+
+
+Source = Annotated[
+    str,
+    Field(pattern=SOURCE_PATTERN),
+    AfterValidator(_is_absolute),
+    AfterValidator(_stays_at_its_place),
+]
 Revision = Annotated[
     str, Field(min_length=1, pattern=REVISION_PATTERN), AfterValidator(_stays_in_the_repository)
 ]
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 AcceleratorId = Annotated[str, StringConstraints(pattern=ACCELERATOR_PATTERN)]
 Kind = Annotated[str, StringConstraints(pattern=KIND_PATTERN)]
-SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN)]
+SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN), AfterValidator(a_name)]
 PackageName = Annotated[str, StringConstraints(pattern=PACKAGE_PATTERN)]
 VariableName = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)]
+SecretVariable = Annotated[
+    str, StringConstraints(pattern=VARIABLE_PATTERN), AfterValidator(secret_variable)
+]
+UrlPath = Annotated[str, Field(pattern=PATH_PATTERN), AfterValidator(stays_below)]
+Folder = Annotated[str, Field(pattern=FOLDER_PATTERN), AfterValidator(own_folder)]
+FilePath = Annotated[str, Field(pattern=FOLDER_PATTERN), AfterValidator(stays_below)]
 Port = Annotated[int, Field(ge=1, le=65535)]

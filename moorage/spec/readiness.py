@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from moorage.spec.patterns import PATH_PATTERN
+from moorage.spec.patterns import UrlPath
 from moorage.values import Value
 
 
@@ -31,9 +31,8 @@ class Deadlines(Value):
 class ProbeSpec(Value):
     """How readiness is proven."""
 
-    path: str = Field(
+    path: UrlPath = Field(
         "/health",
-        pattern=PATH_PATTERN,
         description="Path that answers 200 once the engine calls itself healthy.",
     )
     request: bool = Field(

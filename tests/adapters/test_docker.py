@@ -114,7 +114,7 @@ def test_what_not_every_machine_may_start_is_created_as_it_is_written(image: str
     isolation = Isolation(privileged=True, ulimits={"memlock": -1}, nodes=("/dev/null",))
     spec = a_container(image=image, runtime=RuntimeName.DOCKER, isolation=isolation)
     name = image.replace("/", "-").replace(":", "-")
-    said = container_arguments(spec.model_copy(update={"name": name}), {})
+    said = container_arguments(spec.model_copy(update={"name": name}))
     container = docker.from_env().containers.create(**said)
     try:
         host = container.attrs["HostConfig"]

@@ -15,13 +15,13 @@ COMMAND = (Flag(tokens=("vllm", "serve", "/m"), origin=Origin.DERIVED, reason=""
 
 
 def test_a_container_starts_with_the_engine_itself() -> None:
-    found = container_arguments(a_container(command=COMMAND), {})
+    found = container_arguments(a_container(command=COMMAND))
     assert (found["entrypoint"], found["command"]) == (["vllm"], ["serve", "/m"])
 
 
 def test_a_script_comes_first_as_an_argument_of_sh_with_its_words_before_the_engines() -> None:
     wish = Preparation(packages=("a==1", "b"), without_cuda_compat=True)
-    found = container_arguments(a_container(command=COMMAND, preparation=wish), {})
+    found = container_arguments(a_container(command=COMMAND, preparation=wish))
     option, script, *words = found["command"]
     assert (found["entrypoint"], option) == (["/bin/sh"], "-c")
     assert 'exec "$@"' in script
@@ -43,7 +43,7 @@ USUAL = {
 
 def arguments(isolation: Isolation, **changes: Any) -> dict[str, Any]:
     values = {"runtime": RuntimeName.DOCKER, "image": "own:1", "isolation": isolation, **changes}
-    return container_arguments(a_container(**values), {})
+    return container_arguments(a_container(**values))
 
 
 def test_by_default_a_container_has_no_rights_and_nobody_starts_it_again() -> None:

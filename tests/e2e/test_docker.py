@@ -45,8 +45,9 @@ def test_a_container_has_what_was_claimed_and_no_more(
     planned = [
         token for flag in release["plan"]["containers"][0]["command"] for token in flag["tokens"]
     ]
-    assert [details["Path"], *details["Args"]] == planned
-    assert "do-not-tell" not in json.dumps(release)
+    # A script reads the secrets and becomes what was planned.
+    assert [details["Path"], *details["Args"]][-len(planned) :] == planned
+    assert "do-not-tell" not in json.dumps([release, details])
     assert release["image"]["identity"].startswith("sha256:")
 
     workplace.run("retire", workplace.named("tiny"))

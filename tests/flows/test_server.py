@@ -35,7 +35,7 @@ FLEET = {
 }
 ENUMS = {
     *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
-    *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed"),
+    *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed", "ApiKey"),
 }
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from moorage.launch import LaunchPlan
+from moorage.launch import LaunchPlan, Variable
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.spec import EngineName
+from moorage.values import Origin
 from tasks import facts as step
 from tasks.facts import read_facts
 from tasks.journal import journal
-from tests.builders import a_container, a_measurement, a_spec
+from tests.builders import a_container, a_measurement
 from tests.prefect_server import free_port
 from tests.tasks.test_journal import Ear
 
@@ -47,22 +48,23 @@ def port() -> Iterator[int]:
 
 
 def read(
-    port: int, spec: dict[str, Any] | None = None, *measured: Any
+    port: int, environment: tuple[Variable, ...] = (), *measured: Any
 ) -> tuple[tuple[EngineFacts, ...], Ear]:
     plan = LaunchPlan(
         release="tiny.v1",
         engine=EngineName.VLLM,
         engine_version="0.32.0",
-        containers=(a_container(port=port),),
+        containers=(a_container(port=port, environment=environment),),
     )
     ear = Ear()
     with journal(ear):
-        return asyncio.run(read_facts.fn(a_spec(**spec or {}), plan, measured)), ear
+        return asyncio.run(read_facts.fn(plan, measured)), ear
 
 
 def test_a_guarded_engine_is_asked_with_its_key(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUR_KEY", "hush")
-    (found,), _ = read(port, {"secrets": {"VLLM_API_KEY": "OUR_KEY"}}, a_measurement())
+    key = Variable(name="VLLM_API_KEY", secret="OUR_KEY", origin=Origin.USER, reason="secrets")
+    (found,), _ = read(port, (key,), a_measurement())
     assert (found.version, found.names, found.context) == ("0.32.0", ("tiny",), 2048)
     assert found.kv_tokens == 491520
 

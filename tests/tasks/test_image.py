@@ -14,7 +14,7 @@ import pytest
 
 from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.secrets import read_secrets
-from moorage.failures import Cause, Failure
+from moorage.failures import Cause, ExitCode, Failure
 from moorage.fleet import Fleet
 from moorage.images.image import Image
 from moorage.images.registries import Registries
@@ -242,6 +242,29 @@ async def test_a_reference_by_digest_keeps_it(registry: LocalRegistry) -> None:
     reference = f"{registry.host}/pinned@{digest}"
     assert (await planned(reference)).pinned == reference
     assert (await pulled(reference)).pinned == reference
+
+
+async def test_a_registry_that_sends_something_else_for_a_digest_is_not_believed(
+    tmp_path: Path,
+) -> None:
+    require_registry()
+    lying = LocalRegistry(tmp_path / "lying")
+    lying.start()
+    digest, _ = upload_image(lying, "engine", TAG, layer(10), architecture=ARCHITECTURE)
+    other, _ = upload_image(lying, "engine", "other", layer(20), architecture=ARCHITECTURE)
+    theirs, stored = (
+        next(lying.folder.rglob(f"blobs/sha256/*/{one.partition(':')[2]}/data"))
+        for one in (other, digest)
+    )
+    stored.write_bytes(theirs.read_bytes())
+    try:
+        with pytest.raises(Failure) as caught:
+            await pulled(f"{lying.host}/engine@{digest}")
+        assert caught.value.facts.exit_code == ExitCode.IMAGE
+        assert DockerImages("local").find(f"{lying.host}/engine@{digest}") is None
+        assert not docker.from_env().images.list(f"{lying.host}/engine")
+    finally:
+        lying.close()
 
 
 async def test_an_image_without_a_registry_comes_from_the_default_one(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from moorage.adapters.redacting import remember
 from moorage.adapters.secrets import read_secrets
 from moorage.spec import ModelSpec
 
@@ -36,6 +37,8 @@ def read_keys(spec: ModelSpec) -> Keys:
         Failure: `SECRET_MISSING`.
     """
     token = _secret(spec, HUB_TOKEN) or os.environ.get(HUB_TOKEN)
+    if token:
+        remember({HUB_TOKEN: token})
     named = [_secret(spec, name) or "" for name in S3_KEYS]
     return Keys(hub=token, s3=tuple(named) if named[0] else ())
 

@@ -20,6 +20,7 @@ from moorage.models.assets import Asked
 from moorage.models.layout import MODEL, Layout
 from moorage.models.source import ModelFile, ResolvedModel
 from moorage.models.weights import join_headers, summarize
+from moorage.spec.safe import is_of_the_system
 
 SCHEME = "file://"
 
@@ -143,6 +144,9 @@ def _file(root: Path, path: Path) -> ModelFile:
     except OSError as error:
         raise _unreadable(error) from None
     outside = "" if real.is_relative_to(root.resolve()) else str(real)
+    if outside and is_of_the_system(outside):
+        # It would be mounted into the engine's container.
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} is a link to {real}, which is no model's")
     return ModelFile(name=path.relative_to(root).as_posix(), size=size, target=outside)
 
 

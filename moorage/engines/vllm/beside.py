@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moorage.engines.keys import asks_for_a_key
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import mounts_of
 from moorage.engines.vllm.adapters import Adapter
@@ -65,8 +66,7 @@ def update_warnings(request: LaunchRequest, key: str) -> tuple[str, ...]:
         request: The seat.
         key: Name of the variable that makes the server ask for a key.
     """
-    spec = request.spec
-    if spec.lora_updates is None or key in spec.secrets or key in spec.engine.env:
+    if request.spec.lora_updates is None or asks_for_a_key(request, key):
         return ()
     advice = f"`secrets: {{{key}: NAME}}` makes it ask for a key"
     return (f"lora_updates: whoever reaches the port may change what is served; {advice}",)

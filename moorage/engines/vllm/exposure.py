@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
-
-from moorage.arguments import has_argument, user_tokens
+from moorage.engines.keys import asks_for_a_key, is_exposed
 from moorage.engines.request import LaunchRequest
 from moorage.failures import Cause, Failure
 
@@ -21,7 +19,7 @@ def unguarded(request: LaunchRequest) -> Failure | None:
     Returns:
         `BAD_SPEC` with the reason; None when nobody else reaches them.
     """
-    if not (_in_dev_mode(request) and _is_exposed(request)):
+    if not (_in_dev_mode(request) and is_exposed(request)):
         return None
     return Failure(
         Cause.BAD_SPEC,
@@ -39,7 +37,7 @@ def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
             f"{DEV_MODE}: everybody on {request.host.name} can put the engine to sleep and call its"
             " workers; its API key does not guard these paths"
         )
-    if _is_exposed(request) and not _asks_for_a_key(request):
+    if is_exposed(request) and not asks_for_a_key(request, API_KEY):
         warnings.append(
             f"the engine answers everybody who reaches {request.host.bind} on"
             f" {request.host.name}; `secrets: {{{API_KEY}: NAME}}` makes it ask for a key"
@@ -56,15 +54,3 @@ def _in_dev_mode(request: LaunchRequest) -> bool:
         return int(written) != 0
     except ValueError:
         return True
-
-
-def _asks_for_a_key(request: LaunchRequest) -> bool:
-    spec = request.spec
-    words = (*user_tokens(spec.engine.args), *(spec.engine.command or ()))
-    named = API_KEY in spec.secrets or bool(spec.engine.env.get(API_KEY))
-    return named or has_argument(words, "--api-key")
-
-
-def _is_exposed(request: LaunchRequest) -> bool:
-    """Whether other machines reach it; `bind` is an IP address, and `--host` is ours to give."""
-    return not ipaddress.ip_address(request.host.bind).is_loopback

@@ -209,3 +209,11 @@ def test_a_custom_engine_needs_a_model_too(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("moorage.adapters.sources.local.MOST_FILES", 1)
     with pytest.raises(Failure, match="there are more than 1 files"):
         resolve_anything(write(tmp_path, {"a": b"x", "b": b"y"}))
+
+
+def test_a_link_to_a_file_of_the_system_is_not_followed(root: Path) -> None:
+    (root / "tokenizer.json").unlink(missing_ok=True)
+    (root / "tokenizer.json").symlink_to("/etc/hostname")
+    found = failure(root)
+    assert found.cause is Cause.SOURCE_INCOMPLETE
+    assert "/etc/hostname" in found.detail

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from moorage.engines.keys import key_name, key_secret
 from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan
 from moorage.placement.snapshot import Program
@@ -48,29 +50,53 @@ def test_on_loopback_the_plan_tells_what_they_let_others_do(bind: str) -> None:
 def test_development_mode_that_is_off_and_sleep_alone_are_no_matter() -> None:
     engine = {"env": {DEV_MODE: "0"}, "args": ["--enable-sleep-mode"]}
     assert at("127.0.0.1", engine=engine).warnings == ()
-    assert "who reaches 0.0.0.0" in at("0.0.0.0", engine=engine).warnings[0]
+    assert at("0.0.0.0", engine=engine).warnings == ()
 
 
 @pytest.mark.parametrize(
-    ("bind", "wish", "told"),
+    ("bind", "wish", "secret"),
     [
-        ("127.0.0.1", {}, False),
-        ("0.0.0.0", {}, True),
-        ("10.0.0.7", {}, True),
-        ("10.0.0.7", {"secrets": {"VLLM_API_KEY": "key"}}, False),
-        ("10.0.0.7", {"engine": {"env": {"VLLM_API_KEY": "key"}}}, False),
-        ("10.0.0.7", {"engine": {"env": {"VLLM_API_KEY": ""}}}, True),
-        ("10.0.0.7", {"engine": {"args": ["--api-key=abc"]}}, False),
+        ("127.0.0.1", {}, ""),
+        ("::1", {}, ""),
+        ("0.0.0.0", {}, "moorage-key-tiny"),
+        ("10.0.0.7", {}, "moorage-key-tiny"),
+        ("10.0.0.7", {"secrets": {"VLLM_API_KEY": "OURS"}}, "OURS"),
+        ("127.0.0.1", {"secrets": {"VLLM_API_KEY": "OURS"}}, "OURS"),
+        ("10.0.0.7", {"engine": {"env": {"VLLM_API_KEY": ""}}}, ""),
+        ("10.0.0.7", {"engine": {"api_key": "none"}}, ""),
     ],
 )
-def test_a_server_that_asks_nobody_for_a_key_is_told(
-    bind: str, wish: dict[str, Any], told: bool
+def test_an_engine_that_others_reach_asks_for_a_key(
+    bind: str, wish: dict[str, Any], secret: str
 ) -> None:
-    assert ["VLLM_API_KEY" in warning for warning in at(bind, **wish).warnings] == [True] * told
+    assert key_secret(at(bind, **wish), "VLLM_API_KEY") == secret
+
+
+@pytest.mark.parametrize("wish", [{"api_key": "none"}, {"env": {"VLLM_API_KEY": ""}}])
+def test_a_server_that_asks_nobody_for_a_key_is_told(wish: dict[str, Any]) -> None:
+    (warning,) = at("10.0.0.7", engine=wish).warnings
+    assert "everybody who reaches 10.0.0.7" in warning
+    assert "VLLM_API_KEY" in warning
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("tiny", "Tiny"), ("a.b", "a-b"), ("a_b", "a.b"), ("a-b", "A.B")]
+)
+def test_models_do_not_share_a_key_by_the_likeness_of_their_names(one: str, other: str) -> None:
+    assert key_name(one) != key_name(other)
+    assert all(re.fullmatch(r"[a-z0-9-]+", key_name(name)) for name in (one, other))
+
+
+def test_transformers_knows_no_key_and_says_so() -> None:
+    program = Program(engine=EngineName.TRANSFORMERS, path="/opt/transformers", version="5.23.0")
+    wish = {"engine": {"name": "transformers", "runtime": "process"}, "placement": ON_CPU}
+    (warning,) = planned(wish, a_host(bind="10.0.0.7", programs=(program,))).warnings
+    assert "knows no key" in warning
+    assert planned(wish, a_host(programs=(program,))).warnings == ()
 
 
 def test_a_process_is_looked_at_as_a_container_is() -> None:
     assert as_process("127.0.0.1").warnings == ()
-    assert "who reaches 0.0.0.0" in as_process("0.0.0.0").warnings[0]
+    assert key_secret(as_process("0.0.0.0"), "VLLM_API_KEY") == "moorage-key-tiny"
     with pytest.raises(Failure, match=DEV_MODE):
         as_process("0.0.0.0", **{DEV_MODE: "1"})

@@ -1,5 +1,5 @@
 /* A stand-in for `vllm serve MODEL --port N --host H --served-model-name NAME ...`, so that launching,
- * probing and stopping can be tested in milliseconds. LIFECYCLE in the environment chooses the behaviour:
+ * probing and stopping can be tested in milliseconds. VLLM_API_KEY guards /v1, as in vLLM. LIFECYCLE in the environment chooses the behaviour:
  *
  *   ok             serves (the default)            slow:N        listens after N seconds
  *   die            unsupported model, exit 1       dies-later:N  serves, exits with 0 after N seconds
@@ -10,6 +10,7 @@
  *   holds:N        KV cache of N tokens: exit 1 when asked for more
  *   ends:N         model of N tokens: exit 1 when asked for more
  *   free:N         N percent of the device are free: exit 1 when asked for more
+ *   leak           tells the variables API_TOKEN and OTHER_TOKEN, exit 1
  *   busy           /metrics counts a request while the file that BUSY names is there
  */
 #define _GNU_SOURCE
@@ -136,6 +137,11 @@ static void fail_at_start(void) {
     usleep(200 * 1000);
     engine_failure("ValueError: Model architectures ['FooForCausalLM'] are not supported for now.");
   }
+  if (is("leak")) {
+    const char *one = getenv("API_TOKEN"), *other = getenv("OTHER_TOKEN");
+    printf("headers: {'Authorization': 'Bearer %s'}\n", one ? one : "");
+    engine_failure("ValueError: 401 for https://hub/?token=%s and %s", one ? one : "", other ? other : "");
+  }
   if (is("kv")) cache_too_small(4096, 2048);
   if (is("holds") && max_model_len > number) cache_too_small(max_model_len, number);
   if (is("ends") && max_model_len > number)
@@ -216,6 +222,15 @@ static void answer(int fd, const char *path, const char *body) {
   else reply(fd, "404 Not Found", "{\"detail\":\"Not Found\"}");
 }
 
+/* Whether a request may be answered: it carries the key, or needs none. */
+static int has_key(const char *request, const char *path) {
+  static char line[512];
+  const char *key = getenv("VLLM_API_KEY");
+  if (!key || !*key || strncmp(path, "/v1", 3) != 0) return 1;
+  snprintf(line, sizeof line, "\r\nAuthorization: Bearer %s\r\n", key);
+  return strcasestr(request, line) != NULL;
+}
+
 static void handle(int fd) {
   static char request[MAX_REQUEST + 1];
   char method[8], path[256];
@@ -231,7 +246,8 @@ static void handle(int fd) {
   }
   if (sscanf(request, "%7s %255[^ ?]", method, path) != 2) return;
   printf("INFO:     \"%s %s HTTP/1.1\"\n", method, path);
-  answer(fd, path, end + 4);
+  if (has_key(request, path)) answer(fd, path, end + 4);
+  else reply(fd, "401 Unauthorized", "{\"error\":\"Unauthorized\"}");
 }
 
 /* ---- process ---- */
