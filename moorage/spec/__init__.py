@@ -37,6 +37,7 @@ from moorage.spec.patterns import (
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
 from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
+from moorage.spec.restart import RestartSpec, WhenDead
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
 
@@ -80,6 +81,7 @@ __all__ = [
     "ProbeSpec",
     "ReadinessSpec",
     "RestartPolicy",
+    "RestartSpec",
     "Revision",
     "RuntimeName",
     "SecretName",
@@ -88,5 +90,6 @@ __all__ = [
     "StoppingSpec",
     "Strategy",
     "VariableName",
+    "WhenDead",
     "slug",
 ]
