@@ -54,6 +54,10 @@ class Settings(BaseSettings):
         60, ge=0, description="How often reconciling asks a model for one token."
     )
 
+    probe_timeout_seconds: float = Field(
+        30, gt=0, description="How long a model may take for that one token."
+    )
+
     @cached_property
     def root(self) -> Path:
         """The home, absolute."""

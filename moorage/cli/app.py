@@ -21,6 +21,7 @@ from moorage.cli import fleet as fleet_commands
 from moorage.cli import inventory, lora, render, schemas
 from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
+from moorage.cli import reconcile as reconciling
 from moorage.cli import show as releases
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.engines.registry import ENGINES
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
 app.add_typer(ledger_commands.commands, name="ledger")
+app.command()(reconciling.reconcile)
 
 SpecFile = Annotated[
     Path, typer.Argument(help="Spec of the model: a YAML file, or NAME for deployments/NAME.yaml.")
