@@ -20,6 +20,7 @@ __all__ = ["prefect_server", "tiny_llama"]
 DEPLOYMENTS = (
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),
     *("load-adapter/load-adapter", "unload-adapter/unload-adapter"),
+    "reconcile-fleet/reconcile",
 )
 SERVE_SECONDS = 120
 

@@ -26,15 +26,15 @@ MODELS = {
     *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
     *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
-    "StoppingSpec",
+    *("StoppingSpec", "RestartSpec"),
 }
 FLEET = {
-    *("Fleet", "Host", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
+    *("Fleet", "Host", "Avoided", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
     *("Registries", "RegistryLogin", "EngineVersions", "EngineVersion"),
 }
 ENUMS = {
     *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
-    *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed"),
+    *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed", "WhenDead"),
 }
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}

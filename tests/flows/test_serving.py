@@ -36,6 +36,7 @@ def test_every_flow_is_deployed_once(served: dict[str, RunnerDeployment]) -> Non
         "retire-model/retire",
         "load-adapter/load-adapter",
         "unload-adapter/unload-adapter",
+        "reconcile-fleet/reconcile",
     ]
 
 
@@ -79,6 +80,15 @@ def test_the_nightly_example_is_the_spec_of_the_tiny_model(
     assert nightly.active is False
     spec = ModelSpec.model_validate((nightly.parameters or {})["spec"])
     assert spec == load_spec(REPOSITORY / "deployments" / "tiny-llama.yaml")
+
+
+def test_reconciling_runs_every_minute_and_what_could_not_be_started_in_time_is_cancelled(
+    served: dict[str, RunnerDeployment],
+) -> None:
+    [schedule] = served["reconcile"].schedules or []
+    assert (schedule.slug, schedule.active) == ("every-minute", True)
+    assert ENTRIES["reconcile"]["schedules"][0]["cron"] == "* * * * *"
+    assert ENTRIES["reconcile"]["concurrency_limit"]["collision_strategy"] == "CANCEL_NEW"
 
 
 def test_no_path_of_a_machine_is_written() -> None:
