@@ -6,13 +6,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check unit format docs images bench fleet clean
+.PHONY: demo test up down check unit format docs images bench fleet clean
 
 demo: $(VENV)/.installed-demo ## Deploy a tiny model, chat with it, show its record. KEEP=1 leaves it running.
 	@KEEP=$(KEEP) scripts/demo.sh
 
 test: check ## Everything that this machine can test.
 	$(BIN)/python -m pytest
+
+# docs/team.md. UP='--port 4300 --no-serve' gives options; WITH=compose uses containers.
+ifeq ($(WITH),compose)
+COMPOSE := docker compose --env-file deployments/team.env
+up: deployments/team.env ## A server for a team: PostgreSQL and Prefect.
+	$(COMPOSE) up --detach --wait --wait-timeout 300
+down: ## Stop it; the data stay.
+	$(COMPOSE) down
+else
+up: $(VENV)/.installed-team ## A server for a team: PostgreSQL, Prefect and the flows.
+	@$(BIN)/python -m scripts.team up $(UP)
+down: $(VENV)/.installed-team ## Stop it; the data stay.
+	@$(BIN)/python -m scripts.team down $(UP)
+endif
+
+deployments/team.env:
+	@echo 'cp deployments/team.env.example $@, and fill in the passwords' >&2; exit 1
 
 check: $(VENV)/.installed-dev ## Format, lint, types, layers.
 	$(BIN)/ruff format --check .
@@ -56,6 +73,10 @@ $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers]'
 	@touch $@
 
+$(VENV)/.installed-team: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres]'
+	@touch $@
+
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,postgres,dev]'
-	@touch $@ $(VENV)/.installed-demo
+	@touch $@ $(VENV)/.installed-demo $(VENV)/.installed-team

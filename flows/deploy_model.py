@@ -9,6 +9,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.recipe import Afresh, Recipe
 from flows.starting import starting
 from flows.story import Story, told, unchanged
 from moorage.failures import Cause, Failure
@@ -16,9 +17,10 @@ from moorage.fleet import Fleet
 from moorage.placement.propose import NoFit
 from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.saga import Saga
+from moorage.sites import at_site
 from moorage.spec import ModelSpec
 from tasks.analysis import Analysis
-from tasks.arguments import check_early, check_placed
+from tasks.arguments import check_early
 from tasks.cleanup import (
     abandon,
     free_claims,
@@ -26,14 +28,14 @@ from tasks.cleanup import (
     sole_flow,
     start_again,
 )
-from tasks.context import in_thread, ledger, to_its_end
+from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.facts import read_facts
-from tasks.image import moved, pull
+from tasks.image import moved
+from tasks.keep import keep
 from tasks.life import closed, enter
 from tasks.measure import measure, remember
-from tasks.place import place
-from tasks.plan import planned
 from tasks.release import publish, serving
+from tasks.runner import task_runner
 from tasks.stage import stage
 from tasks.stopping import end_superseded, stop_for
 from tasks.survey import survey
@@ -42,8 +44,17 @@ from tasks.turns import Turn
 PORT_ATTEMPTS = 3
 
 
-@flow(name="deploy-model", flow_run_name="deploy {spec.name}", persist_result=False)
-async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
+@flow(
+    name="deploy-model",
+    flow_run_name="deploy {spec.name}",
+    persist_result=False,
+    task_runner=task_runner(),
+)
+async def deploy_model(
+    spec: ModelSpec,
+    fleet: Fleet = Fleet(),  # noqa: B008
+    applied_from: str = "",
+) -> State[Release]:
     """Deploy a model so that it answers under its name.
 
     Deploying an identical spec again changes nothing. A changed one is started beside the release
@@ -52,8 +63,10 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
     Args:
         spec: The model as it is meant to be served.
         fleet: The hosts it may run on; without it, this machine.
+        applied_from: Set of files that it is applied from, for the record; empty = none.
     """
     async with told(spec.name) as story:
+        fleet = at_site(fleet, settings().site)
         await check_early(spec, fleet)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
             old, healthy = await serving(spec)
@@ -63,53 +76,64 @@ async def deploy_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release
                 model, _ = await analysis.found()
                 if old.is_of(spec, model.revision, model.pins):
                     return unchanged(old, await moved(old, fleet))
-            release = await _deploy_on_a_free_port(story, spec, fleet, analysis, old)
-    return Completed(message=_announcement(release), data=release)
+            recipe = Afresh(spec, {"applied_from": applied_from})
+            release = await deploy_on_a_free_port(story, recipe, fleet, analysis, old)
+    return Completed(message=announcement(release), data=release)
 
 
-async def _deploy_on_a_free_port(
+async def deploy_on_a_free_port(
     story: Story,
-    spec: ModelSpec,
+    recipe: Recipe,
     fleet: Fleet,
     analysis: Analysis,
     old: ReleaseRow | None,
 ) -> Release:
-    """A port that was ours to choose may be taken by a stranger before the engine binds it."""
+    """Make a release as its recipe says, prove that it answers, and let it take over.
+
+    A port that was ours to choose may be taken by a stranger before the engine binds it: then
+    another one is tried.
+
+    Raises:
+        Failure: When it could not be made; then what served before serves (again).
+    """
+    spec = recipe.spec
     for _ in range(PORT_ATTEMPTS - 1):
         try:
-            return await _deploy(story, spec, fleet, analysis, old)
+            return await _deploy(story, recipe, fleet, analysis, old)
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or spec.port != "auto":
                 raise
             story.journal.tell(f"{failure}; trying another port")
-    return await _deploy(story, spec, fleet, analysis, old)
+    return await _deploy(story, recipe, fleet, analysis, old)
 
 
 async def _deploy(
     story: Story,
-    spec: ModelSpec,
+    recipe: Recipe,
     fleet: Fleet,
     analysis: Analysis,
     old: ReleaseRow | None,
 ) -> Release:
     """The chain with effects, as a saga: whatever fails, nothing is left claimed or running."""
-    draft = await _begin(story, spec, old)
+    spec = recipe.spec
+    draft = await _begin(story, recipe, old)
     try:
         with Saga(story.undone, to_its_end) as saga, closed(draft.id, old, story.journal):
             draft, model, profile = await analysis.of(draft)
-            snapshot = await survey(fleet)
+            snapshot = await survey(fleet, spec.placement.cluster)
             saga.arm("free the claims", free_claims, draft.id, old)
-            placement, snapshot = await place(
-                spec, model, profile, fleet, snapshot, draft.id, replaceable(old)
+            placement, snapshot = await recipe.place(
+                model, profile, fleet, snapshot, draft.id, replaceable(old)
             )
             draft = draft.model_copy(update={"placement": placement})
-            notes = await check_placed(spec, placement, snapshot)
+            notes = await recipe.check(placement, snapshot)
             await enter(draft.id, ReleaseState.DOWNLOADING)
             image, model = await asyncio.gather(
-                pull(spec, placement, snapshot), stage(spec, model, placement, snapshot)
+                recipe.have_image(placement, snapshot), stage(spec, model, placement, snapshot)
             )
-            plan = planned(spec, model, profile, placement, snapshot, image, draft.id, notes)
+            plan = recipe.planned(model, profile, placement, snapshot, image, draft.id, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
+            await keep(plan, snapshot)
             turn = Turn(draft.id, spec.name, placement, old)
             if turn.names:
                 saga.arm("let others start there", turn.end)
@@ -144,8 +168,8 @@ async def _deploy(
     return release
 
 
-async def _begin(story: Story, spec: ModelSpec, old: ReleaseRow | None) -> Release:
-    begun = datetime.now(UTC)
+async def _begin(story: Story, recipe: Recipe, old: ReleaseRow | None) -> Release:
+    begun, spec = datetime.now(UTC), recipe.spec
     identity = await in_thread(ledger().releases.begin, spec, "", story.flow_run_id)
     story.release = identity
     return Release(
@@ -158,10 +182,12 @@ async def _begin(story: Story, spec: ModelSpec, old: ReleaseRow | None) -> Relea
         flow_run_id=story.flow_run_id,
         created_at=begun,
         finished_at=begun,
+        **recipe.facts,
     )
 
 
-def _announcement(release: Release) -> str:
+def announcement(release: Release) -> str:
+    """What a release serves, where, and what was changed to make it start."""
     endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.serving)
     corrected = "".join(f"; second try: {one.said}" for one in release.corrections)
     return f"{release.id} serves {release.model} at {endpoints}{corrected}"

@@ -11,20 +11,27 @@ from prefect.states import Completed
 from flows.story import told, unchanged
 from moorage.fleet import Fleet
 from moorage.release import Release
+from moorage.sites import at_site
 from moorage.spec import ModelSpec
 from tasks.arguments import check_early, check_placed
 from tasks.cleanup import abandoned, replaceable
-from tasks.context import in_thread, ledger
+from tasks.context import in_thread, ledger, settings
 from tasks.derive import derive
 from tasks.image import choose, moved
 from tasks.place import propose_placement
 from tasks.plan import planned
 from tasks.release import publish_plan, serving
 from tasks.resolve import resolve
+from tasks.runner import task_runner
 from tasks.survey import survey
 
 
-@flow(name="plan-model", flow_run_name="plan {spec.name}", persist_result=False)
+@flow(
+    name="plan-model",
+    flow_run_name="plan {spec.name}",
+    persist_result=False,
+    task_runner=task_runner(),
+)
 async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
     """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.
 
@@ -34,13 +41,14 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
     """
     begun = datetime.now(UTC)
     async with told(spec.name) as story:
+        fleet = at_site(fleet, settings().site)
         await check_early(spec, fleet)
         model = await resolve(spec)
         profile = await derive(spec, model)
         old, healthy = await serving(spec)
         if old and healthy and old.is_of(spec, model.revision, model.pins):
             return unchanged(old, await moved(old, fleet))
-        snapshot = await survey(fleet)
+        snapshot = await survey(fleet, spec.placement.cluster)
         # A deploy would clean up first what flows that are gone have left.
         for row in await in_thread(abandoned):
             snapshot = snapshot.without(row.id)

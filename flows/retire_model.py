@@ -10,7 +10,7 @@ from flows.story import told
 from moorage.failures import Cause, Failure
 from moorage.spec import Name
 from tasks.adapters import tidy
-from tasks.cleanup import sole_flow
+from tasks.cleanup import must_be_clean, sole_flow
 from tasks.context import in_thread, ledger
 from tasks.journal import step
 from tasks.stopping import retire
@@ -30,6 +30,7 @@ async def retire_model(name: Name) -> State[str]:
         if running is None:
             if not await in_thread(ledger().releases.of_model, name):
                 raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
+            await in_thread(must_be_clean, name)
             return Completed(name="Unchanged", message=f"{name} was not running", data="")
         with step("stop") as note:
             drained = await retire(running)

@@ -66,6 +66,8 @@ async def _started(draft: Release, part: LaunchPlan, profile: ModelProfile) -> R
 
 
 def _correction(draft: Release, plan: LaunchPlan, failure: Failure) -> Correction | None:
+    if plan.on_cluster:
+        return None
     seats = draft.placement.seats if draft.placement else ()
     need = next((seat.need for seat in seats if seat.need), None)
     remedy = ENGINES[plan.engine].remedy(failure, need)

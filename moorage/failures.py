@@ -33,6 +33,7 @@ class Cause(StrEnum):
     BAD_FLEET = "bad-fleet"
     BAD_SETTING = "bad-setting"
     UNKNOWN_RELEASE = "unknown-release"
+    CANNOT_ROLL_BACK = "cannot-roll-back"
     SECRET_MISSING = "secret-missing"
     SOURCE_MISSING = "source-missing"
     SOURCE_INCOMPLETE = "source-incomplete"
@@ -54,11 +55,14 @@ class Cause(StrEnum):
     NO_IMAGE = "no-image"
     IMAGE_MISSING = "image-missing"
     IMAGE_PULL_FAILED = "image-pull-failed"
+    IMAGE_PULL_TIMEOUT = "image-pull-timeout"
     REGISTRY_UNAUTHORIZED = "registry-unauthorized"
     REGISTRY_UNTRUSTED = "registry-untrusted"
     REGISTRY_RATE_LIMITED = "registry-rate-limited"
     REGISTRY_UNAVAILABLE = "registry-unavailable"
     RUNTIME_UNAVAILABLE = "runtime-unavailable"
+    CLUSTER_UNAVAILABLE = "cluster-unavailable"
+    CLUSTER_UNSUITABLE = "cluster-unsuitable"
     HOST_UNAUTHORIZED = "host-unauthorized"
     HOST_UNTRUSTED = "host-untrusted"
     PROGRAM_MISSING = "program-missing"
@@ -153,6 +157,11 @@ class Failure(Exception):
         """The facts of the cause."""
         return CAUSES[self.cause]
 
+    def at(self, place: str) -> Failure:
+        """The same failure, which says where it happened."""
+        told = (self.suggestion, self.log_tail, self.evidence, self.named)
+        return _rebuild(self.cause, f"{place}: {self.detail}", *told)
+
 
 def _rebuild(
     cause: Cause,
@@ -191,6 +200,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.BAD_INPUT,
         "There is no such release",
         "`moorage status` lists the models, `moorage history NAME` their releases.",
+    ),
+    Cause.CANNOT_ROLL_BACK: _facts(
+        ExitCode.BAD_INPUT,
+        "That cannot be gone back to",
+        "`moorage history NAME` lists the releases; only one that ran can be gone back to.",
     ),
     Cause.SECRET_MISSING: _facts(
         ExitCode.BAD_INPUT,
@@ -253,7 +267,8 @@ CAUSES: dict[Cause, CauseFacts] = {
     Cause.DISK_FULL: _facts(
         ExitCode.MACHINE,
         "There is not enough disk space",
-        "Free some space, or set MOORAGE_HOME to a larger disk.",
+        "Free some space: `moorage models prune` removes models that nobody uses. Or set `store` of"
+        " the host, or MOORAGE_HOME here, to a larger disk.",
     ),
     Cause.NO_FIT: _facts(
         ExitCode.NO_FIT,
@@ -304,6 +319,12 @@ CAUSES: dict[Cause, CauseFacts] = {
         "Check that the host reaches the registry and is logged in there.",
         retry=True,
     ),
+    Cause.IMAGE_PULL_TIMEOUT: _facts(
+        ExitCode.IMAGE,
+        "The image was not pulled within its deadline",
+        "Raise `readiness.deadlines.image_seconds`, or have the image on the host before"
+        " (`docker pull`).",
+    ),
     Cause.REGISTRY_UNAUTHORIZED: _facts(
         ExitCode.IMAGE,
         "The registry refused access to the image",
@@ -334,6 +355,18 @@ CAUSES: dict[Cause, CauseFacts] = {
         "Start Docker on the host, or check the host's address; `moorage doctor` tells more.",
         retry=True,
     ),
+    Cause.CLUSTER_UNAVAILABLE: _facts(
+        ExitCode.MACHINE,
+        "The Ray cluster does not answer",
+        "Check that its head node runs, and the addresses under `clusters` of the fleet file.",
+        retry=True,
+    ),
+    Cause.CLUSTER_UNSUITABLE: _facts(
+        ExitCode.MACHINE,
+        "The Ray cluster cannot serve this",
+        "Update Ray there and install `ray[serve]`, or name another cluster in"
+        " `placement.cluster`.",
+    ),
     Cause.HOST_UNAUTHORIZED: _facts(
         ExitCode.MACHINE,
         "The host refused the login",
@@ -346,7 +379,7 @@ CAUSES: dict[Cause, CauseFacts] = {
     ),
     Cause.PROGRAM_MISSING: _facts(
         ExitCode.MACHINE,
-        "The engine is not installed on this host",
+        "A program that is needed is not installed",
         "Install it, in the checkout `pip install '.[transformers]'`, or use Docker.",
     ),
     Cause.ACCELERATOR_RUNTIME_MISSING: _facts(

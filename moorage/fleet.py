@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ByteSize, Field, StringConstraints, model_validator
 
 from moorage.access import Access
+from moorage.cluster import URL_IN_WORDS, URL_PATTERN, RayCluster
 from moorage.fleet_engines import EngineVersions, ImageName
 from moorage.images.registries import HOST_PATTERN, REGISTRY_PATTERN, Registries
 from moorage.reach import (
@@ -32,6 +33,7 @@ RAY_LEAST = 32
 
 PATTERNS_IN_WORDS = {
     ADDRESS_PATTERN: ADDRESS_IN_WORDS,
+    URL_PATTERN: URL_IN_WORDS,
     PORTS_PATTERN: "a range of ports such as 40000-40063",
     TYPE_PATTERN: "a type in lower case, such as cuda",
     BIND_PATTERN: "an IP address",
@@ -200,6 +202,11 @@ class Fleet(Value):
     hosts: tuple[Host, ...] = Field(
         (Host(name="local"),), min_length=1, description="The hosts, in order of preference."
     )
+    clusters: dict[Name, RayCluster] = Field(
+        {},
+        description="Ray clusters by name, for `placement.cluster` of a spec. They are no hosts:"
+        " nothing is claimed on them.",
+    )
     engines: dict[Name, EngineVersions] = Field(
         {},
         description="Versions of engines with an image or a command of their own, by engine"
@@ -222,12 +229,20 @@ class Fleet(Value):
         " taken out of service.",
     )
 
+    share_models: bool = Field(
+        True,
+        description="Whether a model that one remote host has complete is copied from there to"
+        " others, on a port of its range at its `bind`; else each fetches it from its source.",
+    )
+
     @model_validator(mode="after")
     def _names_differ(self) -> Fleet:
         names = [host.name for host in self.hosts]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"the host name {', '.join(twice)} is used more than once")
+        if both := sorted(self.clusters.keys() & set(names)):
+            raise ValueError(f"{', '.join(both)} is the name of a host and of a cluster")
         return self
 
     @model_validator(mode="after")

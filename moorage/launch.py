@@ -6,6 +6,7 @@ What `moorage plan` prints is the very object that `moorage deploy` executes.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from moorage.access import parse_access
 from moorage.isolation import Isolation
@@ -92,8 +93,20 @@ class Preparation(Value):
         return (*packages, *["--without-cuda-compat"] * self.without_cuda_compat, "--")
 
 
+class Application(Value):
+    """An application of Ray Serve.
+
+    Attributes:
+        endpoint: Base URL under which it answers: Ray Serve's own, and its route.
+        config: Its entry in the config that is put to the cluster, exactly.
+    """
+
+    endpoint: str
+    config: dict[str, Any]
+
+
 class ContainerSpec(Value):
-    """One container, or one process where the runtime is `process`.
+    """One container, one process (`process`), or one application on a Ray cluster (`ray`).
 
     Attributes:
         name: Deterministic: release, replica and role.
@@ -118,6 +131,8 @@ class ContainerSpec(Value):
         links: Made in the working directory (process runtime).
         isolation: How far the container is shut off from its host.
         awaits: Container of the plan whose port must be open before this one starts; empty = none.
+        application: What a Ray cluster is told; None = it runs on a host. `command` then holds what
+            its arguments were made of, `host` names the cluster, and bind and port are empty.
     """
 
     name: str
@@ -141,6 +156,7 @@ class ContainerSpec(Value):
     links: tuple[Link, ...] = ()
     isolation: Isolation = Isolation()
     awaits: str = ""
+    application: Application | None = None
 
     @property
     def role(self) -> Role:
@@ -172,6 +188,8 @@ class ContainerSpec(Value):
     @property
     def endpoint(self) -> str:
         """Base URL under which the engine answers."""
+        if self.application:
+            return self.application.endpoint
         host = self._everywhere.get(self.bind, self.bind)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
@@ -200,6 +218,11 @@ class LaunchPlan(Value):
     engine_version: str
     containers: tuple[ContainerSpec, ...]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether a Ray cluster runs it, and no host."""
+        return any(spec.application for spec in self.containers)
 
 
 class Workload(Value):
@@ -260,3 +283,8 @@ def serving(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
 def container_name(release: str, replica: int, role: Role, position: int = 0) -> str:
     """The name of a container: the same release always gives the same names."""
     return f"moorage-{release}-r{replica}-{role}{position or ''}"
+
+
+def application_name(release: str) -> str:
+    """The name of a release's application on a Ray cluster."""
+    return f"moorage-{release}"

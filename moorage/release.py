@@ -69,6 +69,8 @@ class Release(Value):
         steps: Each step with its time.
         replaced: Release that this one took over from; empty = none.
         replacement: How: new beside old, or stop-first and why.
+        rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
+        applied_from: Set of files that it was applied from; empty = it was deployed by itself.
         failure: Why it failed; None when it runs.
         flow_run_id: Prefect flow run that made it.
         created_at: When it was begun, UTC.
@@ -93,10 +95,17 @@ class Release(Value):
     steps: tuple[StepRecord, ...] = ()
     replaced: str = ""
     replacement: str = ""
+    rolled_back_to: str = ""
+    applied_from: str = ""
     failure: FailureRecord | None = None
     flow_run_id: str = ""
     created_at: datetime
     finished_at: datetime
+
+    @property
+    def ran(self) -> bool:
+        """Whether it ever served."""
+        return self.failure is None and self.plan is not None and bool(self.readiness)
 
     @property
     def serving(self) -> tuple[Workload, ...]:

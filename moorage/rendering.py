@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 
 from moorage.document import Document, Section
 from moorage.failures import Failure
 from moorage.isolation import Isolation
-from moorage.launch import ContainerSpec
+from moorage.launch import Application, ContainerSpec
 from moorage.models.assets import AssetRole, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
@@ -135,6 +136,10 @@ def _facts(release: Release) -> Section:
         rows.append(("Engine version", release.plan.engine_version or "unknown"))
     if release.replacement:
         rows.append(("Replaces", f"{release.replaced}: {release.replacement}"))
+    if release.rolled_back_to:
+        rows.append(("Runs again", release.rolled_back_to))
+    if release.applied_from:
+        rows.append(("Applied from", release.applied_from))
     if release.flow_run_id:
         rows.append(("Flow run", release.flow_run_id))
     return Section(header=FACTS, rows=tuple(rows))
@@ -157,6 +162,8 @@ def _profile(profile: ModelProfile) -> list[tuple[str, str]]:
 
 
 def _image(release: Release) -> str:
+    if release.plan and release.plan.on_cluster:
+        return "none (Ray's own environment)"
     if release.image is None:
         return "none (an installed program)"
     image = release.image
@@ -189,7 +196,8 @@ def _plan_sections(release: Release) -> list[Section]:
 
 
 def _container(spec: ContainerSpec) -> tuple[Section, ...]:
-    return _command(spec), _environment(spec), _surroundings(spec)
+    around = _application(spec.application) if spec.application else _surroundings(spec)
+    return _command(spec), _environment(spec), around
 
 
 def _command(spec: ContainerSpec) -> Section:
@@ -230,6 +238,14 @@ def _surroundings(spec: ContainerSpec) -> Section:
     if spec.cores and spec.image:
         rows.append(("cores", str(spec.cores)))
     return Section(header=FACTS, rows=tuple(rows))
+
+
+def _application(application: Application) -> Section:
+    """What is put to the Ray cluster, word for word."""
+    return Section(
+        title=f"Application at {application.endpoint}",
+        code=json.dumps(application.config, indent=2, ensure_ascii=False),
+    )
 
 
 def _preparation(spec: ContainerSpec) -> list[tuple[str, str]]:

@@ -45,3 +45,8 @@ def human_seconds(seconds: float) -> str:
     if hours < 48:
         return f"{hours} h {minutes:02d} min"
     return f"{hours // 24} d {hours % 24:02d} h"
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number of things, such as `1 node` or `3 nodes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

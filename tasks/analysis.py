@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.release import Release, ReleaseState
@@ -16,16 +18,20 @@ class Analysis:
 
     Args:
         spec: The model as it is meant to be served.
+        require: Fails where what was found is not what is meant.
     """
 
-    def __init__(self, spec: ModelSpec) -> None:
-        self._spec = spec
+    def __init__(
+        self, spec: ModelSpec, require: Callable[[ResolvedModel], None] = lambda _: None
+    ) -> None:
+        self._spec, self._require = spec, require
         self._found: tuple[ResolvedModel, ModelProfile] | None = None
 
     async def found(self) -> tuple[ResolvedModel, ModelProfile]:
         """The model and its profile."""
         if self._found is None:
             model = await resolve(self._spec)
+            self._require(model)
             self._found = model, await derive(self._spec, model)
         return self._found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moorage.adapters import arguments
 from moorage.engines.registry import ENGINES
+from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.placement.image import image_on
 from moorage.placement.placement import Placement
@@ -14,7 +15,10 @@ from tasks.context import in_thread, settings
 
 async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
     """Refuse what no version takes that may be meant, before anything is looked at."""
+    if spec.placement.cluster:
+        return _require_cluster(spec.placement.cluster, fleet)
     await in_thread(arguments.check_early, spec, fleet, settings().root)
+    return None
 
 
 async def check_placed(
@@ -25,8 +29,20 @@ async def check_placed(
     Returns:
         What a person should know.
     """
+    if spec.placement.cluster:
+        return await in_thread(arguments.check_on_cluster, spec, settings().root)
     seat, engine = placement.seats[0], ENGINES[placement.engine]
     host = snapshot.host(seat.host)
     in_container = seat.runtime == RuntimeName.DOCKER
     image = image_on(spec, engine, host, seat.accelerator_type) if in_container else None
     return await in_thread(arguments.check_placed, spec, engine, host, image, settings().root)
+
+
+def _require_cluster(name: str, fleet: Fleet) -> None:
+    if name not in fleet.clusters:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"placement.cluster: the fleet has no cluster {name}",
+            suggestion=f"It has {', '.join(fleet.clusters) or 'none'}; `clusters` of the fleet file"
+            " names them.",
+        )

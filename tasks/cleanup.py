@@ -21,7 +21,7 @@ from tasks.drain import ending_of
 from tasks.image import have_again
 from tasks.joining import must_listen
 from tasks.journal import Journal
-from tasks.launch import ABORT_SECONDS, start, stop
+from tasks.launch import ABORT_SECONDS, start, stop_all
 from tasks.life import claims_of
 
 COME_UP_SECONDS = 60.0
@@ -41,7 +41,10 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
     nobody works on, for it may hold the memory that this one needs.
     """
     holding = ledger().locks.holding(
-        model, wait_seconds=settings().lock_wait_seconds, note=f"flow run {flow_run_id}"
+        model,
+        wait_seconds=settings().lock_wait_seconds,
+        note=f"flow run {flow_run_id}",
+        on_wait=lambda held: journal.tell(f"waits: {held}"),
     )
     await in_thread(holding.__enter__)
     try:
@@ -55,8 +58,7 @@ def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     """Stop what a release runs, then free what it holds and close it in one step."""
     served = row.state in SERVING or row.state == ReleaseState.STOPPING
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
-    for workload in row.workloads:
-        stop(workload, grace)
+    stop_all(row.workloads, grace)
     ledger().releases.end(row.id, to, cause)
 
 
@@ -67,14 +69,7 @@ def abandon(release: str) -> None:
     """
     if not ledger().releases.give_up(release, Cause.INTERRUPTED):
         return
-    failures = []
-    for workload in ledger().releases.get(release).workloads:
-        try:
-            stop(workload, ABORT_SECONDS)
-        except Failure as failure:
-            failures.append(failure)
-    if failures:
-        raise failures[0]
+    stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> None:
@@ -124,6 +119,19 @@ def bring_back(row: ReleaseRow) -> None:
     abandon(successor)
     free_claims(successor, row)
     start_again(row, successor)
+
+
+def must_be_clean(model: str) -> None:
+    """Nothing of a model may be left behind where nobody could look.
+
+    Raises:
+        Failure: `RUNTIME_UNAVAILABLE`, with what may still run and keeps its claims.
+    """
+    left = [row for row in _left_behind() if row.model == model]
+    places = {f"{one.name} on {one.host}" for row in left for one in row.workloads}
+    if left:
+        names = ", ".join(sorted(places) or [row.id for row in left])
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{names} could not be cleaned up")
 
 
 def abandoned() -> list[ReleaseRow]:
@@ -191,18 +199,30 @@ def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
         seen = runtime.observe(workload)
         if not seen.running or seen.restarts:
             raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
-        if not workload.serves:
+        if seen.ready or not workload.serves:
             return
-        if asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))[0] == 200:
+        asked = seen.ready is None and asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))
+        if asked and asked[0] == 200:
             return
         time.sleep(POLL_SECONDS)
 
 
 def _recover_all(model: str, journal: Journal) -> None:
     for row in _left_behind():
-        if row.model == model and (told := recover(row)):
-            journal.tell(told)
+        if row.model == model:
+            _recover_if_reached(row, journal)
     recover_others(model, journal)
+
+
+def _recover_if_reached(row: ReleaseRow, journal: Journal) -> None:
+    """What a lost host holds stays written down and claimed; it does not keep the model away."""
+    try:
+        if told := recover(row):
+            journal.tell(told)
+    except Failure as failure:
+        if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+            raise
+        journal.tell(f"could not clean up after {row.id}: {failure}")
 
 
 def _left_behind() -> list[ReleaseRow]:

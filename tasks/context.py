@@ -60,6 +60,20 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     return await future
 
 
+def was_interrupted(error: BaseException) -> bool:
+    """Whether an error is an interruption, or what Prefect made of one.
+
+    A signal that arrives while Prefect makes a task run ends in a `ValueError` of its own.
+    """
+    if not isinstance(error, Exception):
+        return True
+    before = error.__context__
+    while isinstance(before, Exception):
+        before = before.__context__
+    # A time-out is a cancellation inside, and nobody's signal.
+    return before is not None and not isinstance(before, asyncio.CancelledError)
+
+
 def to_its_end(function: Callable[[], None]) -> None:
     """Run a blocking call to its end, though signals arrive, such as Ctrl-C twice.
 

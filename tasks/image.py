@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Any
 
 from prefect import task
 
@@ -19,9 +20,10 @@ from moorage.placement.image import image_on
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.release import Release, ReleaseRow
-from moorage.spec import ModelSpec, RuntimeName
+from moorage.spec import ModelSpec, RuntimeName, slug
 from tasks.context import in_thread, settings
-from tasks.journal import Note, step
+from tasks.each import OnHost, on_each
+from tasks.journal import Note, step, within
 from tasks.progress import Progress, shown
 from tasks.retries import PLAIN, RETRIED
 
@@ -32,32 +34,58 @@ async def choose(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot)
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
-            note.say("none: the engine is installed on the host")
+            note.say(_without(placement))
             return None
         image = await in_thread(pinned, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
         return image
 
 
-@task(name="image", task_run_name="have the image for {spec.name}", **RETRIED)
+@task(name="image", task_run_name="have the image for {spec.name}", **PLAIN)
 async def pull(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> Image | None:
     """Have the image on every placed host: pulled by its digest where it is not there yet."""
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
-            note.say("none: the engine is installed on the host")
+            note.say(_without(placement))
             return None
-        deadline = spec.readiness.deadlines.image_seconds
-        try:
-            async with asyncio.timeout(deadline):
-                image = await in_thread(pinned, image, hosts[0])
-                await _have_everywhere(image, hosts, note, spec)
-        except TimeoutError as error:
-            detail = f"{image.reference}: not pulled within {deadline} s"
-            raise Failure(Cause.IMAGE_PULL_FAILED, detail) from error
+        (image,) = await on_each(pin, [_on(hosts[0], image=image, host=hosts[0])], 1)
+        await have_everywhere(image, hosts, spec)
         image = await in_thread(identified, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
         return image
+
+
+@task(name="pin", task_run_name="pin the image on {host.name}", **RETRIED)
+async def pin(image: Image, host: HostSnapshot) -> Image:
+    """The image by its digest, as the registries of a host know it."""
+    return await in_thread(pinned, image, host)
+
+
+@task(name="pull", task_run_name="pull on {host.name}", **RETRIED)
+async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool) -> str:
+    """Have the image on one host.
+
+    Args:
+        spec: The model; it says how long a pull may take.
+        image: By its digest where that is known.
+        host: Where.
+        alone: Whether it is the only one; of several, each is a step of the journal.
+    """
+    deadline = spec.readiness.deadlines.image_seconds
+    several = f"{spec.name} {host.name}"
+    with within("image") if alone else step(f"image on {host.name}") as note:
+        key = f"pull-{spec.slug if alone else slug(several)}"
+        try:
+            async with asyncio.timeout(deadline):
+                await _have(image, host, note, spec, key)
+        except TimeoutError as error:
+            detail = f"{host.name}: {image.reference} was not there after {deadline} s"
+            raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
+        except Failure as failure:
+            raise failure.at(host.name) from failure
+        note.say(image.pinned)
+        return image.pinned
 
 
 @task(name="image", task_run_name="look whether the image of {row.id} moved", **PLAIN)
@@ -79,6 +107,12 @@ async def moved(row: ReleaseRow, fleet: Fleet) -> str:
         return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
 
 
+def _without(placement: Placement) -> str:
+    if any(seat.runtime == RuntimeName.RAY for seat in placement.seats):
+        return "none: the engine is installed on the cluster"
+    return "none: the engine is installed on the host"
+
+
 def have_again(release: Release) -> None:
     """Have the image of a release that starts again, by its digest: it may have been removed.
 
@@ -98,17 +132,21 @@ def have_again(release: Release) -> None:
             )
 
 
-async def _have_everywhere(
-    image: Image, hosts: list[HostSnapshot], note: Note, spec: ModelSpec
-) -> None:
-    """Have it on all hosts at once; the first failure counts, once all have ended."""
-    pulls = (_have(image, host, note, spec) for host in hosts)
-    for outcome in await asyncio.gather(*pulls, return_exceptions=True):
-        if outcome is not None:
-            raise outcome
+async def have_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> None:
+    """Have it on several hosts, side by side."""
+    alone = len(hosts) == 1
+    calls = [_on(host, spec=spec, image=image, host=host, alone=alone) for host in hosts]
+    await on_each(pull_on, calls, settings().hosts_at_once)
 
 
-async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec) -> None:
+def image_hosts(placement: Placement, snapshot: FleetSnapshot) -> list[HostSnapshot]:
+    """The hosts that need the image, each daemon once; none where all are processes."""
+    seats = [seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER]
+    hosts = (snapshot.host(seat.host) for seat in seats)
+    return list({host.address: host for host in hosts}.values())
+
+
+async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, key: str) -> None:
     async def fetch(progress: Progress) -> None:
         await in_thread(
             have_image,
@@ -120,17 +158,23 @@ async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec) -
             wait_seconds=spec.readiness.deadlines.image_seconds,
         )
 
-    await shown(fetch, note, f"pull-{spec.slug}", f"Pulling {image.reference} on {host.name}")
+    await shown(fetch, note, key, f"Pulling {image.reference} on {host.name}")
+
+
+def _on(seen: HostSnapshot, **arguments: Any) -> OnHost:
+    named = "" if arguments.get("alone", True) else f"image on {seen.name}"
+    return OnHost(seen.name, seen.address, arguments, step=named)
 
 
 def _image(
     spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
 ) -> tuple[Image | None, list[HostSnapshot]]:
     """The image of the containers as its publisher names it, and the hosts that need it."""
-    seats = [seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER]
-    if not seats:
+    hosts = image_hosts(placement, snapshot)
+    if not hosts:
         return None, []
-    hosts = {seat.host: snapshot.host(seat.host) for seat in seats}
-    engine, first = ENGINES[placement.engine], seats[0]
-    image = image_on(spec, engine, hosts[first.host], first.accelerator_type)
-    return image, list({host.address: host for host in hosts.values()}.values())
+    first = next(seat for seat in placement.seats if seat.runtime == RuntimeName.DOCKER)
+    image = image_on(
+        spec, ENGINES[placement.engine], snapshot.host(first.host), first.accelerator_type
+    )
+    return image, hosts

@@ -65,10 +65,44 @@ _LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=(
 _JOURNAL: ContextVar[Journal | None] = ContextVar("journal", default=None)
 
 
+class _Named:
+    """Hands on what it hears, each step under the name of the flow that it belongs to."""
+
+    def __init__(self, listener: Listener, name: str) -> None:
+        self._listener, self._name = listener, name
+
+    def started(self, step: str) -> None:
+        self._listener.started(self._called(step))
+
+    def progressed(self, step: str, done: int, total: int) -> None:
+        self._listener.progressed(self._called(step), done, total)
+
+    def ended(self, record: StepRecord, error: BaseException | None) -> None:
+        named = record.model_copy(update={"name": self._called(record.name)})
+        self._listener.ended(named, error)
+
+    def noted(self, text: str) -> None:
+        self._listener.noted(self._called(text))
+
+    def _called(self, text: str) -> str:
+        return f"{self._name}: {text}"
+
+
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Let a listener hear every flow that runs inside the block."""
     token = _LISTENERS.set((*_LISTENERS.get(), listener))
+    try:
+        yield
+    finally:
+        _LISTENERS.reset(token)
+
+
+@contextmanager
+def heard_as(name: str) -> Iterator[None]:
+    """Let listeners hear the flows inside the block under a name: several run at once."""
+    own = tuple(_Named(listener, name) for listener in _LISTENERS.get())
+    token = _LISTENERS.set(own)
     try:
         yield
     finally:
@@ -94,6 +128,13 @@ def tell(text: str) -> None:
     """Tell the listeners of the flow that runs now something outside any step."""
     if current := _JOURNAL.get():
         current.tell(text)
+
+
+@contextmanager
+def within(name: str) -> Iterator[Note]:
+    """A part of a step that is under way: it tells progress, and is no step of its own."""
+    current = _JOURNAL.get()
+    yield Note(name, current.listeners if current else [])
 
 
 @contextmanager

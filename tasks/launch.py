@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from threading import BoundedSemaphore
+
 from prefect import task
 
+from moorage.access import LOCAL
+from moorage.adapters.parallel import all_at_once
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets
+from moorage.failures import Failure
+from moorage.joint import joint
 from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseState
 from tasks.context import in_thread, ledger, settings
+from tasks.each import OnHost, on_each
 from tasks.joining import must_listen
 from tasks.journal import step
 from tasks.retries import PLAIN
 
 ABORT_SECONDS = 2.0
 """How long an engine that never was ready may take to end: vLLM ignores SIGTERM while it starts."""
+
+STOP_SECONDS = 86_400.0
+"""Each stop has its own end: its grace, and the time-outs of its runtime."""
 
 
 @task(name="launch", task_run_name="launch {plan.release}", timeout_seconds=600, **PLAIN)
@@ -25,17 +36,44 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
     """
     with step("launch") as note:
         await in_thread(_begin, plan.release)
-        workloads = [await _started(plan, spec) for spec in plan.containers]
+        workloads = await _everywhere(plan)
         note.say(", ".join(f"{workload.name} on {workload.host}" for workload in workloads))
         return tuple(workloads)
 
 
-async def _started(plan: LaunchPlan, spec: ContainerSpec) -> Workload:
-    """Start one container, once what it awaits is there."""
-    if spec.awaits:
-        first = next(other for other in plan.containers if other.name == spec.awaits)
-        await in_thread(must_listen, first, plan.engine)
-    return await in_thread(start, plan.release, spec)
+@task(name="launch on a host", task_run_name="launch {release} on {specs[0].host}", **PLAIN)
+async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Workload, ...]:
+    """Start the containers of one host, one after the other."""
+    return tuple([await in_thread(start, release, spec) for spec in specs])
+
+
+async def _everywhere(plan: LaunchPlan) -> list[Workload]:
+    """Start on several hosts at once; in the order of the plan.
+
+    What others await goes first. Always in this process: what a Ray worker starts could not be
+    undone while it starts.
+    """
+    first = [spec for spec in plan.containers if not spec.awaits]
+    started = await _side_by_side(plan.release, first)
+    later = [spec for spec in plan.containers if spec.awaits]
+    awaited = {spec.awaits for spec in later}
+    for spec in first:
+        if spec.name in awaited:
+            await in_thread(must_listen, spec, plan.engine)
+    started |= await _side_by_side(plan.release, later)
+    return [started[spec.name] for spec in plan.containers]
+
+
+async def _side_by_side(release: str, specs: Sequence[ContainerSpec]) -> dict[str, Workload]:
+    hosts: dict[str, list[ContainerSpec]] = {}
+    for spec in specs:
+        hosts.setdefault(spec.host, []).append(spec)
+    calls = [
+        OnHost(host, LOCAL, {"release": release, "specs": tuple(own)})
+        for host, own in hosts.items()
+    ]
+    started = await on_each(launch_on, calls, settings().hosts_at_once)
+    return {workload.name: workload for workloads in started for workload in workloads}
 
 
 def _begin(release: str) -> None:
@@ -58,3 +96,36 @@ def stop(workload: Workload, grace_seconds: float) -> None:
     runtime = runtime_for(workload.runtime, workload.address, settings())
     runtime.stop(workload, grace_seconds)
     ledger().workloads.drop(workload.name)
+
+
+def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
+    """Stop workloads, replica beside replica, each in the order of its parts; all are tried.
+
+    Raises:
+        Failure: Of what did not stop; of several `joint` into one.
+    """
+    replicas: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        replicas.setdefault(workload.name.rpartition("-")[0], []).append(workload)
+    gate, failed = BoundedSemaphore(settings().hosts_at_once), list[tuple[str, Failure]]()
+
+    def one(group: Sequence[Workload]) -> list[tuple[str, Failure]]:
+        with gate:
+            return _stopped(group, grace_seconds)
+
+    for outcome in all_at_once(one, list(replicas.values()), STOP_SECONDS):
+        if isinstance(outcome, Exception):
+            raise outcome
+        failed.extend(outcome)
+    if failed:
+        raise failed[0][1] if len(workloads) == 1 else joint(failed)
+
+
+def _stopped(group: Sequence[Workload], grace_seconds: float) -> list[tuple[str, Failure]]:
+    failed = []
+    for workload in group:
+        try:
+            stop(workload, grace_seconds)
+        except Failure as failure:
+            failed.append((workload.host, failure))
+    return failed

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from moorage.failures import Cause, Failure
 from moorage.placement.claims import Claim
 from moorage.release import ReleaseRow, ReleaseState
-from tasks.context import in_thread, ledger, to_its_end
+from tasks.context import in_thread, ledger, to_its_end, was_interrupted
 from tasks.journal import Journal
 
 
@@ -43,7 +43,7 @@ def cause_of(error: BaseException) -> str:
         return error.cause
     if isinstance(error, TimeoutError):
         return Cause.STEP_TIMEOUT
-    return f"internal: {error!r}" if isinstance(error, Exception) else Cause.INTERRUPTED
+    return Cause.INTERRUPTED if was_interrupted(error) else f"internal: {error!r}"
 
 
 def claims_of(row: ReleaseRow | None) -> tuple[str, tuple[Claim, ...]]:

@@ -122,20 +122,27 @@ def _places(fleet: Fleet, rows: Iterable[ReleaseRow]) -> list[Place]:
     places = {
         Place(host=name, address=address, runtime=RuntimeName.DOCKER): None
         for name, address in hosts.items()
+        if not address.startswith("http")  # a Ray cluster, which has no Docker of its own
     }
     local = next((n for n, address in hosts.items() if address == LOCAL), LOCAL)
     places[Place(host=local, address=LOCAL, runtime=RuntimeName.PROCESS)] = None
     for row in rows:
         for one in (*row.workloads, *_planned(row)):
-            places[Place(host=one.host, address=one.address, runtime=one.runtime)] = None
+            places[_place_of(one)] = None
     return list(places)
 
 
 def _looks(
-    places: Sequence[Place], rows: Iterable[ReleaseRow], now: datetime, keep: bool
+    places: Sequence[Place], rows: Sequence[ReleaseRow], now: datetime, keep: bool
 ) -> tuple[Look, ...]:
     identity, limits = ledger().identity, settings()
-    answers = all_at_once(lambda place: found_at(place, identity, limits), places, LOOK_SECONDS)
+    own = [one for row in rows for one in (*row.workloads, *_planned(row))]
+
+    def find(place: Place) -> tuple[Found, ...]:
+        known = {one.name: one for one in own if _place_of(one) == place}
+        return found_at(place, identity, limits, tuple(known.values()))
+
+    answers = all_at_once(find, places, LOOK_SECONDS)
     before = ledger().sightings.unseen()
     looks = []
     for place, answer in zip(places, answers, strict=True):
@@ -152,11 +159,7 @@ def _looks(
 
 def _concerned(looks: Iterable[Look], rows: Iterable[ReleaseRow]) -> tuple[Look, ...]:
     """This machine may well have no Docker, as long as nothing runs in it."""
-    used = {
-        Place(host=one.host, address=one.address, runtime=one.runtime)
-        for row in rows
-        for one in (*row.workloads, *_planned(row))
-    }
+    used = {_place_of(one) for row in rows for one in (*row.workloads, *_planned(row))}
     return tuple(
         one
         for one in looks
@@ -183,3 +186,7 @@ def _why(error: Exception) -> str:
 
 def _who(note: str) -> str:
     return note or "another process"
+
+
+def _place_of(workload: Workload) -> Place:
+    return Place(host=workload.host, address=workload.address, runtime=workload.runtime)

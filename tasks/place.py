@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 from prefect import task
 from prefect.artifacts import acreate_table_artifact
 
@@ -12,6 +15,7 @@ from moorage.models.memory.demand import memory_model
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.explain import table
+from moorage.placement.on_cluster import propose_on_cluster
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.snapshot import FleetSnapshot
@@ -34,10 +38,10 @@ async def propose_placement(
 ) -> Placement:
     """Choose where the model would run. Nothing is claimed."""
     with step("place") as note:
-        subject = await in_thread(_subject, spec, model, profile)
-        placement = await _proposed(subject, snapshot, running)
-        await _publish(spec, placement, _summary(placement))
-        note.say(_summary(placement))
+        subject = await in_thread(subject_of, spec, model, profile)
+        placement = await proposed(subject, snapshot, running)
+        await published(spec, placement, summary(placement))
+        note.say(summary(placement))
         return placement
 
 
@@ -59,44 +63,76 @@ async def place(
         The placement, and the snapshot it was made on.
     """
     with step("place") as note:
-        subject = await in_thread(_subject, spec, model, profile)
-        for attempt in range(1, CLAIM_ATTEMPTS + 1):
-            placement = await _proposed(subject, snapshot, running)
-            instead_of = running if placement.stop_first else ""
-            base = snapshot.without(instead_of) if instead_of else snapshot
-            try:
-                await in_thread(
-                    ledger().claims.commit,
-                    release,
-                    placement.claims,
-                    base,
-                    instead_of=instead_of,
-                    overcommit=spec.placement.overcommit,
-                )
-                break
-            except Failure as failure:
-                if failure.cause != Cause.CLAIM_CONFLICT or attempt == CLAIM_ATTEMPTS:
-                    raise
-                snapshot = await take_snapshot(fleet)
-        note.say(_summary(placement))
-        await _publish(spec, placement, f"Placement of {release}: {_summary(placement)}")
+        subject = await in_thread(subject_of, spec, model, profile)
+        propose_on = partial(proposed, subject, running=running)
+        placement, snapshot = await claimed(propose_on, spec, fleet, snapshot, release, running)
+        note.say(summary(placement))
+        await published(spec, placement, f"Placement of {release}: {summary(placement)}")
         return placement, snapshot
 
 
-async def _proposed(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
+async def claimed(
+    propose_on: Callable[[FleetSnapshot], Awaitable[Placement]],
+    spec: ModelSpec,
+    fleet: Fleet,
+    snapshot: FleetSnapshot,
+    release: str,
+    running: str,
+) -> tuple[Placement, FleetSnapshot]:
+    """Propose and claim, on a fresh look whenever others were faster.
+
+    Args:
+        propose_on: Proposes on a snapshot.
+        spec: What is placed.
+        fleet: The hosts.
+        snapshot: How they were when it was looked last.
+        release: The release that claims.
+        running: Release that may stop for it; empty = none.
+
+    Raises:
+        Failure: `CLAIM_CONFLICT` when others were faster each time; what the proposal raises.
+    """
+    attempt = 1
+    while True:
+        placement = await propose_on(snapshot)
+        instead_of = running if placement.stop_first else ""
+        base = snapshot.without(instead_of) if instead_of else snapshot
+        try:
+            await in_thread(
+                ledger().claims.commit,
+                release,
+                placement.claims,
+                base,
+                instead_of=instead_of,
+                overcommit=spec.placement.overcommit,
+            )
+        except Failure as failure:
+            if failure.cause != Cause.CLAIM_CONFLICT or attempt == CLAIM_ATTEMPTS:
+                raise
+            attempt, snapshot = attempt + 1, await take_snapshot(fleet)
+        else:
+            return placement, snapshot
+
+
+async def proposed(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
+    """Place a model on a snapshot; that it fits nowhere is shown before it is raised."""
     try:
         return await in_thread(_propose, subject, snapshot, running)
     except NoFit as failure:
-        await _publish(subject.spec, failure.placement, failure.suggestion)
+        await published(subject.spec, failure.placement, failure.suggestion)
         raise
 
 
 def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
+    if name := subject.spec.placement.cluster:
+        cluster = snapshot.cluster(name)
+        return propose_on_cluster(subject.spec, subject.profile, cluster, running)
     with paused_collector():
         return propose(subject, snapshot, running)
 
 
-async def _publish(spec: ModelSpec, placement: Placement, description: str) -> None:
+async def published(spec: ModelSpec, placement: Placement, description: str) -> None:
+    """Show a placement, with what became of every host, as an artifact."""
     chosen = {seat.host for seat in placement.seats}
     await acreate_table_artifact(
         table=table(placement.verdicts, placement.terms, chosen),
@@ -105,7 +141,8 @@ async def _publish(spec: ModelSpec, placement: Placement, description: str) -> N
     )
 
 
-def _subject(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Subject:
+def subject_of(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Subject:
+    """The model that looks for a place, with what was measured of its kind."""
     architecture = profile.architectures[0] if profile.architectures else profile.model_type
     return Subject(
         spec=spec,
@@ -117,9 +154,8 @@ def _subject(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Su
     )
 
 
-def _summary(placement: Placement) -> str:
-    seats = "; ".join(
-        f"{seat.host}:{seat.port} ({seat.runtime}), {seat.reason}" for seat in placement.seats
-    )
+def summary(placement: Placement) -> str:
+    """A placement in one line."""
+    seats = "; ".join(f"{seat.place} ({seat.runtime}), {seat.reason}" for seat in placement.seats)
     stop = " after the running release has stopped" if placement.stop_first else ""
     return f"{placement.engine} on {seats}{stop}"

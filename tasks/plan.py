@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from moorage.adapters.arguments import schema_on_cluster
+from moorage.engines.application import ApplicationRequest
+from moorage.engines.on_cluster import plan_on_cluster
 from moorage.engines.plan import plan_launch
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
@@ -9,7 +12,7 @@ from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import ledger, settings
 
 
@@ -28,6 +31,9 @@ def planned(
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
     """
+    if placement.seats[0].runtime == RuntimeName.RAY:
+        plan = _on_cluster(spec, model, profile, placement, snapshot, release)
+        return plan.model_copy(update={"warnings": (*plan.warnings, *notes)})
     plan = plan_launch(
         spec,
         model,
@@ -40,3 +46,25 @@ def planned(
         str(settings().caches),
     )
     return plan.model_copy(update={"warnings": (*plan.warnings, *notes)})
+
+
+def _on_cluster(
+    spec: ModelSpec,
+    model: ResolvedModel,
+    profile: ModelProfile,
+    placement: Placement,
+    snapshot: FleetSnapshot,
+    release: str,
+) -> LaunchPlan:
+    seat = placement.seats[0]
+    request = ApplicationRequest(
+        spec=spec,
+        profile=profile,
+        model=model,
+        seat=seat,
+        cluster=snapshot.cluster(seat.host),
+        release=release,
+        ledger=ledger().identity,
+        arguments=schema_on_cluster(spec, settings().root),
+    )
+    return plan_on_cluster(request, placement.engine)

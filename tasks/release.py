@@ -80,9 +80,10 @@ async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
     )
     for workload in row.workloads:
         runtime = runtime_for(workload.runtime, workload.address, settings())
-        if not (await in_thread(runtime.observe, workload)).running:
+        seen = await in_thread(runtime.observe, workload)
+        if not seen.running or seen.ready is False:
             return False
-        if not workload.serves:
+        if seen.ready or not workload.serves:
             continue
         status, _ = await ask(workload.endpoint, probe, HEALTH_SECONDS)
         if status != 200:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
 from prefect import task
 
 from moorage.adapters.secrets import read_secrets
 from moorage.adapters.sources import resolve_one
+from moorage.adapters.sources.keys import read_keys
 from moorage.models.assets import Asset, assets_of
 from moorage.models.companions import brought_together
 from moorage.models.source import ResolvedModel
@@ -17,8 +17,6 @@ from moorage.units import human_bytes
 from tasks.context import in_thread, settings
 from tasks.journal import step
 from tasks.retries import RETRIED
-
-HUB_TOKEN = "HF_TOKEN"
 
 
 async def resolve(spec: ModelSpec) -> ResolvedModel:
@@ -35,17 +33,10 @@ async def resolve_asset(spec: ModelSpec, asset: Asset) -> ResolvedModel:
     with step(f"resolve{asset.step}") as note:
         # A secret that is missing is told now, not when the old release has stopped for this one.
         await in_thread(read_secrets, sorted(set(spec.secrets.values())))
-        token = await in_thread(hub_token, spec)
-        found = await in_thread(resolve_one, asset, settings(), token)
+        keys = await in_thread(read_keys, spec)
+        found = await in_thread(resolve_one, asset, settings(), keys)
         note.say(
             f"{found.revision[:18]}, {len(found.files)} files,"
             f" {human_bytes(found.bytes_to_stage)}, {found.weights.family}"
         )
         return found
-
-
-def hub_token(spec: ModelSpec) -> str | None:
-    """The hub's token: the secret that the spec names, else the environment's."""
-    if name := spec.secrets.get(HUB_TOKEN):
-        return read_secrets([name])[name]
-    return os.environ.get(HUB_TOKEN)

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from prefect import task
 
-from moorage.access import parse_access
 from moorage.adapters.disk import watching_the_disk
-from moorage.adapters.remote_host import have_helper
-from moorage.adapters.settings import Settings
-from moorage.adapters.sources import source_for
-from moorage.adapters.staging.host_store import HostStore
-from moorage.adapters.staging.job import job_of
-from moorage.models.assets import Asset, assets_of
+from moorage.adapters.sources import source_for, ways_to
+from moorage.adapters.sources.keys import read_keys
+from moorage.adapters.staging.bringing import bring
+from moorage.adapters.staging.host_store import Staged
+from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.companions import brought_together
 from moorage.models.placed import folder_of
 from moorage.models.source import ResolvedModel
+from moorage.placement.lending import lender_for
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.spec import ModelSpec, slug
 from moorage.units import human_bytes
 from tasks.context import in_thread, settings
-from tasks.journal import step
+from tasks.each import OnHost, every, on_each
+from tasks.journal import step, tell
 from tasks.progress import Progress, shown
-from tasks.resolve import hub_token
 from tasks.retries import RETRIED
 
 
@@ -33,20 +31,31 @@ async def stage(
     spec: ModelSpec, model: ResolvedModel, placement: Placement, snapshot: FleetSnapshot
 ) -> ResolvedModel:
     """Have the model, its adapters and its draft model on every placed host, complete."""
+    if snapshot.clusters:
+        with step("stage") as note:
+            note.say("nothing: the cluster's nodes take the model from its source")
+        return model
     hosts = [snapshot.host(name) for name in dict.fromkeys(seat.host for seat in placement.seats)]
     remote = [host for host in hosts if host.store]
     assets = assets_of(spec)
     found = (model, *(companion.model for companion in model.companions))
     pairs = list(zip(assets, found, strict=True))
-    there = asyncio.gather(
-        *(stage_remotely(spec, *pair, host) for host in remote for pair in pairs)
+    here = [host for host in hosts if not host.store][:1]
+    at_once = settings().hosts_at_once
+    staged, _ = await every(
+        on_each(stage_asset, [_on(host, spec, *pair) for host in here for pair in pairs], at_once),
+        on_each(
+            stage_remotely,
+            [
+                _on(host, spec, *pair, host=host, fleet=snapshot)
+                for host in remote
+                for pair in pairs
+            ],
+            at_once,
+        ),
     )
-    if len(remote) == len(hosts):
-        await there
+    if not here:
         return model
-    staged, _ = await asyncio.gather(
-        asyncio.gather(*(stage_asset(spec, *pair) for pair in pairs)), there
-    )
     if model.updates_folder:
         await in_thread(_make, Path(model.updates_folder))
     return brought_together(assets, staged)
@@ -56,8 +65,8 @@ async def stage(
 async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> ResolvedModel:
     """Download what is missing of one asset; a download that was cut goes on where it ended."""
     with step(f"stage{asset.step}") as note:
-        token = await in_thread(hub_token, spec)
-        source = source_for(asset, settings(), token, asset.role)
+        keys = await in_thread(read_keys, spec)
+        source = source_for(asset, settings(), keys, asset.role)
 
         async def download(progress: Progress) -> ResolvedModel:
             deadline = spec.readiness.deadlines.download_seconds
@@ -74,39 +83,55 @@ async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> Re
 
 @task(name="stage", task_run_name="stage {asset.source} on {host.name}", **RETRIED)
 async def stage_remotely(
-    spec: ModelSpec, asset: Asset, found: ResolvedModel, host: HostSnapshot
-) -> None:
+    spec: ModelSpec, asset: Asset, found: ResolvedModel, host: HostSnapshot, fleet: FleetSnapshot
+) -> str:
     """Have one asset in the store of a host that is another machine."""
     with step(f"stage{asset.step} on {host.name}") as note:
-        token = await in_thread(hub_token, spec)
+        keys = await in_thread(read_keys, spec)
         deadline = spec.readiness.deadlines.download_seconds
+        # The survey lists models, and not adapters, which are small.
+        lender = None if asset.role == AssetRole.ADAPTER else lender_for(host, found, fleet)
 
-        async def bring(progress: Progress) -> str:
+        async def work(progress: Progress) -> Staged:
             return await in_thread(
-                _bring, asset, found, host, settings(), token, progress, deadline
+                bring,
+                found,
+                host,
+                folder_of(asset.role, host.store),
+                await in_thread(ways_to, found, settings(), keys, deadline),
+                lender,
+                progress,
+                workers=settings().download_workers,
+                deadline_seconds=deadline,
+                say=tell,
             )
 
-        title = f"Bringing {asset.source} to {host.name}"
+        origin = f" from {lender.name}" if lender else ""
+        title = f"Bringing {asset.source} to {host.name}{origin}"
         key = f"download-{slug(f'{spec.name}{asset.step} {host.name}')}"
-        path = await shown(bring, note, key, title)
-        note.say(f"{human_bytes(found.bytes_to_stage)}, verified, in {path}")
+        staged = await shown(work, note, key, title)
+        size, origins = human_bytes(found.bytes_to_stage), _origins(staged)
+        note.say(f"{size}, verified,{origins} in {staged.path} (by {staged.helper})")
+        return note.summary
 
 
-def _bring(
+def _on(
+    seen: HostSnapshot,
+    spec: ModelSpec,
     asset: Asset,
     found: ResolvedModel,
-    host: HostSnapshot,
-    settings: Settings,
-    token: str | None,
-    progress: Progress,
-    deadline: float,
-) -> str:
-    access = parse_access(host.address)
-    image = have_helper(access, host.helper_image, host.registries)
-    store = HostStore(access, image, folder_of(asset.role, host.store))
-    workers = settings.download_workers
-    job = job_of(found, settings.hub_endpoint, token, workers=workers, seconds=deadline)
-    return store.stage(found, job, progress, deadline)
+    **more: HostSnapshot | FleetSnapshot,
+) -> OnHost:
+    arguments = {"spec": spec, "asset": asset, "found": found, **more}
+    return OnHost(seen.name, seen.address, arguments, step=f"stage{asset.step} on {seen.name}")
+
+
+def _origins(staged: Staged) -> str:
+    """Whom the bytes came from, where they came."""
+    parts = [f"{human_bytes(size)} from {name}" for name, size in staged.brought.items()]
+    if len(staged.brought) == 1:
+        return f" from {next(iter(staged.brought))},"
+    return f" {', '.join(parts)}," if parts else ""
 
 
 def _make(folder: Path) -> None:

@@ -11,7 +11,7 @@ from tasks.cleanup import SUPERSEDED, end_release
 from tasks.context import in_thread, ledger, to_its_end
 from tasks.drain import drain, ending_of
 from tasks.journal import Journal, tell
-from tasks.launch import stop
+from tasks.launch import stop_all
 
 
 async def retire(row: ReleaseRow) -> Drained:
@@ -60,8 +60,7 @@ async def _close(row: ReleaseRow, cause: str = "") -> Drained:
 
 def _stop_all(row: ReleaseRow, cause: str) -> None:
     ledger().releases.explain(row.id, cause)
-    for workload in row.workloads:
-        stop(workload, ending_of(row).grace_seconds)
+    stop_all(row.workloads, ending_of(row).grace_seconds)
 
 
 def _end_superseded(release: str, told: str, journal: Journal) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from prefect import task
 
+from moorage.adapters.ray_survey import survey_cluster
 from moorage.adapters.survey import HOST_SECONDS, survey_hosts, whole_snapshot
 from moorage.fleet import Fleet
-from moorage.placement.snapshot import FleetSnapshot
+from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.units import human_bytes
 from tasks.context import in_thread, ledger, settings
+from tasks.each import OnHost, on_each
 from tasks.journal import step
-from tasks.retries import RETRIED
+from tasks.retries import PLAIN, RETRIED
 
 
 @task(name="survey", task_run_name="survey the fleet", timeout_seconds=120, **RETRIED)
-async def survey(fleet: Fleet) -> FleetSnapshot:
-    """Look at every host, and at what the ledger has reserved there."""
+async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
+    """Look at every host, and at what the ledger has reserved there; or at one Ray cluster."""
     with step("survey") as note:
+        if cluster:
+            seen = await in_thread(survey_cluster, cluster, fleet.clusters[cluster])
+            note.say(seen.told)
+            return FleetSnapshot(hosts=(), clusters=(seen,))
         snapshot = await take_snapshot(fleet)
         reachable = [host for host in snapshot.hosts if not host.unreachable]
         accelerators = sum(len(host.accelerators) for host in reachable)
@@ -29,7 +35,18 @@ async def survey(fleet: Fleet) -> FleetSnapshot:
 
 
 async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
-    """Survey all hosts at once."""
-    hosts = await in_thread(survey_hosts, fleet, HOST_SECONDS)
+    """Survey all hosts, each in a task run of its own."""
+    calls = [
+        OnHost(host.name, host.access.url, {"alone": fleet.model_copy(update={"hosts": (host,)})})
+        for host in fleet.hosts
+    ]
+    hosts = await on_each(look, calls, settings().surveys_at_once)
     claims = await in_thread(ledger().claims.all)
     return await in_thread(whole_snapshot, hosts, fleet, claims, settings().models)
+
+
+@task(name="look", task_run_name="survey {alone.hosts[0].name}", **PLAIN)
+async def look(alone: Fleet) -> HostSnapshot:
+    """Look at one host, given as a fleet of its own; one that does not answer is no failure."""
+    (seen,) = await in_thread(survey_hosts, alone, HOST_SECONDS)
+    return seen

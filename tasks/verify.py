@@ -15,14 +15,23 @@ from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
 from moorage.adapters.secrets import read_secrets
 from moorage.engines.base import Engine
+from moorage.engines.on_cluster import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan, Workload
 from moorage.models.profile import ModelProfile
 from moorage.readiness.diagnosis import diagnose, last_lines
-from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, is_final, judge
+from moorage.readiness.protocol import (
+    Phase,
+    Probe,
+    ProbeResult,
+    Readiness,
+    application_probes,
+    is_final,
+    judge,
+)
 from moorage.rendering import readiness_table
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, RuntimeName
 from moorage.units import human_seconds
 from tasks.context import in_thread, settings
 from tasks.journal import step
@@ -42,7 +51,17 @@ OUT_OF_SIGHT_SECONDS = 30.0
 LOG_LINES = 5_000
 """How much of a log is searched for the cause; a failure keeps the last of it."""
 
-TIMEOUT_CAUSES = {"load_seconds": Cause.LOAD_TIMEOUT, "warm_up_seconds": Cause.WARM_UP_TIMEOUT}
+KILLED = 137
+BY_WHOM = (
+    "It was killed (SIGKILL), by a person, or by the kernel for want of RAM: not every runtime"
+    " tells, but `dmesg` on the host does. Then raise `placement.ram`."
+)
+
+TIMEOUT_CAUSES = {
+    "load_seconds": Cause.LOAD_TIMEOUT,
+    "on_cluster_seconds": Cause.LOAD_TIMEOUT,
+    "warm_up_seconds": Cause.WARM_UP_TIMEOUT,
+}
 
 
 @task(name="verify", task_run_name="verify {plan.release}", **PLAIN)
@@ -106,6 +125,14 @@ def api_key(spec: ModelSpec, engine: Engine) -> str:
     return read_secrets([name])[name] if name else ""
 
 
+def _probes(
+    spec: ModelSpec, profile: ModelProfile, engine: Engine, workload: Workload
+) -> tuple[Probe, ...]:
+    if workload.runtime == RuntimeName.RAY:
+        return application_probes(spec, profile, lists_models=engine.lists_models)
+    return engine.probes(spec, profile)
+
+
 class Watch:
     """Watches one workload until it is ready or has failed."""
 
@@ -117,8 +144,10 @@ class Watch:
         workload: Workload,
         key: str = "",
     ) -> None:
-        self._spec, self._engine, self.workload, self._key = spec, engine, workload, key
-        self._probes = engine.probes(spec, profile)
+        self._spec, self.workload, self._key = spec, workload, key
+        on_cluster = workload.runtime == RuntimeName.RAY
+        self._causes = (*CLUSTER_CAUSES * on_cluster, *engine.log_causes)
+        self._probes = _probes(spec, profile, engine, workload)
         self._runtime = runtime_for(workload.runtime, workload.address, settings())
         self._begin = time.monotonic()
 
@@ -147,7 +176,7 @@ class Watch:
         while (left := began + allowed - time.monotonic()) > 0:
             attempts += 1
             timeout = left if probe.phase == Phase.ANSWERED else min(left, ASK_SECONDS)
-            status, answer = await ask(self.workload.endpoint, probe, timeout, self._key)
+            status, answer = await self._ask(probe, timeout)
             wrong, kept = judge(probe, status, answer)
             await self.must_live()
             if not wrong:
@@ -163,6 +192,12 @@ class Watch:
         raise await self._failure(
             cause, f"not {probe.phase} within {allowed:g} s: {probe.path or 'connection'}: {wrong}"
         )
+
+    async def _ask(self, probe: Probe, timeout: float) -> tuple[int, Any]:
+        if probe.expects != "running":
+            return await ask(self.workload.endpoint, probe, timeout, self._key)
+        seen = await self._observed()
+        return 200, {"ready": bool(seen.ready), "detail": seen.detail}
 
     async def must_live(self) -> None:
         """Fail with the cause when the workload has ended, also if it was started again."""
@@ -187,11 +222,14 @@ class Watch:
             log = await self._log()
             detail = f"{self._named}: {seen.detail}{code}"
             return Failure(Cause.ENGINE_OUT_OF_MEMORY, detail, log_tail=last_lines(log))
-        return await self._failure(Cause.ENGINE_EXITED, f"{seen.detail}{code}")
+        failure = await self._failure(Cause.ENGINE_EXITED, f"{seen.detail}{code}")
+        if failure.cause is Cause.ENGINE_EXITED and seen.exit_code == KILLED:
+            failure.suggestion = BY_WHOM
+        return failure
 
     async def _failure(self, cause: Cause, detail: str) -> Failure:
         named = f"{self._named}: {detail}"
-        return diagnose(await self._log(), self._engine.log_causes, cause, named)
+        return diagnose(await self._log(), self._causes, cause, named)
 
     @property
     def _named(self) -> str:

@@ -22,6 +22,7 @@ from moorage.models.memory.calibration import CalibrationKey, Measurement
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.claims import Claim, Resource
+from moorage.placement.cluster import ClusterSnapshot
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.propose import Subject, propose, request_for
@@ -258,3 +259,17 @@ def a_release(identity: str = "tiny.v1", **changes: Any) -> Release:
         "finished_at": NOON,
     }
     return Release.model_validate({**values, **changes})
+
+
+def a_cluster(name: str = "ray", gpus: int = 8, **changes: Any) -> ClusterSnapshot:
+    """A Ray cluster of two nodes, with so many H100s that are all free."""
+    values: dict[str, Any] = {
+        "name": name,
+        "address": "http://head:8265",
+        "serve": "http://head:8000",
+        "version": "2.60.0",
+        "nodes": 2,
+        "total": {"CPU": 64.0, "GPU": float(gpus), "accelerator_type:H100": 2.0},
+        "free": {"CPU": 64.0, "GPU": float(gpus)},
+    }
+    return ClusterSnapshot.model_validate({**values, **changes})

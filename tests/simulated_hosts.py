@@ -132,6 +132,7 @@ class _Daemon:
         if path.endswith(f"/containers/{CONTAINER}/logs"):
             return 200, self._said
         answers: dict[str, object] = {
+            f"images/{HELPER}/json": {"Id": "sha256:1", "RepoDigests": []},
             "version": {"ApiVersion": "1.41", "MinAPIVersion": "1.12", "Version": "20.10.24"},
             "info": {
                 "Name": "simulated",

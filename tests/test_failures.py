@@ -27,6 +27,7 @@ def test_only_what_may_pass_by_itself_is_retryable() -> None:
         Cause.REGISTRY_RATE_LIMITED,
         Cause.REGISTRY_UNAVAILABLE,
         Cause.RUNTIME_UNAVAILABLE,
+        Cause.CLUSTER_UNAVAILABLE,
     }
 
 

@@ -55,6 +55,8 @@ ON_GPUS = a_spec(
 )
 ON_CPU = a_spec(placement={"accelerators": 0, "ram": "16GiB"}, port=8000)
 
+ON_A_HOST = [phase for phase in Phase if phase != Phase.DEPLOYED]
+
 
 def planned(spec: ModelSpec, image: Image | None, *hosts: HostSnapshot) -> Release:
     """A release up to its plan."""
@@ -76,7 +78,7 @@ def planned(spec: ModelSpec, image: Image | None, *hosts: HostSnapshot) -> Relea
 def served(release: Release) -> Release:
     """The same release, verified and serving."""
     assert release.plan
-    phases = zip(Phase, (0.9, 41.25, 41.3, 75.5), (3, 20, 1, 1), strict=True)
+    phases = zip(ON_A_HOST, (0.9, 41.25, 41.3, 75.5), (3, 20, 1, 1), strict=True)
     answers = {Phase.ANSWERED: "'Hello|' (length)", Phase.LISTENING: "accepted"}
     probes = tuple(
         ProbeResult(phase=phase, seconds=seconds, attempts=attempts, detail=answers.get(phase, ""))
@@ -172,7 +174,7 @@ def test_a_model_is_shown_with_the_files_that_are_used_and_left(golden: Golden) 
 def test_readiness_is_a_row_for_each_phase() -> None:
     release = served(planned(ON_CPU, None, a_cpu_host()))
     rows = readiness_table(release.readiness)
-    assert [row["phase"] for row in rows] == list(Phase)
+    assert [row["phase"] for row in rows] == ON_A_HOST
     assert rows[-1]["answer"] == "'Hello|' (length)"
 
 

@@ -32,6 +32,11 @@ def fields_of(model: type[BaseModel]) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.parametrize("source", ["s3://models", "s3://models/team/tiny-v1.0", "hf://a/b"])
+def test_a_model_may_come_from_elsewhere(source: str) -> None:
+    assert ModelSpec(name="tiny", source=source, revision="a" * 64).source == source
+
+
 def test_a_name_and_a_source_are_enough() -> None:
     spec = ModelSpec(name="tiny", source="hf://org/tiny")
     assert (spec.engine.name, spec.engine.runtime) == (EngineName.AUTO, RuntimeName.AUTO)
@@ -91,6 +96,10 @@ def test_a_spec_is_frozen() -> None:
         {"source": "org/tiny"},
         {"source": "hf://org/../tiny"},
         {"source": "hf://../tiny"},
+        {"source": "s3://"},
+        {"source": "s3://Models/tiny"},
+        {"source": "s3://models/a b"},
+        {"source": "s3://models/tiny?x=1"},
         {"source": "https://hub/org/tiny"},
         {"source": "file://models/tiny"},
         {"revision": ".."},

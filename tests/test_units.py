@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.units import GIB, KIB, MIB, Bytes, human_bytes, human_seconds
+from moorage.units import GIB, KIB, MIB, Bytes, counted, human_bytes, human_seconds
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,8 @@ def test_sizes_are_read_as_people_write_them(written: object, amount: int) -> No
 def test_what_is_no_size_is_refused(written: object) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Bytes).validate_python(written)
+
+
+@pytest.mark.parametrize(("number", "told"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")])
+def test_things_are_counted(number: int, told: str) -> None:
+    assert counted(number, "node") == told

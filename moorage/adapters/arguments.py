@@ -76,6 +76,28 @@ def check_placed(
     return check_arguments(spec.engine, engine.argument_rules, schema, store.every)
 
 
+def check_on_cluster(spec: ModelSpec, home: Path) -> tuple[str, ...]:
+    """Check vLLM's arguments for a Ray cluster, as far as its version is known.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    engine = ENGINES[EngineName.VLLM]
+    if spec.engine.name == EngineName.CUSTOM or engine.argument_rules is None:
+        return ()
+    every = SchemaStore(home).every
+    schema = schema_on_cluster(spec, home)
+    return check_arguments(spec.engine, engine.argument_rules, schema, every)
+
+
+def schema_on_cluster(spec: ModelSpec, home: Path) -> Schema:
+    """The arguments of the version that the spec says a cluster has, else of the default one."""
+    store = SchemaStore(home)
+    default = ENGINES[EngineName.VLLM].default_version
+    found = store.of_version(spec.engine.version or default)
+    return found or store.every()[0]
+
+
 def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
     """Whether a configured version is started by a line that other programs may read."""
     found = configured.find(wanted.version or "")

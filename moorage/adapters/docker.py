@@ -9,12 +9,14 @@ import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
+from moorage.access import parse_access
 from moorage.adapters.docker_arguments import container_arguments
 from moorage.adapters.docker_daemon import daemon
 from moorage.adapters.docker_errors import start_failure
 from moorage.adapters.docker_volumes import remove_volumes
 from moorage.adapters.kept import make_kept
 from moorage.adapters.observation import Observation
+from moorage.adapters.podman import must_heed_requests
 from moorage.failures import Cause, Failure
 from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, ContainerSpec, Workload, planned_workload
 
@@ -48,9 +50,13 @@ class DockerRuntime:
         """
         with daemon(self.address) as client:
             self._clear(client, spec)
-            make_kept(spec)
+            if not parse_access(self.address).is_remote:
+                make_kept(spec)
+            arguments = container_arguments(spec, secrets)
+            if arguments["device_requests"]:
+                must_heed_requests(client, spec.host)
             try:
-                container = client.containers.create(**container_arguments(spec, secrets))
+                container = client.containers.create(**arguments)
                 try:
                     container.start()
                 except APIError:

@@ -9,6 +9,9 @@ from moorage.engines.devices import device_kind
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec
 
+NO_INIT = "container-init binary not found"
+"""Said by Podman; Docker brings its own."""
+
 START_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("port is already allocated", Cause.PORT_TAKEN),
     ("address already in use", Cause.PORT_TAKEN),
@@ -19,6 +22,9 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("error gathering device information", Cause.ACCELERATOR_RUNTIME_MISSING),
+    # Podman's words, from here on those of both.
+    ("container create: stat /dev/", Cause.ACCELERATOR_RUNTIME_MISSING),
+    (NO_INIT, Cause.LAUNCH_REFUSED),
     ("no space left on device", Cause.DISK_FULL),
     ("executable file not found", Cause.PROGRAM_MISSING),
     ("no such file or directory", Cause.PROGRAM_MISSING),
@@ -72,6 +78,8 @@ def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
         causes = [Cause.ACCELERATOR_RUNTIME_MISSING]
     cause = next(iter(causes), Cause.LAUNCH_REFUSED)
     remedy = kind.remedy if cause is Cause.ACCELERATOR_RUNTIME_MISSING else ""
+    if NO_INIT in text:
+        remedy = "Install Podman's init there (package `catatonit`)."
     return Failure(cause, f"{spec.name} on {spec.host}: {text}", suggestion=remedy or None)
 
 

@@ -14,7 +14,7 @@ from moorage.adapters.docker_daemon import daemon
 from moorage.adapters.followed import followed
 from moorage.adapters.registry_auth import Credentials
 from moorage.adapters.registry_errors import pull_failure
-from moorage.images.reference import DEFAULT_TAG, parse_reference, repository
+from moorage.images.reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 PULL_TIMEOUT_SECONDS = 3600
 ANSWER_SECONDS = 10
@@ -55,7 +55,10 @@ class DockerImages:
         with daemon(self.address) as client:
             images = client.api.images()
         names = (image.get(key) or () for image in images for key in ("RepoTags", "RepoDigests"))
-        return frozenset(name for some in names for name in some)
+        told = [name for some in names for name in some]
+        # What was never in a registry is `localhost/...` for Podman.
+        own = (name.removeprefix("localhost/") for name in told)
+        return frozenset((*told, *map(familiar, told), *own))
 
     def find(self, reference: str) -> LocalImage | None:
         """An image by tag, digest or id; None when it is not there."""
@@ -66,11 +69,11 @@ class DockerImages:
                 return None
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
-        own = repository(reference).removeprefix("docker.io/")
+        own = familiar(repository(reference))
         known = (entry.split("@", 1) for entry in attributes.get("RepoDigests") or ())
         return LocalImage(
             identity=str(attributes["Id"]),
-            digests=tuple(digest for name, digest in known if name == own),
+            digests=tuple(digest for name, digest in known if familiar(name) == own),
             architecture=str(attributes.get("Architecture") or ""),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import uuid4
 
 from docker.errors import APIError, ImageNotFound
@@ -11,6 +12,7 @@ from docker.types import DeviceRequest, Mount
 
 from moorage.access import Access
 from moorage.adapters.docker_client import connect
+from moorage.adapters.podman import must_heed_requests
 from moorage.failures import Cause, Failure
 from moorage.survey.vendors import NOTHING, Handed
 from moorage.units import MIB
@@ -30,6 +32,7 @@ def run_helper(
     seconds: int,
     handed: Handed = NOTHING,
     mounts: Sequence[Mount] = (),
+    writes: bool = False,
 ) -> str:
     """Run a program on a host to its end; gives what it wrote.
 
@@ -43,6 +46,7 @@ def run_helper(
         seconds: How long it may take.
         handed: What it gets of the host, to ask about its accelerators.
         mounts: More directories.
+        writes: Whether it has root's usual rights on them, to change what others own.
 
     Raises:
         Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where the host
@@ -50,6 +54,8 @@ def run_helper(
         DockerException: When the daemon does not answer.
     """
     client = connect(access, seconds)
+    if handed.gpus:
+        must_heed_requests(client, access.machine)
     gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
     own = [Mount(place, place, type="bind", read_only=True) for place in handed.mounts]
     try:
@@ -61,7 +67,7 @@ def run_helper(
             labels={LABEL_HELPER: purpose},
             network_mode="host",
             read_only=True,
-            cap_drop=["ALL"],
+            cap_drop=[] if writes else ["ALL"],
             security_opt=["no-new-privileges"],
             mem_limit=MEMORY,
             device_requests=gpus,
@@ -79,6 +85,15 @@ def run_helper(
         raise Failure(cause, f"{purpose}: {error.explanation or error}") from error
     finally:
         container.remove(force=True)
+
+
+def start_told(container: Container, line: str) -> None:
+    """Start a container that reads one line: what may hold secrets goes through its input alone."""
+    stream = container.attach_socket(params={"stdin": 1, "stream": 1})
+    container.start()
+    raw: Any = getattr(stream, "_sock", stream)
+    raw.sendall(line.encode())
+    stream.close()
 
 
 def _finished(container: Container, seconds: int) -> str:

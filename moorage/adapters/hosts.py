@@ -25,10 +25,9 @@ from moorage.failures import Failure
 from moorage.fleet import Fleet, Host, StaticAccelerator
 from moorage.placement.snapshot import Accelerator, HostSnapshot, Program
 from moorage.spec import RuntimeName
-from moorage.survey.facts import Found, HostFacts
+from moorage.survey.facts import ARCHITECTURES, Found, HostFacts
 from moorage.survey.routes import interface_of
 
-ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
 """What an engine's program needs beside its own package."""
 
@@ -83,7 +82,8 @@ def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
 def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
     gpus = host.accelerators == "auto"
     try:
-        facts = look_at(host.access, fleet.helper_image, fleet.registries, host.store, gpus)
+        known = describe(host).model_copy(update={"registries": fleet.registries})
+        facts = look_at(known, fleet.helper_image, host.store, gpus)
         images = DockerImages(host.access.url).names()
     except Failure as failure:
         return {"unreachable": failure.detail}
@@ -94,7 +94,8 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
         "interface": host.interface or interface_of(host.bind, facts.routes),
         "store": host.store,
         "models": frozenset(facts.models),
-        "helper_image": fleet.helper_image,
+        "helper_image": facts.helper_image or fleet.helper_image,
+        "shares_models": fleet.share_models,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,19 +26,24 @@ RUNS = {"running", "paused", "restarting"}
 STOP_SECONDS = 10.0
 
 
-def found_at(place: Place, ledger: str, settings: Settings) -> tuple[Found, ...]:
+def found_at(
+    place: Place, ledger: str, settings: Settings, known: Sequence[Workload] = ()
+) -> tuple[Found, ...]:
     """Everything there that carries the label of a ledger, and all helpers.
 
     Args:
         place: A runtime of a host.
         ledger: Identity of the ledger; what is another's is left out.
         settings: Of this machine.
+        known: What should run there. A Ray cluster knows no labels: it is asked for these alone.
 
     Raises:
         Failure: When the host cannot be asked.
     """
     if place.runtime == RuntimeName.PROCESS:
         return tuple(_processes(settings.root / "run", ledger))
+    if place.runtime == RuntimeName.RAY:
+        return tuple(_application(one, settings) for one in known)
     with daemon(place.address, LIST_SECONDS) as client:
         own = client.api.containers(all=True, filters={"label": f"{LABEL_LEDGER}={ledger}"})
         helpers = client.api.containers(all=True, filters={"label": LABEL_HELPER})
@@ -65,6 +70,18 @@ def remove(place: Place, found: Found, ledger: str, settings: Settings) -> None:
         identity=found.identity,
     )
     runtime_for(place.runtime, place.address, settings).stop(workload, STOP_SECONDS)
+
+
+def _application(workload: Workload, settings: Settings) -> Found:
+    seen = runtime_for(workload.runtime, workload.address, settings).observe(workload)
+    return Found(
+        name=workload.name,
+        identity=workload.identity,
+        release=workload.release,
+        running=seen.running,
+        state=seen.detail,
+        since=datetime.now(UTC),
+    )
 
 
 def _container(told: dict[str, Any]) -> Found:

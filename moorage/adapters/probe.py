@@ -43,7 +43,8 @@ async def ask(
 
 async def _connect(endpoint: str, timeout_seconds: float) -> tuple[int, Any]:
     url = httpx.URL(endpoint)
-    opening = asyncio.open_connection(url.host, url.port)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    opening = asyncio.open_connection(url.host, port)
     _, writer = await asyncio.wait_for(opening, timeout_seconds)
     writer.close()
     await writer.wait_closed()

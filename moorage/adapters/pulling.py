@@ -37,7 +37,7 @@ def have_image(
         wait_seconds: How long to wait for somebody else's pull.
 
     Raises:
-        Failure: `IMAGE_MISSING` or `IMAGE_PULL_FAILED`.
+        Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`.
     """
     if _is_there(images, image):
         return
@@ -53,7 +53,7 @@ def have_image(
                 images.tag(wanted, image.reference)
     except Timeout as error:
         detail = f"{image.reference}: another pull of it did not end within {wait_seconds:g} s"
-        raise Failure(Cause.IMAGE_PULL_FAILED, detail) from error
+        raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
 
 
 def _is_there(images: DockerImages, image: Image) -> bool:

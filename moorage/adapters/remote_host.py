@@ -9,49 +9,59 @@ from docker.errors import APIError, DockerException
 from docker.types import Mount
 from requests.exceptions import RequestException
 
-from moorage.access import Access
+from moorage.access import Access, parse_access
 from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.docker_errors import NO_MOUNT, reach_failure
 from moorage.adapters.helper import run_helper
+from moorage.adapters.helper_image import have_helper
 from moorage.failures import Cause, Failure
-from moorage.images.registries import Registries
-from moorage.survey.facts import Found, HostFacts
+from moorage.placement.snapshot import HostSnapshot
+from moorage.survey.facts import ARCHITECTURES, Found, HostFacts
 from moorage.survey.probe import SCRIPT, STORE, read_probe
 from moorage.survey.vendors import AMD, HANDED, NOTHING, NVIDIA, Handed, handed_to, silent_vendors
 
 ASK_SECONDS = 10
 PROBE_SECONDS = 30
-PULL_SECONDS = 300
+PULL_SECONDS = 10.0
+"""How long a survey waits for the helper's image; who stages a model waits for the whole pull."""
 
 AMD_TOOLS = {"amd-smi", "rocm-smi"}
 
 
-def look_at(
-    access: Access, helper_image: str, registries: Registries, store: str, gpus: bool
-) -> HostFacts:
+def look_at(host: HostSnapshot, helper_image: str, store: str, gpus: bool) -> HostFacts:
     """What the daemon and a probe say of a host.
 
     Args:
-        access: The way to its daemon.
+        host: As it is written down, with its registries.
         helper_image: Image of the probe; it is pulled where it is not there.
-        registries: Where from.
         store: Directory in which it keeps models.
         gpus: Whether to look for accelerators.
 
     Raises:
         Failure: When the daemon cannot be talked to.
     """
+    access, image = parse_access(host.address), ""
     told = ask_daemon(access)
     try:
-        image = have_helper(access, helper_image, registries)
+        image = have_helper(as_told(host, told), helper_image, PULL_SECONDS)
         facts = probed(Prober(access, image, store), told, gpus)
     except Failure as failure:
         facts = _told(told, f"the probe did not run, so its use of RAM is not known: {failure}")
     except (DockerException, RequestException, ValueError) as error:
         facts = _told(told, f"the probe did not run, so its use of RAM is not known: {error}")
     return facts.model_copy(
-        update={"docker": told.get("ServerVersion", ""), "machine": told["Architecture"]}
+        update={
+            "docker": told.get("ServerVersion", ""),
+            "machine": told["Architecture"],
+            "helper_image": image,
+        }
     )
+
+
+def as_told(host: HostSnapshot, told: dict[str, Any]) -> HostSnapshot:
+    """A host with the kind of processor that its daemon tells."""
+    machine = told["Architecture"]
+    return host.model_copy(update={"architecture": ARCHITECTURES.get(machine, machine)})
 
 
 def ask_daemon(access: Access) -> dict[str, Any]:
@@ -65,22 +75,6 @@ def ask_daemon(access: Access) -> dict[str, Any]:
     except (DockerException, RequestException) as error:
         forget_clients()
         raise reach_failure(error, access.address) from error
-
-
-def have_helper(access: Access, image: str, registries: Registries) -> str:
-    """The name under which the host has the helper's image, after a pull if it must be.
-
-    Raises:
-        DockerException: When it cannot be pulled.
-    """
-    client = connect(access, PULL_SECONDS)
-    there = {name for item in client.api.images() for name in item.get("RepoTags") or ()}
-    places = (image, *registries.places(image))
-    found = next((place for place in places if place in there), None)
-    if found:
-        return found
-    client.images.pull(places[-1])
-    return places[-1]
 
 
 class Prober:

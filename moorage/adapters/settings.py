@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -36,7 +37,33 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("MOORAGE_HUB_OFFLINE", "HF_HUB_OFFLINE"),
         description="Never ask the hub; serve what is stored.",
     )
+    s3_endpoint: str = Field(
+        "",
+        validation_alias=AliasChoices(
+            "MOORAGE_S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"
+        ),
+        description="Address of the object store for `s3://`. Empty = Amazon's.",
+    )
     download_workers: int = Field(8, ge=1, le=64, description="Files downloaded at the same time.")
+    hosts_at_once: int = Field(
+        8,
+        ge=1,
+        le=256,
+        description="Hosts on which a deploy pulls, stages or starts at the same time.",
+    )
+    surveys_at_once: int = Field(
+        128, ge=1, le=1024, description="Hosts looked at at the same time; looking is waiting."
+    )
+    task_runner: Literal["here", "ray"] = Field(
+        "here",
+        description="Where looking at remote hosts, pulling and staging there is carried out: in"
+        " the flow's process, or in a Ray cluster (extra `ray`).",
+    )
+    site: str = Field(
+        "",
+        description="Site that flows run at: hosts whose label `site` names another are left out."
+        " Empty = all hosts are reached from here.",
+    )
     lock_wait_seconds: float = Field(
         600, ge=0, description="How long a deploy waits for another one of the same model."
     )

@@ -12,12 +12,13 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker_client import connect
-from moorage.adapters.hosts import survey_host
+from moorage.adapters.helper_image import have_helper
+from moorage.adapters.hosts import describe, survey_host
 from moorage.adapters.remote_host import (
     ASK_SECONDS,
     Prober,
+    as_told,
     ask_daemon,
-    have_helper,
     probed,
 )
 from moorage.check import Check, broken, fine
@@ -35,6 +36,10 @@ from moorage.survey.judge import (
 
 ERRORS = (DockerException, RequestException, OSError, ValueError)
 """What a host that goes away meanwhile may raise."""
+
+
+HELPER_SECONDS = 45.0
+"""How long a visit waits for the helper's image, within the time that it has."""
 
 
 @dataclass(eq=False)
@@ -112,7 +117,8 @@ def _visit_another(host: Host, fleet: Fleet) -> Visit:
     if (ahead := seconds_ahead(str(told.get("SystemTime")), began, ended)) is not None:
         visit.checks.append(judge_clock(ahead))
     try:
-        image = have_helper(host.access, fleet.helper_image, fleet.registries)
+        known = describe(host).model_copy(update={"registries": fleet.registries})
+        image = have_helper(as_told(known, told), fleet.helper_image, HELPER_SECONDS)
         facts = probed(Prober(host.access, image, host.store), told, asked)
     except (Failure, *ERRORS) as error:
         visit.checks.append(_no_helper(fleet.helper_image, error))

@@ -16,13 +16,17 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
+from moorage.cli import apply as files
 from moorage.cli import doctor as doctor_checks
+from moorage.cli import exporting, inventory, lora, render, schemas
 from moorage.cli import fleet as fleet_commands
-from moorage.cli import inventory, lora, render, schemas
+from moorage.cli import history as releases
 from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
+from moorage.cli import models as model_commands
 from moorage.cli import reconcile as reconciling
-from moorage.cli import show as releases
+from moorage.cli import show as pages
+from moorage.cli.find import release_of
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, ExitCode, Failure
@@ -38,10 +42,16 @@ app = typer.Typer(
     help="Finds every model a berth: deploys LLM inference servers, and keeps a record of why.",
 )
 
+app.command()(releases.diff)
+app.command()(releases.rollback)
+app.command()(files.apply)
+app.command()(exporting.export)
+app.command("import")(files.take_in)
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
 app.add_typer(ledger_commands.commands, name="ledger")
 app.command()(reconciling.reconcile)
+app.add_typer(model_commands.commands, name="models")
 
 SpecFile = Annotated[
     Path, typer.Argument(help="Spec of the model: a YAML file, or NAME for deployments/NAME.yaml.")
@@ -135,14 +145,16 @@ def status(
     name: Annotated[str | None, typer.Argument(help="Only this model.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every model, whether it really runs, and where it answers."""
+    """Show every model, whether it really runs, where it answers, and what was left behind."""
 
     def action() -> list[tuple[ReleaseRow, render.Seen]]:
         rows = [row for row in _ledger().releases.latest() if name in (None, row.model)]
         if name and not rows:
             raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
-        serving = {row.model: _ledger().releases.running(row.model) or row for row in rows}
-        return [(row, render.observed(row, Settings())) for row in serving.values()]
+        serving = [_ledger().releases.running(row.model) or row for row in rows]
+        left = [row for row in _ledger().releases.not_undone() if name in (None, row.model)]
+        shown = {row.id: row for row in (*serving, *left)}
+        return [(row, render.observed(row, Settings())) for row in shown.values()]
 
     render.status(guarded(action, as_json=as_json), as_json=as_json)
 
@@ -168,11 +180,11 @@ def show(
     """Show the record of a release: every decision, flag, step and change of state."""
 
     def action() -> tuple[ReleaseRow, tuple[Transition, ...]]:
-        row = _release(release)
+        row = release_of(_ledger(), release)
         return row, _ledger().releases.transitions(row.id)
 
     row, log = guarded(action, as_json=as_json)
-    releases.show(row, log, as_json=as_json)
+    pages.show(row, log, as_json=as_json)
 
 
 @app.command()
@@ -185,7 +197,7 @@ def logs(
     ] = "",
 ) -> None:
     """Print the engine's log; of a release that failed, the last lines that were kept."""
-    row = guarded(lambda: _release(name))
+    row = guarded(lambda: release_of(_ledger(), name))
     shown = guarded(lambda: render.log_text(row, tail, Settings(), container))
     sys.stdout.write(shown + "\n" * bool(shown))
     while follow and row.workloads:
@@ -288,12 +300,6 @@ def _run_on_spec(
 
 def _ledger() -> Ledger:
     return Ledger(Settings().ledger)
-
-
-def _release(identity: str) -> ReleaseRow:
-    known = _ledger().releases
-    named = known.running(identity) or next(iter(known.of_model(identity)), None)
-    return named or known.get(identity)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 def fleet(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
     """Show the hosts: accelerators, RAM, claims, images and models, and what is wrong."""
     if context.invoked_subcommand is None:
-        guarded(lambda: _show(_fleet(file), as_json=as_json), as_json=as_json)
+        guarded(lambda: _show(fleet_of(file), as_json=as_json), as_json=as_json)
 
 
 @commands.command()
@@ -56,7 +56,7 @@ def check(context: typer.Context, file: FleetFile = None, as_json: AsJson = Fals
     file, as_json = file or before.get("file"), as_json or bool(before.get("as_json"))
 
     def action() -> tuple[HostChecks, ...]:
-        hosts = _fleet(file)
+        hosts = fleet_of(file)
         with counting(err, "checking hosts", len(hosts.hosts)) as done:
             return check_fleet(hosts, done)
 
@@ -74,7 +74,8 @@ def print_check(check: Check) -> None:
         out.print(f"    [dim]{escape(check.fix)}[/]", highlight=False, soft_wrap=True)
 
 
-def _fleet(file: Path | None) -> Fleet:
+def fleet_of(file: Path | None) -> Fleet:
+    """The fleet of a file, or of the one beside the usual specs."""
     return load_fleet(file, Path("deployments/any.yaml"))
 
 

@@ -49,12 +49,15 @@ class Outcome(Generic[R]):
     result: R
 
 
-def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outcome[R]:
+def run_flow(
+    start: Callable[[], Awaitable[State[R]]], *, as_json: bool, failed_too: bool = False
+) -> Outcome[R]:
     """Run a flow in this process, on the server of PREFECT_API_URL or on a temporary one.
 
     Args:
         start: Called after Prefect's settings are in place; returns the flow's final state.
         as_json: Whether the output is for a program: then progress goes nowhere.
+        failed_too: Whether a run that failed has a result too, which is not raised.
     """
     for name, value in PREFECT_DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -67,11 +70,14 @@ def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outc
     # Importing Prefect takes longer than refusing a bad spec should.
     from prefect.exceptions import TerminationSignal  # noqa: PLC0415
 
+    from tasks.context import was_interrupted  # noqa: PLC0415
     from tasks.journal import listening  # noqa: PLC0415
 
     async def main() -> Outcome[R]:
         state = await start()
-        result = await state.aresult()
+        result = await state.aresult(raise_on_failure=not failed_too)
+        if isinstance(result, Exception):
+            raise result
         return Outcome(name=state.name or "", message=state.message or "", result=result)
 
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
@@ -84,6 +90,10 @@ def run_flow(start: Callable[[], Awaitable[State[R]]], *, as_json: bool) -> Outc
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
         raise KeyboardInterrupt from error
+    except ValueError as error:
+        if was_interrupted(error):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _interrupt(*_: object) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -10,6 +9,7 @@ from typing import Any, get_args
 from moorage.adapters.arguments import check_early
 from moorage.adapters.settings import Settings
 from moorage.adapters.sources import resolve_all
+from moorage.adapters.sources.keys import read_keys
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.arguments import argument, user_tokens, whole_number
 from moorage.cli.flows import existing, exit_code
@@ -26,8 +26,6 @@ from moorage.models.memory.settings import KVDtype
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 from moorage.values import Value
-
-HUB_TOKEN = "HF_TOKEN"
 
 
 class Choices(Value):
@@ -50,7 +48,7 @@ def show(path: Path, accelerator: str | None, choices: Choices, *, as_json: bool
     spec = load_spec(path)
     check_early(spec, load_fleet(None, path), Settings().root)
     device = _device(accelerator) if accelerator else None
-    resolved = resolve_all(spec, Settings(), _token(spec))
+    resolved = resolve_all(spec, Settings(), read_keys(spec))
     model, asked = _model(spec, resolved, choices), _question(spec, resolved, choices)
     if device:
         _show_one(spec.name, answer(model, device, asked), as_json)
@@ -144,15 +142,3 @@ def _question(spec: ModelSpec, resolved: ResolvedModel, choices: Choices) -> Que
 def _length(args: tuple[str, ...]) -> int | None:
     flag = "--max-model-len"
     return None if argument(args, flag) in ("auto", "-1") else whole_number(args, flag)
-
-
-def _token(spec: ModelSpec) -> str | None:
-    name = spec.secrets.get(HUB_TOKEN, HUB_TOKEN)
-    if value := os.environ.get(name):
-        return value
-    if HUB_TOKEN not in spec.secrets:
-        return None
-    # It may be a block of Prefect, which takes seconds to import.
-    from moorage.adapters.secrets import read_secrets  # noqa: PLC0415
-
-    return read_secrets([name])[name]

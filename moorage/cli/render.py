@@ -17,7 +17,7 @@ from moorage.cli.output import dump, out, print_table
 from moorage.document import Document
 from moorage.failures import Cause, Failure
 from moorage.launch import Workload
-from moorage.release import Release, ReleaseRow
+from moorage.release import Release, ReleaseRow, ReleaseState
 from moorage.rendering import plan_document, release_document
 from moorage.spec import Mode
 
@@ -95,17 +95,19 @@ def observed(row: ReleaseRow, settings: Settings) -> Seen:
     """What a release's workloads are really doing."""
     if not row.workloads:
         return Seen(False, row.cause or row.state)
-    alive, states = True, []
+    alive, states = row.state != ReleaseState.ERROR, []
     for workload in row.workloads:
         runtime = runtime_for(workload.runtime, workload.address, settings)
         try:
             seen = runtime.observe(workload)
         except Failure as failure:
             alive = False
-            states.append(str(failure))
+            detail = str(failure)
         else:
             alive = alive and seen.running
-            states.append(_where(workload) + (seen.detail if seen.running else _dead(seen)))
+            detail = _where(workload) + (seen.detail if seen.running else _dead(seen))
+        left = row.state == ReleaseState.ERROR
+        states.append(f"left behind on {workload.host}: {detail}" if left else detail)
     return Seen(alive, "; ".join(states))
 
 
@@ -132,10 +134,12 @@ def status(rows: Sequence[tuple[ReleaseRow, Seen]], *, as_json: bool) -> None:
 
 def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
     """One line a release."""
+    again = [row.release.rolled_back_to if row.release else "" for row in rows]
     if as_json:
-        return dump([_row_json(row) for row in rows])
+        told = zip(rows, again, strict=True)
+        return dump([{**_row_json(row), "rolled_back_to": source} for row, source in told])
     return print_table(
-        ("release", "state", "created", "revision", "spec", "cause"),
+        ("release", "state", "created", "revision", "spec", "runs again", "cause"),
         [
             (
                 row.id,
@@ -143,9 +147,10 @@ def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
                 f"{row.created_at:%Y-%m-%d %H:%M:%S}",
                 row.revision[:18],
                 row.spec_digest,
+                source,
                 row.cause,
             )
-            for row in rows
+            for row, source in zip(rows, again, strict=True)
         ],
     )
 

@@ -39,7 +39,8 @@ def plan_launch(
         image: The image of its containers; None for processes.
         release: Id of the release.
         ledger: Identity of the ledger that the release is in.
-        caches: Directory of the hosts under which engines keep caches; empty = nowhere.
+        caches: Directory of this machine under which engines keep caches, empty = nowhere;
+            another machine has one in its store.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
@@ -64,8 +65,7 @@ def plan_launch(
                 companions=placed.companions,
                 updates_folder=placed.updates_folder,
                 image=image if seat.runtime == RuntimeName.DOCKER else None,
-                # A remote host's folders cannot be made from here.
-                caches="" if host.store else caches,
+                caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,
                 peers=_peers(placement, snapshot, seat),
             )
         )

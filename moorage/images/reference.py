@@ -60,6 +60,14 @@ def parse_reference(text: str) -> Reference:
     return Reference(registry=registry, path=f"{head}{slash}{last}", tag=tag, digest=digest)
 
 
+def familiar(name: str) -> str:
+    """A name without Docker Hub, which goes without saying; Podman writes it down."""
+    for registry in ("docker.io/library/", "docker.io/"):
+        if name.startswith(registry):
+            return name.removeprefix(registry)
+    return name
+
+
 def repository(reference: str) -> str:
     """A reference without its tag or digest; the port of a registry is not a tag."""
     return parse_reference(reference).name

@@ -20,6 +20,8 @@ class ModelFile(Value):
         size: Bytes.
         sha256: Checksum that the source announces for a large (LFS) file, else empty.
         git_oid: Git's blob id (SHA-1) that the source announces for a small file, else empty.
+        md5: ETag of a file in an S3 bucket, where that is made of MD5 checksums, else empty.
+        part: Bytes of the parts in which such a file was sent; 0 = it was sent whole.
         target: Where it really is, when it is a link that leads out of the model's directory.
     """
 
@@ -27,7 +29,14 @@ class ModelFile(Value):
     size: int
     sha256: str = ""
     git_oid: str = ""
+    md5: str = ""
+    part: int = 0
     target: str = ""
+
+    @property
+    def checksum(self) -> str:
+        """What its content is checked against; empty = its source announces nothing."""
+        return self.sha256 or self.git_oid or self.md5
 
 
 class SkippedFile(Value):

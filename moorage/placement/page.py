@@ -16,6 +16,7 @@ def placement_sections(placement: Placement | None) -> list[Section]:
     seats = placement.seats
     told = [f"Policy: {placement.policy}", *summary(placement.verdicts)]
     told += [placement.stop_first] if placement.stop_first else []
+    told += [f"Moved: {placement.moved}"] if placement.moved else []
     told += [f"Nearest: {placement.shortage}"] if placement.shortage else []
     told += placement.remedies
     told += [f"Trouble: {trouble}" for trouble in placement.troubles]
@@ -35,7 +36,7 @@ def placement_sections(placement: Placement | None) -> list[Section]:
 
 
 def _seat_name(seat: Seat) -> str:
-    return f"replica {seat.replica} {seat.role} on {seat.host}:{seat.port}"
+    return f"replica {seat.replica} {seat.role} on {seat.place}"
 
 
 def _accelerators(seat: Seat) -> str:

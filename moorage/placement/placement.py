@@ -59,14 +59,15 @@ class Seat(Value):
         replica: Number of the replica, from 0.
         role: Part that the container plays in its replica.
         position: Which of the replica's hosts it is, from 0, the leader's.
-        host: Name of the host.
+        host: Name of the host, or of the Ray cluster.
         runtime: What starts it there.
         accelerator_type: `cuda`, `rocm`, ...; `cpu` without accelerators.
         accelerators: Indexes, ascending.
         accelerator_bytes: Bytes claimed of each of them, in the same order.
         ram_bytes: Bytes of RAM claimed; on CPU also the limit.
         cores: Processor cores claimed; 0 = it shares what nobody claimed.
-        port: Port on which it serves; of a follower, the first of its own.
+        port: Port on which it serves; of a follower, the first of its own; 0 on a Ray cluster,
+            which has one for all.
         links: Ports by which it finds the others; None = it is alone.
         utilization: Share of each accelerator's memory that the engine may take.
         tokens: Context that it serves.
@@ -100,6 +101,11 @@ class Seat(Value):
     reason: str
 
     @property
+    def place(self) -> str:
+        """Host and port; a Ray cluster has no port of its own for a model."""
+        return f"{self.host}:{self.port}" if self.port else self.host
+
+    @property
     def claims(self) -> tuple[Claim, ...]:
         """What the ledger has to reserve for this seat."""
         return (
@@ -117,7 +123,11 @@ class Seat(Value):
                 if self.cores
                 else []
             ),
-            Claim(host=self.host, resource=Resource.PORT, index=self.port, amount=1),
+            *(
+                [Claim(host=self.host, resource=Resource.PORT, index=self.port, amount=1)]
+                if self.port
+                else []
+            ),
             *(
                 Claim(host=self.host, resource=Resource.PORT, index=port, amount=1, links=True)
                 for port in (self.links.ports if self.links else ())
@@ -143,6 +153,8 @@ class Placement(Value):
         troubles: What could not be found out about hosts, and why.
         terms: What the scores of the verdicts are made of.
         stop_first: Release that must stop before this one can start, and why; empty = none.
+        moved: Why a release that was gone back to is not where it was; empty = it is, or was not
+            placed before.
     """
 
     engine: EngineName
@@ -156,6 +168,7 @@ class Placement(Value):
     remedies: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
     stop_first: str = ""
+    moved: str = ""
 
     @property
     def fits(self) -> bool:

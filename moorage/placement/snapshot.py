@@ -8,6 +8,7 @@ from moorage.fleet_engines import EngineVersions
 from moorage.images.catalogue import CatalogueRow
 from moorage.images.registries import Registries
 from moorage.placement.claims import Claim, Resource
+from moorage.placement.cluster import ClusterSnapshot
 from moorage.spec import EngineName, RuntimeName
 from moorage.values import Value
 
@@ -81,6 +82,7 @@ class HostSnapshot(Value):
         registries: Where it takes images from.
         store: Directory in which a remote host keeps models; empty = this machine's store.
         helper_image: Image of the small containers that work on a remote host.
+        shares_models: Whether other hosts may copy from its store.
         paths: Directories of `file://` models that are there; None = it shares this file system.
         port_range: First and last port that may be taken.
         ray_range: First and last port of Ray's clusters.
@@ -114,6 +116,7 @@ class HostSnapshot(Value):
     registries: Registries = Registries()
     store: str = ""
     helper_image: str = ""
+    shares_models: bool = False
     paths: frozenset[str] | None = None
     port_range: tuple[int, int] = (40000, 40063)
     ray_range: tuple[int, int] = (41000, 41999)
@@ -148,20 +151,26 @@ class HostSnapshot(Value):
 
 
 class FleetSnapshot(Value):
-    """All hosts at one moment, in the order of the fleet."""
+    """All hosts at one moment, in the order of the fleet; or the Ray cluster that a spec names."""
 
     hosts: tuple[HostSnapshot, ...]
+    clusters: tuple[ClusterSnapshot, ...] = ()
 
     def host(self, name: str) -> HostSnapshot:
         """The host of that name."""
         return next(host for host in self.hosts if host.name == name)
+
+    def cluster(self, name: str) -> ClusterSnapshot:
+        """The Ray cluster of that name."""
+        return next(cluster for cluster in self.clusters if cluster.name == name)
 
     def without(self, release: str) -> FleetSnapshot:
         """The same fleet as if a release held nothing.
 
         What the release really uses counts as free again: it will be stopped first.
         """
-        return FleetSnapshot(hosts=tuple(_without(host, release) for host in self.hosts))
+        hosts = tuple(_without(host, release) for host in self.hosts)
+        return self.model_copy(update={"hosts": hosts})
 
 
 def _without(host: HostSnapshot, release: str) -> HostSnapshot:

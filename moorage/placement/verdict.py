@@ -75,7 +75,9 @@ class Verdict:
         return "; ".join(words)
 
     def _praise(self) -> str:
-        words = (self._numbers(), self.note, f"score {self.score:.1f}")
+        scored = self.needed or self.score or self.points
+        score = f"score {self.score:.1f}" if scored else ""
+        words = (self._numbers(), self.note, score)
         return "; ".join(part for part in words if part)
 
     def _numbers(self) -> str:

@@ -10,13 +10,14 @@ from enum import StrEnum
 from typing import Any
 
 from moorage.models.profile import ModelProfile
-from moorage.spec import Mode, ModelSpec
+from moorage.spec import Mode, ModelSpec, ProbeSpec
 from moorage.values import Value
 
 
 class Phase(StrEnum):
     """Phases of a start, in order."""
 
+    DEPLOYED = "deployed"
     LISTENING = "listening"
     HEALTHY = "healthy"
     LISTED = "listed"
@@ -28,11 +29,13 @@ class Probe(Value):
 
     Attributes:
         phase: What is proven when the answer is good.
-        deadline: Which deadline of the spec applies: `load_seconds` or `warm_up_seconds`.
+        deadline: Which deadline of the spec applies: `load_seconds`, `warm_up_seconds`, or
+            `on_cluster_seconds`.
         method: HTTP method; empty = only a TCP connection.
         path: HTTP path.
         body: JSON to send.
-        expects: Kind of answer: `status`, `listed`, `text`, `vector`, `scores`, `labels`.
+        expects: Kind of answer: `running` (of the runtime, not the engine), `status`, `listed`,
+            `text`, `vector`, `scores`, `labels`.
         name: The served name.
         patient: Whether a bad answer may still become a good one while the engine starts.
     """
@@ -92,6 +95,30 @@ def readiness_probes(
             path=spec.readiness.probe.path,
         ),
     ]
+    return (*probes, *_answers(spec, profile, lists_models=lists_models))
+
+
+def application_probes(
+    spec: ModelSpec, profile: ModelProfile, *, lists_models: bool
+) -> tuple[Probe, ...]:
+    """The questions for an application of Ray Serve.
+
+    Ray itself tells when the application runs; its proxy listens and holds requests long before.
+    """
+    path = spec.readiness.probe.path
+    own = Probe(phase=Phase.HEALTHY, deadline="warm_up_seconds", method="GET", path=path)
+    return (
+        Probe(phase=Phase.DEPLOYED, deadline="on_cluster_seconds", expects="running"),
+        Probe(phase=Phase.LISTENING, deadline="warm_up_seconds"),
+        # Ray Serve LLM has no path for health; whoever names one has it.
+        *([own] if path != ProbeSpec().path else []),
+        *_answers(spec, profile, lists_models=lists_models),
+    )
+
+
+def _answers(spec: ModelSpec, profile: ModelProfile, *, lists_models: bool) -> list[Probe]:
+    """Whether the name is listed, and a real request."""
+    probes = []
     if lists_models:
         probes.append(
             Probe(
@@ -106,7 +133,7 @@ def readiness_probes(
     # What a picture is asked with differs from model to model.
     if spec.readiness.probe.request and profile.mode != Mode.IMAGE_GENERATION:
         probes.append(_request(spec, profile))
-    return tuple(probes)
+    return probes
 
 
 REFUSALS = frozenset({400, 401, 403, 404, 405, 422})
@@ -159,6 +186,10 @@ def _generation(prompt: str, chat: bool) -> tuple[str, dict[str, Any], str]:
     return "/v1/completions", {"prompt": prompt, **limits}, "text"
 
 
+def _judge_running(_probe: Probe, answer: Any) -> tuple[str, str]:
+    return ("", answer["detail"]) if answer["ready"] else (answer["detail"], "")
+
+
 def _judge_status(_probe: Probe, _answer: Any) -> tuple[str, str]:
     return "", "HTTP 200"
 
@@ -209,6 +240,7 @@ def _all_finite(numbers: list[Any]) -> bool:
 
 
 JUDGES = {
+    "running": _judge_running,
     "status": _judge_status,
     "listed": _judge_listed,
     "text": _judge_text,

@@ -4,6 +4,7 @@ Every field has a description: it is the form in the Prefect UI and the referenc
 """
 
 from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
+from moorage.spec.application import ApplicationSpec, AutoscalingSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
@@ -14,6 +15,7 @@ from moorage.spec.patterns import (
     CAPABILITY_PATTERN,
     GROUP_PATTERN,
     IMAGE_PATTERN,
+    IMPORT_PATTERN,
     KIND_PATTERN,
     NAME_PATTERN,
     PACKAGE_PATTERN,
@@ -46,6 +48,7 @@ __all__ = [
     "CAPABILITY_PATTERN",
     "GROUP_PATTERN",
     "IMAGE_PATTERN",
+    "IMPORT_PATTERN",
     "KIND_PATTERN",
     "NAME_PATTERN",
     "PACKAGE_PATTERN",
@@ -60,6 +63,8 @@ __all__ = [
     "AcceleratorId",
     "AdapterSpec",
     "AdapterUpdatesSpec",
+    "ApplicationSpec",
+    "AutoscalingSpec",
     "ContainerSettings",
     "Deadlines",
     "Distributed",

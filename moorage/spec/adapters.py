@@ -13,8 +13,8 @@ class AdapterSpec(Value):
 
     name: Name = Field(description="Name under which the adapter is asked for.")
     source: Source = Field(
-        description="Where the adapter comes from: `hf://org/repo` or `file://directory`, as for"
-        " the model. It has `adapter_config.json` and `adapter_model.safetensors`.",
+        description="Where the adapter comes from: `hf://org/repo`, `s3://...` or `file://...`, as"
+        " for the model. It has `adapter_config.json` and `adapter_model.safetensors`.",
     )
     revision: Revision | None = Field(
         None,

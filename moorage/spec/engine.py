@@ -8,6 +8,7 @@ from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_val
 
 from moorage.arguments import user_tokens
 from moorage.failures import Failure
+from moorage.spec.application import ApplicationSpec
 from moorage.spec.container import ContainerSettings, IpcMode
 from moorage.spec.patterns import (
     IMAGE_PATTERN,
@@ -37,6 +38,7 @@ class RuntimeName(StrEnum):
     AUTO = "auto"
     DOCKER = "docker"
     PROCESS = "process"
+    RAY = "ray"
 
 
 class Distributed(StrEnum):
@@ -64,7 +66,8 @@ class EngineSpec(Value):
     runtime: RuntimeName = Field(
         RuntimeName.AUTO,
         description="What starts the engine: a container (`docker`) or a program installed on the"
-        " host (`process`). `auto` prefers a container where an image is known.",
+        " host (`process`). `auto` prefers a container where an image is known. `ray` is what"
+        " `placement.cluster` means.",
     )
     version: str | None = Field(
         None,
@@ -122,6 +125,9 @@ class EngineSpec(Value):
     container: ContainerSettings = Field(
         ContainerSettings(), description="How far the container is shut off from its host."
     )
+    application: ApplicationSpec | None = Field(
+        None, description="How the model runs on a Ray cluster (`placement.cluster`)."
+    )
     distributed: Distributed = Field(
         Distributed.AUTO,
         description="What joins the hosts of a replica that spans several: the engine itself"
@@ -154,7 +160,7 @@ class EngineSpec(Value):
             )
         if self.custom and self.name != EngineName.CUSTOM:
             raise ValueError("custom: it names a custom engine, so `name: custom` belongs to it")
-        if self.name == EngineName.CUSTOM and not self.custom:
+        if self.name == EngineName.CUSTOM and not self.custom and not self.application:
             self._require_command_and_image()
         return self
 

@@ -14,6 +14,7 @@ from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.engine import EngineSpec
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
+from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.patterns import Name, Port, Revision, SecretName, Source, VariableName
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
@@ -41,13 +42,14 @@ class ModelSpec(Value):
         description="Name under which the model is served and under which its releases are kept."
     )
     source: Source = Field(
-        description="Where the model comes from: `hf://org/repo` or `file://directory`. In a file,"
-        " a relative directory starts at that file; elsewhere it must be absolute.",
+        description="Where the model comes from: `hf://org/repo`, `s3://bucket/prefix` or"
+        " `file://directory`. In a file, a relative directory starts at that file; elsewhere it"
+        " must be absolute.",
     )
     revision: Revision | None = Field(
         None,
         description="Branch, tag or commit on the hub; pinned to a commit when deployed. Empty ="
-        " the default branch.",
+        " the default branch. Of a bucket: the digest of its listing; empty = what is there.",
     )
     engine: EngineSpec = Field(EngineSpec(), description="Which engine, and how it is started.")
     context: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
@@ -99,7 +101,8 @@ class ModelSpec(Value):
         {},
         description="Secrets by name: environment variable of the engine -> name of the secret"
         " (an environment variable of the deploying process, or a Prefect Secret block)."
-        " `HF_TOKEN` is used for the download too.",
+        " `HF_TOKEN` and `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` are used"
+        " for the download too.",
     )
     trust_remote_code: bool = Field(
         False, description="Run Python code that comes with the model. Off unless you trust it."
@@ -110,6 +113,14 @@ class ModelSpec(Value):
         names = [self.name, *(adapter.name for adapter in self.lora)]
         if len(set(names)) < len(names):
             raise ValueError("lora: each adapter needs a name of its own, other than the model's")
+        return self
+
+    @model_validator(mode="after")
+    def _goes_where_it_is_placed(self) -> ModelSpec:
+        written = self.model_dump(mode="json", exclude_defaults=True)
+        judge = mistake_on_cluster if self.placement.cluster else mistake_elsewhere
+        if mistake := judge(written):
+            raise ValueError(mistake)
         return self
 
     @property

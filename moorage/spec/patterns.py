@@ -7,7 +7,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
-SOURCE_PATTERN = r"^(hf://[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|file://[^\x00]+)$"
+SOURCE_PATTERN = (
+    r"^(hf://[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|file://[^\x00]+"
+    r"|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[\w][\w./=+@-]*)?)$"
+)
 ACCELERATOR_PATTERN = r"^[^:\s]+:[a-z]+:\d+$"
 KIND_PATTERN = r"^[\w* .()/-]+$"
 SECRET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -27,6 +30,7 @@ PACKAGE_PATTERN = (
 an option of an installer."""
 CAPABILITY_PATTERN = r"^[A-Z]+_[A-Z_]+$"
 GROUP_PATTERN = r"^([a-z_][a-z0-9_-]*|\d+)$"
+IMPORT_PATTERN = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 ULIMIT_PATTERN = (
     r"^(core|cpu|data|fsize|locks|memlock|msgqueue|nice|nofile|nproc|rss|rtprio|rttime"
     r"|sigpending|stack)$"
@@ -34,7 +38,7 @@ ULIMIT_PATTERN = (
 
 PATTERNS_IN_WORDS = {
     NAME_PATTERN: "letters, digits, '.', '_' and '-', at most 63, a letter or digit at both ends",
-    SOURCE_PATTERN: "hf://org/repo or file://directory",
+    SOURCE_PATTERN: "hf://org/repo, s3://bucket/prefix or file://directory",
     ACCELERATOR_PATTERN: "host:type:index, such as gpu-1:cuda:0",
     KIND_PATTERN: "a type, a vendor or a product name, such as cuda, nvidia or *H100*",
     SECRET_PATTERN: "a name of letters, digits, '.', '_' and '-'",
@@ -46,6 +50,7 @@ PATTERNS_IN_WORDS = {
     PACKAGE_PATTERN: "a package of an index such as name, name==1.2 or name[extra]>=1,<2",
     CAPABILITY_PATTERN: "one capability such as SYS_NICE",
     GROUP_PATTERN: "the name or the number of a group",
+    IMPORT_PATTERN: "a module and an attribute of it, such as package.module:build",
     ULIMIT_PATTERN: "a limit such as memlock, nofile or stack",
 }
 """What each pattern asks for, in the words of an error message."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from moorage.spec.patterns import AcceleratorId, Kind
+from moorage.spec.patterns import AcceleratorId, Kind, Name
 from moorage.units import Bytes
 from moorage.values import Value
 
@@ -30,6 +30,11 @@ class Policy(StrEnum):
 class PlacementSpec(Value):
     """Where the model may run."""
 
+    cluster: Name | None = Field(
+        None,
+        description="Name of a Ray cluster in `clusters` of the fleet file. The model then runs as"
+        " an application of Ray Serve there, on nodes that Ray chooses, and on no host.",
+    )
     accelerators: (
         Literal["auto"]
         | Annotated[int, Field(ge=0, le=1024)]

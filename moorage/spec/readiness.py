@@ -22,6 +22,11 @@ class Deadlines(Value):
         120, ge=1, description="From healthy until the first answer is there."
     )
 
+    @property
+    def on_cluster_seconds(self) -> int:
+        """The nodes of a Ray cluster download the model while they start it."""
+        return self.download_seconds + self.load_seconds
+
 
 class ProbeSpec(Value):
     """How readiness is proven."""

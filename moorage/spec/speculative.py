@@ -37,7 +37,8 @@ class SpeculativeSpec(Value):
     )
     model: Source | None = Field(
         None,
-        description="The draft model: `hf://org/repo` or `file://directory`, as for the model.",
+        description="The draft model: `hf://org/repo`, `s3://...` or `file://...`, as for the"
+        " model.",
     )
     revision: Revision | None = Field(
         None,

@@ -6,6 +6,9 @@ from moorage.placement.snapshot import Accelerator
 from moorage.survey.routes import Route
 from moorage.values import Value
 
+ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
+"""Kinds of processors as kernels call them, and as images do."""
+
 
 class Found(Value):
     """What one vendor's driver tells of its accelerators.
@@ -35,6 +38,7 @@ class HostFacts(Found):
         disk_free: Bytes that are free where models are kept; None = it was not looked at.
         routes: Nets that its interfaces are on.
         models: What its model store has complete, as `source@revision`.
+        helper_image: The helper's image as it is there; empty = it is not, or was not needed.
         docker: Version of its Docker; empty = it has none, or was not asked.
         machine: Its kind of processor as its kernel calls it.
         vendors: How many accelerators of whom hang on its PCI bus, by the names of `VENDORS`.
@@ -50,6 +54,7 @@ class HostFacts(Found):
     disk_free: int | None = None
     routes: tuple[Route, ...] = ()
     models: tuple[str, ...] = ()
+    helper_image: str = ""
     docker: str = ""
     machine: str = ""
     vendors: dict[str, int] = {}

@@ -99,7 +99,7 @@ def test_only_nvidias_accelerators_are_asked_for_by_their_identifiers(
     assert [request.device_ids for request in requests] == asked
 
 
-def test_a_volume_has_the_labels_of_its_container_and_memory_and_processes_may_be_anothers() -> None:
+def test_a_volume_has_its_containers_labels_and_memory_and_processes_may_be_anothers() -> None:
     shared = Mount(source="moorage-a-tmp", target="/tmp", read_only=False, volume=True)
     head = "moorage-a-ray-head"
     borrows = Isolation(shares_memory_of=head, sees_processes_of=head)

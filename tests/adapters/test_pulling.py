@@ -92,7 +92,7 @@ def test_one_that_waits_too_long_says_so(tmp_path: Path) -> None:
     daemon.there.clear()
     with FileLock(lock), pytest.raises(Failure, match=r"did not end within 0\.1 s") as caught:
         have(daemon, an_image(), tmp_path, wait_seconds=0.1)
-    assert caught.value.cause is Cause.IMAGE_PULL_FAILED
+    assert caught.value.cause is Cause.IMAGE_PULL_TIMEOUT
 
 
 def test_a_pull_that_fails_frees_the_way_for_the_next(tmp_path: Path) -> None:

@@ -17,15 +17,16 @@ from typing import Any
 from moorage.adapters.specs import load_fleet, load_spec
 
 POINTS: dict[str, tuple[str, str, str]] = {
+    "release begun": ("after", "moorage.adapters.ledger.releases", "Releases.begin"),
     "resolve": ("before", "tasks.resolve", "resolve_one"),
     "derive": ("before", "tasks.derive", "derive_profile"),
-    "release begun": ("after", "moorage.adapters.ledger.releases", "Releases.begin"),
+    "analysed": ("after", "moorage.adapters.ledger.releases", "Releases.pin"),
     "survey": ("before", "tasks.survey", "survey_hosts"),
     "before the claim": ("before", "moorage.adapters.ledger.claims", "Claims.commit"),
     "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "image": ("before", "tasks.image", "_image"),
     "stage": ("before", "tasks.stage", "step"),
-    "plan": ("before", "flows.deploy_model", "planned"),
+    "plan": ("before", "flows.recipe", "planned"),
     "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.put"),
     "engine started": ("after", "tasks.launch", "runtime_for.start"),
     "verify": ("before", "tasks.verify", "ask"),

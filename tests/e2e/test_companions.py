@@ -90,7 +90,9 @@ def test_what_is_wrong_with_an_adapter_is_told_before_anything_starts(
     error = hub_workplace.json("deploy", spec, code=4)["error"]
     assert error["cause"] == "source-incomplete"
     assert "IA3" in error["detail"]
-    assert hub_workplace.releases() == []
+    ended = {(row.state, row.cause) for row in hub_workplace.releases()}
+    assert ended == {("error", "bad-spec"), ("error", "source-incomplete")}
+    assert hub_workplace.is_clean()
 
 
 def test_a_draft_model_is_pinned_staged_and_counted(hub_workplace: Workplace, hub: Hub) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,28 @@ def test_a_branch_that_moved_is_a_new_release(
     second = hub_workplace.json("deploy", spec)["release"]
     assert second["revision"] == moved
     assert second["replaced"] == first["id"]
+
+
+def test_a_rollback_takes_the_commit_that_ran_and_downloads_it_again_where_it_was_removed(
+    hub_workplace: Workplace, hub: Hub, lifecycle_program: Path
+) -> None:
+    spec = hub_workplace.spec(engine=process_engine(lifecycle_program), **SOURCE)
+    first = hub_workplace.json("deploy", spec)["release"]
+    files = hub.commits[REPO][first["revision"]]
+    moved = hub.push(REPO, {**files, "README.md": b"changed"})
+    hub_workplace.run("deploy", spec)
+    sent = hub.sent(WEIGHTS)
+    for folder in (hub_workplace.home / "models").rglob(first["revision"]):
+        shutil.rmtree(folder)
+
+    name, hosts = hub_workplace.named("tiny"), hub_workplace.folder / "fleet.yaml"
+    back = hub_workplace.json("rollback", name, "--fleet", hosts)["release"]
+    assert back["revision"] == first["revision"]
+    assert hub.sent(WEIGHTS) > sent
+    folder = hub_workplace.folder / "exported"
+    hub_workplace.run("export", folder, "--pinned", "--fleet", hosts)
+    assert first["revision"] in (folder / f"{name}.yaml").read_text()
+    assert hub_workplace.json("deploy", spec)["release"]["revision"] == moved, "its branch is main"
 
 
 def test_a_download_that_is_cut_goes_on_where_it_ended(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 
 from tests.e2e.conftest import container_engine
 from tests.e2e.workplace import Workplace
+from tests.larger import push_larger
 from tests.local_registry import PASSWORD, USER, LocalRegistry, require_registry
 from tests.uploads import upload_index
 
@@ -96,6 +95,34 @@ def test_a_release_keeps_the_image_that_it_was_made_with(
     assert _image_of(workplace, 1) == pinned
 
 
+def test_a_rollback_pulls_the_digest_that_ran_though_its_tag_was_moved(
+    start: Start, workplace: Workplace
+) -> None:
+    registry = start()
+    reference, hosts = f"{registry.host}/{IMAGE}", ("--fleet", workplace.folder / "fleet.yaml")
+    engine = container_engine(reference)
+    first = workplace.json("deploy", workplace.spec(engine=engine))["release"]["image"]
+    moved = upload_index(registry, "team/engine", "v1", {_architecture(): first["digest"]})
+    later = workplace.spec(engine=engine, context=512)
+    assert workplace.json("deploy", later)["release"]["image"]["digest"] == moved
+    client = docker_sdk.from_env()
+    pinned = f"{registry.host}/team/engine@{first['digest']}"
+    client.images.remove(pinned, force=True)
+    stands_for = client.images.get(reference).id
+
+    back = workplace.json("rollback", workplace.named("tiny"), *hosts)["release"]
+    assert back["image"]["digest"] == first["digest"]
+    assert _image_of(workplace, 3) == pinned
+    assert client.images.get(reference).id == stands_for, "the tag stays what it is"
+
+    workplace.run("deploy", later)
+    client.images.remove(pinned, force=True)
+    registry.stop()
+    error = workplace.json("rollback", workplace.named("tiny"), *hosts, code=5)["error"]
+    assert error["cause"] in ("image-pull-failed", "registry-unavailable", "image-missing")
+    assert [row.state for row in workplace.releases()][:2] == ["error", "running"]
+
+
 def test_another_registry_serves_when_the_first_is_down_and_the_host_when_all_are(
     start: Start, workplace: Workplace, tmp_path: Path
 ) -> None:
@@ -159,7 +186,7 @@ def test_two_deploys_at_once_fetch_each_layer_once(
     start: Start, workplace: Workplace, lifecycle_image: str
 ) -> None:
     registry = start()
-    _push_larger(registry, lifecycle_image)
+    push_larger(registry, "team/larger", "v1", lifecycle_image, 30_000_000)
     engine = container_engine(f"{registry.host}/team/larger:v1")
     specs = [workplace.spec(name, engine=engine) for name in ("one", "other")]
     running = [workplace.start("deploy", spec) for spec in specs]
@@ -169,22 +196,6 @@ def test_two_deploys_at_once_fetch_each_layer_once(
     fetched = registry.fetched()
     assert len(fetched) >= 2
     assert set(fetched.values()) == {1}
-
-
-def _push_larger(registry: LocalRegistry, base: str) -> None:
-    """The tiny server with a layer that takes a while, and that no daemon has."""
-    name, buffer = f"{registry.host}/team/larger", io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as context:
-        files = {"Dockerfile": f"FROM {base}\nCOPY more /more\n".encode()}
-        for path, content in {**files, "more": os.urandom(30_000_000)}.items():
-            entry = tarfile.TarInfo(path)
-            entry.size = len(content)
-            context.addfile(entry, io.BytesIO(content))
-    client = docker_sdk.from_env()
-    buffer.seek(0)
-    client.images.build(fileobj=buffer, custom_context=True, tag=name)
-    registry.push("team/larger", "v1", name)
-    client.images.remove(name, force=True)
 
 
 def _image_of(workplace: Workplace, number: int) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from moorage.adapters.docker_client import forget_clients
 from tests.e2e.conftest import docker, lifecycle_image, lifecycle_program
 from tests.e2e.workplace import REPOSITORY
 from tests.fleet.commands import missing
@@ -20,6 +21,7 @@ def fleet(lifecycle_image: str) -> Iterator[TestFleet]:
     """Three hosts that have the tiny server's image."""
     if reason := missing():
         pytest.skip(f"no test fleet: {reason}")
+    forget_clients()  # another fleet may have had the same addresses, and other certificates
     with TestFleet(3) as fleet:
         for host in fleet.hosts:
             host.daemon.load(lifecycle_image)
@@ -29,7 +31,12 @@ def fleet(lifecycle_image: str) -> Iterator[TestFleet]:
 @pytest.fixture(scope="module")
 def equipped(fleet: TestFleet) -> TestFleet:
     """The hosts have the helper's image too."""
-    subprocess.run([REPOSITORY / "scripts" / "build_helper_image.sh"], check=True)
+    build_helper()
     for host in fleet.hosts:
         host.daemon.load(HELPER)
     return fleet
+
+
+def build_helper() -> None:
+    """Have the helper's image on this machine."""
+    subprocess.run([REPOSITORY / "scripts" / "build_helper_image.sh"], check=True)

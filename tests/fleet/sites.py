@@ -13,11 +13,11 @@ from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import PORTS, FleetHost, TestFleet
 
 
-def write_fleet(place: Workplace, fleet: TestFleet, way: str) -> None:
-    """Give a workplace the hosts, reached over `ssh` or `tls`."""
+def write_fleet(place: Workplace, fleet: TestFleet, way: str, **more: Any) -> None:
+    """Give a workplace the hosts, reached over `ssh` or `tls`, and more of a fleet file."""
     hosts = [described(fleet, host, way) for host in fleet.hosts]
     with Path(place.folder, "fleet.yaml").open("w") as file:
-        YAML().dump({"hosts": hosts, "helper_image": HELPER}, file)
+        YAML().dump({"hosts": hosts, "helper_image": HELPER} | more, file)
 
 
 def described(fleet: TestFleet, host: FleetHost, way: str) -> dict[str, Any]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
+from tests.e2e.conftest import prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
-from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.befalling import (
+    a_spec,
+    befalls,
+    deploys_again_and_leaves_nothing,
+    ended,
+    leaves_nothing,
+    pinned,
+    starting,
+)
+from tests.fleet.fleet import TestFleet
 from tests.fleet.sites import containers, write_fleet
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
@@ -20,9 +27,6 @@ from tests.hub.server import Hub
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
 __all__ = ["prefect_server", "tiny_llama", "workplace"]
-
-END_SECONDS = 240
-"""By then a deploy has ended, whatever befell its host; each test bounds it more closely."""
 
 
 @pytest.fixture
@@ -32,46 +36,6 @@ def place(workplace: Workplace, equipped: TestFleet) -> Iterator[Workplace]:
     for host in equipped.hosts:
         for name in containers(host):
             host.daemon.client().containers.get(name).remove(force=True)
-
-
-def a_spec(place: Workplace, image: str, behaviour: str = "ok", **fields: Any) -> str:
-    """A model for the first host alone, unless it says otherwise."""
-    return str(place.spec(**pinned(image, behaviour) | fields))
-
-
-def pinned(image: str, behaviour: str = "ok") -> dict[str, Any]:
-    placement = {"accelerators": 0, "ram": "64MiB", "host_labels": {"host": "w1"}}
-    return {"engine": container_engine(image, behaviour), "placement": placement}
-
-
-def befalls(
-    place: Workplace, spec: str, when: Callable[[], bool], what: Callable[[], None]
-) -> subprocess.Popen[str]:
-    """Deploy, and let something happen once something else has."""
-    running = place.start("deploy", spec, "--json")
-    place.wait_until(lambda: when() or running.poll() is not None)
-    what()
-    return running
-
-
-def ended(running: subprocess.Popen[str]) -> tuple[int, str]:
-    said, errors = running.communicate(timeout=END_SECONDS)
-    return running.returncode, said + errors
-
-
-def starting(host: FleetHost) -> Callable[[], bool]:
-    return lambda: bool(containers(host))
-
-
-def deploys_again_and_leaves_nothing(place: Workplace, fleet: TestFleet, image: str) -> None:
-    """The next deploy cleans up after the one that something befell, as reconciling would."""
-    place.run("deploy", a_spec(place, image))
-    here = [name for host in fleet.hosts for name in containers(host)]
-    assert len(here) == 1
-    assert {claim.release for claim in place.claims()} == {place.releases()[0].id}
-    place.run("retire", place.named("tiny"))
-    assert place.is_clean()
-    assert [name for host in fleet.hosts for name in containers(host)] == []
 
 
 def test_a_cable_that_is_cut_for_a_moment_while_the_engine_starts(
@@ -101,6 +65,34 @@ def test_a_cable_that_stays_cut_while_the_engine_starts(
     assert "runtime-unavailable" in said
     assert host.address in said
     deploys_again_and_leaves_nothing(place, equipped, lifecycle_image)
+
+
+def test_what_is_left_on_a_host_that_is_cut_off_is_told_and_does_not_keep_the_model_away(
+    place: Workplace, equipped: TestFleet, lifecycle_image: str
+) -> None:
+    host, name = equipped.hosts[0], place.named("tiny")
+    spec = a_spec(place, lifecycle_image, "slow:120", readiness={"deadlines": {"load_seconds": 5}})
+    running = befalls(place, spec, starting(host), host.link.cut)
+    try:
+        code, said = ended(running)
+        assert code in (6, 8), said
+        (seen,) = place.json("status", name)
+        assert not seen["alive"]
+        assert "left behind on w1" in seen["observed"]
+        assert host.address in seen["observed"]
+        assert {claim.host for claim in place.claims()} == {"w1"}
+        refused = place.run("retire", name, code=8)
+        assert "r0-leader on w1 could not be cleaned up" in refused.stdout + refused.stderr
+        place.run("deploy", place.spec(**pinned(lifecycle_image, host="w2")))
+        assert {claim.host for claim in place.claims()} == {"w1", "w2"}
+    finally:
+        host.link.mend()
+    serving, left = place.json("status", name)
+    assert (serving["state"], serving["alive"]) == ("running", True)
+    assert (left["state"], left["alive"]) == ("error", False)
+    assert "left behind on w1: the container is running" in left["observed"]
+    place.run("retire", name)
+    leaves_nothing(place, equipped)
 
 
 def test_a_daemon_that_is_restarted_while_the_engine_starts(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -11,26 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from moorage.access import Access
 from moorage.adapters.docker_client import forget_clients
 from moorage.adapters.helper import LABEL_HELPER
 from moorage.adapters.staging import host_store
-from moorage.adapters.staging.host_store import HostStore
-from moorage.adapters.staging.job import job_of
 from moorage.failures import Cause, Failure
-from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
-from tests.fleet.conftest import HELPER
+from moorage.models.source import ModelFile
 from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.stores import WEIGHTS, contents, model, on_hub, stage, store_on, there, wait_until
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
-
-WEIGHTS = "model.safetensors"
-
-
-def contents(size: int = 400_000) -> dict[str, bytes]:
-    return {"config.json": b"{}", WEIGHTS: os.urandom(size)}
 
 
 @pytest.fixture
@@ -49,42 +38,6 @@ def _nothing_is_left(equipped: TestFleet) -> Iterator[None]:
         assert listed == []
 
 
-def store_on(fleet: TestFleet, host: FleetHost) -> HostStore:
-    certificates = str(fleet.certificates.client)
-    folder = host.daemon.folder / "models"
-    return HostStore(Access(address=host.tls, certificates=certificates), HELPER, str(folder))
-
-
-def on_hub(hub: Hub, repo: str) -> ResolvedModel:
-    commit = hub.branches[repo]["main"]
-    return model(f"hf://{repo}", commit, "", hub.commits[repo][commit])
-
-
-def model(source: str, revision: str, path: str, files: dict[str, bytes]) -> ResolvedModel:
-    return ResolvedModel(
-        source=source,
-        revision=revision,
-        path=path,
-        staged=False,
-        files=tuple(
-            ModelFile(name=name, size=len(data), sha256=hashlib.sha256(data).hexdigest())
-            for name, data in files.items()
-        ),
-        config={},
-        config_origin="config.json",
-        weights=WeightSummary(family="safetensors", bytes=1),
-    )
-
-
-def stage(store: HostStore, wanted: ResolvedModel, hub: Hub | None, seconds: float = 60) -> str:
-    job = job_of(wanted, hub.url if hub else "", None, workers=4, seconds=seconds)
-    return store.stage(wanted, job, lambda *_: None, seconds)
-
-
-def there(path: str) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in Path(path).iterdir() if file.name[0] != "."}
-
-
 def test_four_models_for_three_hosts_are_fetched_once_for_each(
     equipped: TestFleet, hub: Hub
 ) -> None:
@@ -93,7 +46,7 @@ def test_four_models_for_three_hosts_are_fetched_once_for_each(
     def work(host: FleetHost, repo: str) -> None:
         try:
             wanted = on_hub(hub, repo)
-            path = stage(store_on(equipped, host), wanted, hub)
+            path = stage(store_on(equipped, host), wanted, hub.url)
             assert there(path) == hub.commits[repo][wanted.revision]
         except Exception as error:
             failed.append(error)
@@ -119,7 +72,7 @@ def test_a_killed_stager_costs_only_the_rest(equipped: TestFleet, hub: Hub) -> N
 
     def work() -> None:
         try:
-            stage(store, wanted, hub)
+            stage(store, wanted, hub.url)
         except Failure as failure:
             caught.append(failure)
 
@@ -132,7 +85,7 @@ def test_a_killed_stager_costs_only_the_rest(equipped: TestFleet, hub: Hub) -> N
     assert [failure.cause for failure in caught] == [Cause.INTERRUPTED]
     had = growing.stat().st_size
     hub.fail(WEIGHTS, None)
-    assert there(stage(store, wanted, hub)) == hub.commits[repo][commit]
+    assert there(stage(store, wanted, hub.url)) == hub.commits[repo][commit]
     assert hub.asked_for(WEIGHTS)[-1].sent == 2_000_000 - had
 
 
@@ -155,14 +108,14 @@ def test_a_host_that_is_cut_off_goes_on_and_is_found_again(
     try:
         began = time.monotonic()
         with pytest.raises(Failure) as caught:
-            stage(store, wanted, hub)
+            stage(store, wanted, hub.url)
         assert caught.value.cause is Cause.RUNTIME_UNAVAILABLE
         assert time.monotonic() - began < 30
     finally:
         cutter.join()
         host.link.mend()
     hub.fail(WEIGHTS, None)
-    assert there(stage(store, wanted, hub)) == hub.commits[repo][wanted.revision]
+    assert there(stage(store, wanted, hub.url)) == hub.commits[repo][wanted.revision]
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(equipped: TestFleet, hub: Hub) -> None:
@@ -170,7 +123,7 @@ def test_a_full_disk_is_told_before_anything_is_fetched(equipped: TestFleet, hub
     huge = ModelFile(name="huge.bin", size=1 << 60)
     wanted = wanted.model_copy(update={"files": (huge,), "revision": "f" * 40})
     with pytest.raises(Failure) as caught:
-        stage(store_on(equipped, equipped.hosts[0]), wanted, hub)
+        stage(store_on(equipped, equipped.hosts[0]), wanted, hub.url)
     assert caught.value.cause is Cause.DISK_FULL
     assert hub.requests == []
 
@@ -181,14 +134,7 @@ def test_a_local_directory_is_sent_once(equipped: TestFleet, tmp_path: Path) -> 
         (tmp_path / name).write_bytes(data)
     wanted = model(f"file://{tmp_path}", "local-123456789abc", str(tmp_path), files)
     store = store_on(equipped, equipped.hosts[2])
-    path = stage(store, wanted, None)
+    path = stage(store, wanted)
     assert there(path) == files
     (tmp_path / WEIGHTS).unlink()
-    assert stage(store, wanted, None) == path
-
-
-def wait_until(happened, seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    assert stage(store, wanted) == path

@@ -19,6 +19,7 @@ __all__ = ["prefect_server", "tiny_llama"]
 
 DEPLOYMENTS = (
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),
+    *("rollback-model/rollback", "apply-models/apply"),
     *("load-adapter/load-adapter", "unload-adapter/unload-adapter"),
     "reconcile-fleet/reconcile",
 )

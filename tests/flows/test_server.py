@@ -26,11 +26,12 @@ MODELS = {
     *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
     *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
-    *("StoppingSpec", "RestartSpec"),
+    *("StoppingSpec", "RestartSpec", "ApplicationSpec", "AutoscalingSpec"),
 }
 FLEET = {
     *("Fleet", "Host", "Avoided", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
     *("Registries", "RegistryLogin", "EngineVersions", "EngineVersion"),
+    "RayCluster",
 }
 ENUMS = {
     *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
@@ -55,6 +56,18 @@ class TestDeployed:
         assert schema["properties"]["fleet"]["default"]["hosts"][0]["name"] == "local"
         for definition in MODELS | FLEET:
             assert schema["definitions"][definition]["additionalProperties"] is False
+
+    def test_a_rollback_and_a_set_of_models_have_forms_too(
+        self, deployed: dict[str, dict[str, Any]]
+    ) -> None:
+        back = deployed["rollback-model/rollback"]["parameter_openapi_schema"]
+        assert (back["required"], set(back["definitions"])) == (["name"], FLEET)
+        many = deployed["apply-models/apply"]["parameter_openapi_schema"]
+        assert many["required"] == ["specs"]
+        assert many["properties"]["specs"]["items"]["$ref"] == "#/definitions/ModelSpec"
+        assert set(many["definitions"]) == MODELS | FLEET | ENUMS
+        for schema in (back, many):
+            assert all(field["description"] for field in schema["properties"].values())
 
     @pytest.mark.parametrize("name", ["deploy-model/deploy", "plan-model/plan"])
     def test_every_field_of_the_form_is_explained(

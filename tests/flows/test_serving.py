@@ -34,9 +34,13 @@ def test_every_flow_is_deployed_once(served: dict[str, RunnerDeployment]) -> Non
         "deploy-model/deploy",
         "plan-model/plan",
         "retire-model/retire",
+        "rollback-model/rollback",
+        "apply-models/apply",
         "load-adapter/load-adapter",
         "unload-adapter/unload-adapter",
         "reconcile-fleet/reconcile",
+        "deploy-model/deploy-site-a",
+        "retire-model/retire-site-a",
     ]
 
 
@@ -55,7 +59,8 @@ def test_what_is_served_is_what_is_written(served: dict[str, RunnerDeployment], 
 def test_a_served_deployment_leaves_its_work_pool(
     served: dict[str, RunnerDeployment], name: str
 ) -> None:
-    assert ENTRIES[name]["work_pool"] == {"name": "moorage", "work_queue_name": "default"}
+    queue = "site-a" if name.endswith("site-a") else "default"
+    assert ENTRIES[name]["work_pool"] == {"name": "moorage", "work_queue_name": queue}
     assert served[name].work_pool_name is None
     assert "work_pool_name" in served[name].model_fields_set
 
@@ -89,6 +94,15 @@ def test_reconciling_runs_every_minute_and_what_could_not_be_started_in_time_is_
     assert (schedule.slug, schedule.active) == ("every-minute", True)
     assert ENTRIES["reconcile"]["schedules"][0]["cron"] == "* * * * *"
     assert ENTRIES["reconcile"]["concurrency_limit"]["collision_strategy"] == "CANCEL_NEW"
+
+
+@pytest.mark.parametrize("name", ["deploy", "retire"])
+def test_the_deployment_of_a_site_differs_in_its_queue_alone(name: str) -> None:
+    own, of_site = dict(ENTRIES[name]), dict(ENTRIES[f"{name}-site-a"])
+    for entry in (own, of_site):
+        for key in ("name", "description", "work_pool", "schedules"):
+            entry.pop(key, None)
+    assert of_site == own
 
 
 def test_no_path_of_a_machine_is_written() -> None:

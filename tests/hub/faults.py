@@ -58,3 +58,4 @@ class Request:
     authorization: str | None
     status: int = 0
     sent: int = 0
+    client: str = ""

@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, name: str, answer: Callable[[Fault], None]) -> None:
         seen = self.headers.get("Range"), self.headers.get("Authorization")
-        self.request_seen = Request(name, self.host, *seen)
+        self.request_seen = Request(name, self.host, *seen, client=self.client_address[0])
         self.hub.requests.append(self.request_seen)
         fault = self.hub.fault_of(name)
         if fault.hold:

@@ -5,9 +5,19 @@ from typing import Any
 
 import pytest
 
-from moorage.readiness.protocol import JUDGES, Phase, Probe, is_final, judge, readiness_probes
+from moorage.readiness.protocol import (
+    JUDGES,
+    Phase,
+    Probe,
+    application_probes,
+    is_final,
+    judge,
+    readiness_probes,
+)
 from moorage.spec import Deadlines, Mode
 from tests.builders import a_profile, a_spec
+
+ON_A_HOST = [phase for phase in Phase if phase != Phase.DEPLOYED]
 
 
 def asked(
@@ -19,7 +29,7 @@ def asked(
 
 def test_a_model_is_proven_phase_by_phase() -> None:
     probes = asked()
-    assert [probe.phase for probe in probes] == list(Phase)
+    assert [probe.phase for probe in probes] == ON_A_HOST
     assert [probe.path for probe in probes] == [
         "",
         "/health",
@@ -41,6 +51,31 @@ def test_what_the_spec_or_the_engine_leaves_out_is_not_asked() -> None:
         Phase.LISTENING,
         Phase.HEALTHY,
     ]
+
+
+def test_a_cluster_says_itself_when_its_application_runs() -> None:
+    spec = a_spec(placement={"cluster": "ray"})
+    probes = application_probes(spec, a_profile(), lists_models=True)
+    assert [(probe.phase, probe.deadline) for probe in probes] == [
+        (Phase.DEPLOYED, "on_cluster_seconds"),
+        (Phase.LISTENING, "warm_up_seconds"),
+        (Phase.LISTED, "warm_up_seconds"),
+        (Phase.ANSWERED, "warm_up_seconds"),
+    ]
+    assert Deadlines().on_cluster_seconds == 3600 + 900
+
+
+def test_an_application_is_asked_for_its_health_where_the_spec_says_how() -> None:
+    spec = a_spec(placement={"cluster": "ray"}, readiness={"probe": {"path": "/ping"}})
+    probes = application_probes(spec, a_profile(), lists_models=False)
+    assert [probe.path for probe in probes] == ["", "", "/ping", "/v1/chat/completions"]
+
+
+def test_what_a_cluster_says_is_judged() -> None:
+    probe = Probe(phase=Phase.DEPLOYED, deadline="on_cluster_seconds", expects="running")
+    waits, runs = "the application is DEPLOYING", "the application is RUNNING"
+    assert judge(probe, 200, {"ready": False, "detail": waits}) == (waits, "")
+    assert judge(probe, 200, {"ready": True, "detail": runs}) == ("", runs)
 
 
 def test_no_picture_is_asked_for() -> None:

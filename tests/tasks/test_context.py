@@ -4,12 +4,13 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tasks import context
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_thread, ledger, settings, was_interrupted
 
 NUMBER: ContextVar[int] = ContextVar("number", default=0)
 
@@ -81,3 +82,25 @@ async def test_a_call_that_outlives_its_deadline_does_not_hold_up_the_flow() -> 
     assert not ended.is_set()
     ended.set()  # its late answer must not disturb the loop
     await asyncio.sleep(0.02)
+
+
+class Signal(BaseException):
+    """As Prefect raises one where SIGTERM arrives."""
+
+
+@pytest.mark.parametrize(
+    ("inside", "interrupted"),
+    [
+        ([ValueError()], False),
+        ([Signal()], True),
+        ([Signal(), ValueError()], True),
+        ([Signal(), KeyError(), ValueError()], True),
+        ([asyncio.CancelledError(), TimeoutError()], False),
+    ],
+)
+def test_what_a_signal_became_is_still_an_interruption(
+    inside: list[BaseException], interrupted: bool
+) -> None:
+    for before, after in pairwise(inside):
+        after.__context__ = before
+    assert was_interrupted(inside[-1]) is interrupted

@@ -13,7 +13,6 @@ import docker
 import pytest
 
 from moorage.adapters.docker_images import DockerImages
-from moorage.adapters.hosts import ARCHITECTURES
 from moorage.adapters.secrets import read_secrets
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
@@ -24,6 +23,7 @@ from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.release import ReleaseRow, ReleaseState
 from moorage.spec import EngineName, ModelSpec
+from moorage.survey.facts import ARCHITECTURES
 from tasks.image import choose, have_again, moved, pull
 from tests.builders import NOON, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 from tests.local_registry import PASSWORD, USER, LocalRegistry, empty_image, require_registry

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from moorage.release import StepRecord
-from tasks.journal import journal, listening, step
+from tasks.journal import heard_as, journal, listening, step
 
 
 class Ear:
@@ -98,3 +98,25 @@ async def test_steps_of_one_flow_at_the_same_time_are_kept_in_order_of_their_end
     with journal(Ear()) as diary:
         await asyncio.gather(work("pull", 5), work("stage", 1))
     assert [record.name for record in diary.steps] == ["stage", "pull"]
+
+
+def test_flows_that_run_at_once_are_heard_under_their_names() -> None:
+    ear = Ear()
+
+    async def flow(name: str) -> None:
+        with heard_as(name), journal(Ear()) as diary, step("stage") as note:
+            await asyncio.sleep(0)
+            note.progress(1, 2)
+            diary.tell("soon")
+
+    async def both() -> None:
+        await asyncio.gather(flow("one"), flow("two"))
+
+    with listening(ear):
+        asyncio.run(both())
+        with journal(Ear()) as diary:
+            diary.tell("without a name")
+    for name in ("one", "two"):
+        heard = [text.removeprefix(f"{name}: ") for text in ear.heard if text.startswith(name)]
+        assert heard == ["stage started", "stage 1/2", "soon", "stage ended: "]
+    assert ear.heard[-1] == "without a name"

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from moorage.failures import Cause, Failure
-from moorage.placement.claims import Claim, Resource
 from moorage.release import ReleaseState
-from moorage.units import GIB
 from tasks import context
 from tasks.context import ledger
 from tasks.journal import Journal
@@ -18,8 +16,8 @@ from tasks.life import cause_of, closed, enter
 from tasks.sight import in_sight
 from tests.builders import (
     REVISION,
-    a_claim,
     a_fleet,
+    a_host,
     a_placement,
     a_release,
     a_spec,
@@ -27,8 +25,8 @@ from tests.builders import (
 )
 
 S = ReleaseState
-FLEET = a_fleet()
-OWN = (a_claim(Resource.ACCELERATOR, 60 * GIB, release=""),)
+FLEET = a_fleet(a_host())
+PLACEMENT = a_placement(a_spec(), a_host())
 
 
 @pytest.fixture(autouse=True)
@@ -39,17 +37,16 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     context._open.cache_clear()
 
 
-def scheduled(claims: tuple[Claim, ...] = OWN, instead_of: str = "") -> str:
+def scheduled(instead_of: str = "") -> str:
     release = ledger().releases.begin(a_spec(), REVISION, "")
-    ledger().claims.commit(release, claims, FLEET, instead_of=instead_of)
+    ledger().claims.commit(release, PLACEMENT.claims, FLEET, instead_of=instead_of)
     return release
 
 
 def running() -> str:
     release = scheduled()
     ledger().releases.move(release, S.STARTING)
-    placement = a_placement().model_copy(update={"claims": OWN})
-    ledger().releases.take_over(a_release(release, placement=placement))
+    ledger().releases.take_over(a_release(release, placement=PLACEMENT))
     return release
 
 

@@ -43,24 +43,35 @@ class Locks:
         self._clock = clock
 
     @contextmanager
-    def holding(self, name: str, *, wait_seconds: float, note: str = "") -> Iterator[None]:
+    def holding(
+        self,
+        name: str,
+        *,
+        wait_seconds: float,
+        note: str = "",
+        on_wait: Callable[[str], None] = lambda _: None,
+    ) -> Iterator[None]:
         """Hold a lock; its lease is renewed in the background.
 
         Args:
             name: What is locked.
             wait_seconds: How long to wait for another holder.
             note: Shown to those who wait, such as the flow run.
+            on_wait: Told whose end is waited for, whenever that is another one.
 
         Raises:
             LockHeld: When the other holder does not end in time.
         """
         token = uuid.uuid4().hex
         owner = this_process(note)
-        give_up = time.monotonic() + wait_seconds
+        give_up, waited_for = time.monotonic() + wait_seconds, ""
         while other := self.take(name, token, owner):
+            held = f"{name} is held by {other.note or f'process {other.pid}'}"
             if time.monotonic() >= give_up:
-                holder = other.note or f"process {other.pid}"
-                raise LockHeld(f"{name} is held by {holder}")
+                raise LockHeld(held)
+            if held != waited_for:
+                waited_for = held
+                on_wait(held)
             time.sleep(POLL_SECONDS)
         with self.kept(token):
             yield

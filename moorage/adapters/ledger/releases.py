@@ -168,6 +168,12 @@ class Releases:
         query = select(RELEASES).where(RELEASES.c.state.in_(list(states)))
         return self._rows(query.order_by(RELEASES.c.created_at))
 
+    def specs(self, identities: Iterable[str]) -> dict[str, ModelSpec]:
+        """What releases were asked to be, by release."""
+        query = select(RELEASES.c.id, RELEASES.c.spec).where(RELEASES.c.id.in_(list(identities)))
+        with reading(self._engine) as connection:
+            return {row.id: ModelSpec.model_validate(row.spec) for row in connection.execute(query)}
+
     def unfinished(self) -> list[ReleaseRow]:
         """Releases in states that only a living flow may leave behind."""
         return self.in_states(UNFINISHED)
@@ -179,6 +185,12 @@ class Releases:
             RELEASES.c.state == ReleaseState.ERROR, RELEASES.c.id.in_(holding)
         )
         return self._rows(query.order_by(RELEASES.c.created_at))
+
+    def ids(self, beginning: str) -> list[str]:
+        """Ids of all releases that begin so, in order of creation."""
+        query = select(RELEASES.c.id).where(RELEASES.c.id.startswith(beginning, autoescape=True))
+        with reading(self._engine) as connection:
+            return list(connection.scalars(query.order_by(RELEASES.c.created_at)))
 
     def latest(self) -> list[ReleaseRow]:
         """The newest release of each model, by name."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from moorage.adapters.settings import Settings
 from moorage.adapters.sources.client import HubClient
 from moorage.adapters.sources.hub import HubSource
+from moorage.adapters.sources.keys import NO_KEYS, Keys
 from moorage.adapters.sources.local import LocalSource
+from moorage.adapters.sources.s3_client import S3Client
+from moorage.adapters.sources.s3_wire import S3Wire
 from moorage.adapters.sources.store import ModelStore
+from moorage.adapters.sources.ways import way_from_hub, way_from_s3
 from moorage.adapters.sources.wire import Wire
 from moorage.models.adapter_config import require_rank
 from moorage.models.assets import Asked, Asset, AssetRole, assets_of
 from moorage.models.companions import brought_together
 from moorage.models.layout import layout_of
+from moorage.models.shelf import HUB, S3, is_local, shelf
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 
-__all__ = ["Source", "resolve_all", "resolve_one", "source_for"]
+__all__ = ["Source", "resolve_all", "resolve_one", "source_for", "ways_to"]
 
 
 class Source(Protocol):
@@ -56,23 +61,23 @@ class Source(Protocol):
         ...
 
 
-def resolve_all(spec: ModelSpec, settings: Settings, token: str | None = None) -> ResolvedModel:
+def resolve_all(spec: ModelSpec, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
     """Find a spec's model and everything that is loaded beside it, one after the other.
 
     Raises:
         Failure: As each source says; `BAD_SPEC` when a stated rank does not hold its adapter.
     """
     assets = assets_of(spec)
-    return brought_together(assets, [resolve_one(asset, settings, token) for asset in assets])
+    return brought_together(assets, [resolve_one(asset, settings, keys) for asset in assets])
 
 
-def resolve_one(asset: Asset, settings: Settings, token: str | None = None) -> ResolvedModel:
+def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
     """Find one asset.
 
     Raises:
         Failure: As its source says; `BAD_SPEC` when a stated rank does not hold the adapter.
     """
-    found = source_for(asset, settings, token, asset.role, anything=asset.anything).resolve(asset)
+    found = source_for(asset, settings, keys, asset.role, anything=asset.anything).resolve(asset)
     if asset.role == AssetRole.ADAPTER:
         require_rank(asset.name, asset.rank, found.config)
     return found
@@ -81,7 +86,7 @@ def resolve_one(asset: Asset, settings: Settings, token: str | None = None) -> R
 def source_for(
     asked: Asked,
     settings: Settings,
-    token: str | None = None,
+    keys: Keys = NO_KEYS,
     role: AssetRole = AssetRole.MODEL,
     *,
     anything: bool = False,
@@ -91,20 +96,46 @@ def source_for(
     Args:
         asked: What is to be found.
         settings: The hub's address, the stores, how many downloads at once.
-        token: Access token of the hub, if there is one; no other is looked for.
+        keys: What the source asks for, if it does; no other token of the hub is looked for.
         role: What it is to the model that is served.
         anything: Whether a directory without a configuration will do.
     """
     layout = layout_of(role)
-    if not asked.source.startswith("hf://"):
+    if is_local(asked.source):
         return LocalSource(layout, anything=anything)
-    repo = asked.source.removeprefix("hf://")
+    client = client_for(asked.source, settings, keys)
     # A repository may hold an adapter beside a model: each is chosen and kept for itself.
     folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
     return HubSource(
-        HubClient(Wire(repo, settings.hub_endpoint, token)),
-        ModelStore(folder, repo),
+        client,
+        ModelStore(folder, shelf(asked.source)),
         workers=settings.download_workers,
-        offline=settings.hub_offline,
+        offline=settings.hub_offline and isinstance(client, HubClient),
         layout=layout,
     )
+
+
+def client_for(source: str, settings: Settings, keys: Keys) -> HubClient | S3Client:
+    """Who asks a source that is elsewhere."""
+    if source.startswith(S3):
+        return S3Client(S3Wire(source.removeprefix(S3), settings.s3_endpoint, keys.s3))
+    return HubClient(Wire(source.removeprefix(HUB), settings.hub_endpoint, keys.hub))
+
+
+def ways_to(
+    model: ResolvedModel, settings: Settings, keys: Keys, seconds: float
+) -> list[dict[str, Any]]:
+    """How other machines get a model's files from its source; none for a directory of this one.
+
+    Args:
+        model: The model.
+        settings: Addresses of the hub and of the object store.
+        keys: What they ask for. What is returned holds the hub's, and none of an object store.
+        seconds: How long the ways have to be open.
+    """
+    if model.source.startswith(S3):
+        wire = S3Wire(model.source.removeprefix(S3), settings.s3_endpoint, keys.s3)
+        return [way_from_s3(model, wire, seconds)]
+    if model.source.startswith(HUB):
+        return [way_from_hub(model, settings.hub_endpoint, keys.hub)]
+    return []

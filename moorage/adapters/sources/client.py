@@ -6,25 +6,20 @@ cut, starts it anew in the next process, and asks the hub for what the listing a
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any
 
 from moorage.adapters.sources.answers import first_byte, size_of_file
+from moorage.adapters.sources.patience import WAITS, grow, patiently
 from moorage.adapters.sources.refs import COMMIT
 from moorage.adapters.sources.verify import require_inside
 from moorage.adapters.sources.wire import Wire
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile
 
-WAITS = (0.5, 1.0, 2.0, 4.0)
-
 PIECE = 4 * 1024**3
 """Bytes asked for at once: the hub's network sends files beyond 50 GB only in pieces."""
-
-T = TypeVar("T")
 
 
 class HubClient:
@@ -49,7 +44,7 @@ class HubClient:
         Raises:
             Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere.
         """
-        info = self._patiently(lambda: self._wire.model_info(revision))
+        info = patiently(lambda: self._wire.model_info(revision), self._waits)
         if not COMMIT.fullmatch(str(info.sha)) or info.siblings is None:
             raise self._wire.not_a_hub("it names no commit or no files")
         return info.sha, tuple(self._file(sibling) for sibling in info.siblings)
@@ -60,7 +55,7 @@ class HubClient:
         Raises:
             Failure: As `failure_of` says; `DOWNLOAD_CORRUPT` when the file is too short.
         """
-        return self._patiently(lambda: self._read(commit, name, start, stop))
+        return patiently(lambda: self._read(commit, name, start, stop), self._waits)
 
     def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
         """Download a file, or what is missing of it.
@@ -75,32 +70,9 @@ class HubClient:
             Failure: As `failure_of` says; `DOWNLOAD_CORRUPT` when the server's file has another
                 size, `INTERRUPTED` when stopped.
         """
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.touch()
-        if target.stat().st_size > file.size:
-            target.write_bytes(b"")
-        waits = iter(self._waits)
-        while (have := target.stat().st_size) < file.size:
-            try:
-                self._append(commit, file, target, stopped)
-            except Failure as failure:
-                if failure.cause is not Cause.HUB_UNAVAILABLE:
-                    raise
-                if target.stat().st_size > have:
-                    waits = iter(self._waits)  # every new byte renews the patience
-                if (wait := next(waits, None)) is None:
-                    raise
-                stopped.wait(wait)
-
-    def _patiently(self, attempt: Callable[[], T]) -> T:
-        for wait in self._waits:
-            try:
-                return attempt()
-            except Failure as failure:
-                if failure.cause is not Cause.HUB_UNAVAILABLE:
-                    raise
-                time.sleep(wait)
-        return attempt()
+        grow(
+            lambda: self._append(commit, file, target, stopped), file, target, stopped, self._waits
+        )
 
     def _file(self, sibling: Any) -> ModelFile:
         name = require_inside(sibling.rfilename)

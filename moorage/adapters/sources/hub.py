@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from threading import Event
+from typing import Protocol
 
-from moorage.adapters.sources.client import HubClient
 from moorage.adapters.sources.describe import (
     announced,
     describe,
@@ -29,11 +30,30 @@ METADATA_SECONDS = 300.0
 """How long the small files may take, and another process's turn at them."""
 
 
+class Client(Protocol):
+    """Asks one place: a repository of the hub, or what is below a prefix of a bucket.
+
+    Attributes:
+        repo: The place, as messages name it.
+    """
+
+    repo: str
+
+    def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
+        """The commit that a revision stands for now, and its files; empty = the default one."""
+
+    def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
+        """A file from one offset up to another."""
+
+    def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
+        """Download a file, or what is missing of it, until stopped."""
+
+
 class HubSource:
-    """One repository of a hub, and its place in the store.
+    """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
-        client: Asks the hub.
+        client: Asks it.
         store: Keeps what the hub sends.
         workers: How many files are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
@@ -42,7 +62,7 @@ class HubSource:
 
     def __init__(
         self,
-        client: HubClient,
+        client: Client,
         store: ModelStore,
         *,
         workers: int = 8,
@@ -123,6 +143,7 @@ class HubSource:
         with holding(self._store.lock(model.revision, "weights"), tick):
             if self._store.manifest(model.revision) is None:
                 self._fill(model, tick)
+        self._store.touch(model.revision)
         self._store.refs.remember(model.asked_revision, model.revision)
         on_progress(model.bytes_to_stage, model.bytes_to_stage)
         path = str(self._store.directory(model.revision))
@@ -186,7 +207,8 @@ class HubSource:
             self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
         self._download(commit, model.files, tick)
         with holding(metadata_lock, tick):
-            self._store.publish(Manifest.model_validate(model, from_attributes=True))
+            manifest = Manifest.model_validate(model, from_attributes=True)
+            self._store.publish(self._store.summed(manifest))
 
     def _download(self, commit: str, files: Iterable[ModelFile], tick: Tick) -> None:
         missing = self._store.missing(commit, files)

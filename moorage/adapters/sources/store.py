@@ -7,9 +7,10 @@ killed at any moment: what it finished stays, and nothing half-done looks finish
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +20,14 @@ from pydantic import ValidationError
 from moorage.adapters.disk import watching_the_disk
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
+from moorage.adapters.staging.checks import (
+    File,
+    damaged,
+    is_whole,
+    put_stamps,
+    recorded,
+    sha256_of,
+)
 from moorage.failures import Cause, Failure
 from moorage.models.shelf import MANIFEST
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
@@ -90,13 +99,13 @@ class ModelStore:
         return self.workspace(commit) / INCOMPLETE / name
 
     def manifest(self, commit: str) -> Manifest | None:
-        """Tell what a commit holds, if it is there and every file has its size."""
+        """Tell what a commit holds, if every file is what it was when it was verified."""
         try:
             content = (self.directory(commit) / MANIFEST).read_bytes()
             manifest = Manifest.model_validate_json(content)
         except (OSError, ValidationError):
             return None
-        return None if _absent(self.directory(commit), manifest.files) else manifest
+        return manifest if is_whole(str(self.directory(commit)), _told(manifest.files)) else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
         """Make a lock for all processes on this machine; it falls when its holder dies."""
@@ -109,6 +118,7 @@ class ModelStore:
         workspace, directory = self.workspace(commit), self.directory(commit)
         if directory.exists() and not workspace.exists():
             directory.rename(workspace)
+            self._drop_damaged(workspace)
             (workspace / MANIFEST).unlink(missing_ok=True)
         workspace.mkdir(parents=True, exist_ok=True)
         return workspace
@@ -153,6 +163,13 @@ class ModelStore:
         place.parent.mkdir(parents=True, exist_ok=True)
         downloaded.replace(place)
 
+    def summed(self, manifest: Manifest) -> Manifest:
+        """The manifest, with the checksums of files whose source announced no lasting one."""
+        workspace = self.workspace(manifest.revision)
+        return manifest.model_copy(
+            update={"files": tuple(_summed(workspace, file) for file in manifest.files)}
+        )
+
     def publish(self, manifest: Manifest) -> None:
         """Turn the workspace into the complete directory, in one step.
 
@@ -165,9 +182,19 @@ class ModelStore:
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{names} vanished from {workspace}")
         shutil.rmtree(workspace / INCOMPLETE, ignore_errors=True)
         (workspace / MANIFEST).write_text(manifest.model_dump_json(indent=1))
+        put_stamps(str(workspace), _told(manifest.files))
         directory = self.directory(manifest.revision)
         shutil.rmtree(directory, ignore_errors=True)
         workspace.rename(directory)
+
+    def touch(self, commit: str) -> None:
+        """Note that a commit is used: what was not for long may be pruned."""
+        with suppress(OSError):
+            os.utime(self.directory(commit) / MANIFEST)
+
+    def _drop_damaged(self, workspace: Path) -> None:
+        for file in damaged(str(workspace), recorded(str(workspace))):
+            (workspace / file["name"]).unlink(missing_ok=True)
 
     def _bytes_of(self, commit: str, file: ModelFile) -> int:
         # In the order in which a file moves, so that one on the move is never missed.
@@ -177,6 +204,18 @@ class ModelStore:
             self.directory(commit) / file.name,
         )
         return min(file.size, max(0, *(_size(place) for place in places)))
+
+
+def _told(files: Iterable[ModelFile]) -> list[File]:
+    return [File(**file.model_dump(exclude={"target"})) for file in files]  # type: ignore[typeddict-item]
+
+
+def _summed(workspace: Path, file: ModelFile) -> ModelFile:
+    path = workspace / file.name
+    if file.sha256 or file.git_oid or not path.is_file():
+        return file
+    with path.open("rb") as content:
+        return file.model_copy(update={"sha256": sha256_of(content)})
 
 
 def _absent(directory: Path, files: Iterable[ModelFile]) -> tuple[ModelFile, ...]:

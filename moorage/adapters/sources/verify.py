@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path, PurePosixPath
 
+from moorage.adapters.staging.checks import md5_of
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile
 
@@ -20,7 +21,7 @@ def verify(path: Path, file: ModelFile) -> None:
         raise Failure(
             Cause.DOWNLOAD_CORRUPT, f"{file.name} has {size:,} bytes, announced were {file.size:,}"
         )
-    announced = file.sha256 or file.git_oid
+    announced = file.checksum
     if announced and announced != (found := _checksum(path, file)):
         raise Failure(
             Cause.DOWNLOAD_CORRUPT,
@@ -48,6 +49,8 @@ def _checksum(path: Path, file: ModelFile) -> str:
     with path.open("rb") as content:
         if file.sha256:
             return hashlib.file_digest(content, "sha256").hexdigest()
+        if file.md5 and not file.git_oid:
+            return md5_of(content, file.part)
         # Git hashes a small file together with its kind and size.
         blob = hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
         return hashlib.file_digest(content, lambda: blob).hexdigest()

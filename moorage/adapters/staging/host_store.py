@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import inspect
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -23,13 +22,16 @@ from requests.exceptions import RequestException
 from moorage.access import Access
 from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.docker_errors import reach_failure
-from moorage.adapters.helper import LABEL_HELPER, MEMORY
-from moorage.adapters.staging import program
+from moorage.adapters.helper import LABEL_HELPER, MEMORY, start_told
+from moorage.adapters.podman import is_taken
+from moorage.adapters.staging import checks, program, way
+from moorage.adapters.staging.bundle import bundle
 from moorage.adapters.staging.parcel import parcel
 from moorage.failures import Cause, Failure
-from moorage.models.shelf import HUB, MANIFEST, place
+from moorage.models.shelf import MANIFEST, is_local, place
 from moorage.models.source import ResolvedModel
 from moorage.survey.probe import STORE
+from moorage.values import Value
 
 Report = Callable[[int, int], None]
 
@@ -41,7 +43,21 @@ LOST_SECONDS = 30.0
 FED_SECONDS = 60.0
 """How old a container may be that was made and never started: its maker is gone."""
 
-CONFLICT = 409
+PROGRAM = bundle(program, checks, way)
+
+
+class Staged(Value):
+    """How a model came to be there.
+
+    Attributes:
+        path: Its directory on the host.
+        brought: Bytes by whom they came from; empty = it was there, or was handed over from here.
+        helper: Image of the container that did it.
+    """
+
+    path: str
+    brought: dict[str, int] = {}
+    helper: str = ""
 
 
 class HostStore:
@@ -58,7 +74,7 @@ class HostStore:
 
     def stage(
         self, model: ResolvedModel, job: str, on_progress: Report, deadline_seconds: float
-    ) -> str:
+    ) -> Staged:
         """Have a model there, whole and verified.
 
         Args:
@@ -68,7 +84,7 @@ class HostStore:
             deadline_seconds: How long it may take.
 
         Returns:
-            Its directory on the host.
+            Where it is, and whom it came from.
 
         Raises:
             Failure: With the program's cause; what it fetched stays. `RUNTIME_UNAVAILABLE` when
@@ -76,16 +92,20 @@ class HostStore:
         """
         until = time.monotonic() + deadline_seconds
         path = place(self._folder, model.source, model.revision)
-        name = f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
+        name = self.name_for(model)
         while True:
             ours = self._begin(name, model, job)
             result = self._watch(name, model, on_progress, until)
             if result is None or (not ours and "cause" in result):
                 continue  # somebody else's container: what ended it need not end ours
             if "cause" in result:
-                raise Failure(Cause(result["cause"]), f"{self._access.machine}: {result['detail']}")
+                raise Failure(Cause(result["cause"]), str(result["detail"]))
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
-            return path
+            return Staged(path=path, brought=result.get("from", {}))
+
+    def name_for(self, model: ResolvedModel) -> str:
+        """The name of the container that brings a model there: whoever makes it has the lock."""
+        return staging_name(place(self._folder, model.source, model.revision))
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
         """Start the program, unless it runs already; tells whether it was started."""
@@ -96,12 +116,12 @@ class HostStore:
             except ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
             except APIError as error:
-                if error.status_code != CONFLICT:
+                if not is_taken(error):
                     raise
                 return False
             try:
                 self._hand_over(container, model)
-                self._tell(container, job)
+                start_told(container, job)
             except BaseException:
                 with contextlib.suppress(DockerException, RequestException):
                     container.remove(force=True)
@@ -139,15 +159,13 @@ class HostStore:
                 _remove(container)
                 return None
             if time.monotonic() > until:
-                raise Failure(
-                    Cause.DOWNLOAD_TIMEOUT, f"{self._access.machine}: staging took too long"
-                )
+                raise Failure(Cause.DOWNLOAD_TIMEOUT, "it took too long")
             time.sleep(POLL_SECONDS)
 
     def _arguments(self) -> dict[str, Any]:
         return {
             "entrypoint": ["python3", "-I", "-c"],
-            "command": [inspect.getsource(program)],
+            "command": [PROGRAM],
             "labels": {LABEL_HELPER: "stage"},
             "stdin_open": True,
             "network_mode": "host",
@@ -160,7 +178,7 @@ class HostStore:
 
     def _hand_over(self, container: Container, model: ResolvedModel) -> None:
         """A local directory's files are sent from here, but those that are there."""
-        if model.source.startswith(HUB):
+        if not is_local(model.source):
             return
         home = place(STORE, model.source, model.revision)
         if _size(container, f"{home}/{MANIFEST}") >= 0:
@@ -169,14 +187,6 @@ class HostStore:
             places = (f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}")
             if file.size not in [_size(container, path) for path in places]:
                 container.put_archive(STORE, parcel(model, file, places[-1].removeprefix(STORE)))
-
-    def _tell(self, container: Container, job: str) -> None:
-        """The job goes through the program's input alone: it may hold a token."""
-        stream = container.attach_socket(params={"stdin": 1, "stream": 1})
-        container.start()
-        raw: Any = getattr(stream, "_sock", stream)
-        raw.sendall(job.encode())
-        stream.close()
 
     @contextlib.contextmanager
     def _talking(self) -> Iterator[None]:
@@ -193,6 +203,11 @@ class HostStore:
             detail,
             suggestion="What is fetched there goes on; deploy again once it can be reached.",
         )
+
+
+def staging_name(path: str) -> str:
+    """The name of the container that brings a model to a place."""
+    return f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
 
 
 def _last_words(container: Container) -> dict[str, Any]:

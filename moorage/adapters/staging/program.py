@@ -7,25 +7,35 @@ stays, and the next run goes on from there. The layout is that of `ModelStore`.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import hashlib
 import json
 import os
+import select
 import shutil
 import sys
 import threading
 import time
 import urllib.error
-import urllib.parse
-import urllib.request
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any, TypedDict
+from typing import Any
 
-TRIES = 6
-TIMEOUT_SECONDS = 30
-PIECE = 1 << 20
+from moorage.adapters.staging.checks import (
+    MANIFEST,
+    File,
+    damaged,
+    is_whole,
+    matches,
+    put_stamps,
+    sha256_of,
+    size_of,
+    write,
+)
+from moorage.adapters.staging.way import Way
+
 TICK_SECONDS = 0.5
+FED_SECONDS = 60
+"""How long it waits for its job: a dead starter must not hold the place for ever."""
+
 MARGIN = 1.05
 STATUS_CAUSES = {
     401: "source-unauthorized",
@@ -36,16 +46,6 @@ STATUS_CAUSES = {
 HOPELESS = {401, 403, 404}
 
 
-class File(TypedDict, total=False):
-    """A file as the source announces it; one without an address was brought by somebody else."""
-
-    name: str
-    size: int
-    sha256: str
-    git_oid: str
-    url: str
-
-
 class Ended(Exception):
     """Why the model is not there, in the words of moorage's taxonomy."""
 
@@ -54,82 +54,68 @@ class Ended(Exception):
         self.cause, self.detail = cause, detail
 
 
-class KeepsSecrets(urllib.request.HTTPRedirectHandler):
-    """Sends the token to nobody but whom it was meant for: hubs redirect to other hosts."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, *told: Any
-    ) -> urllib.request.Request | None:
-        """The request to follow with."""
-        request = super().redirect_request(req, *told)
-        if request is not None and _host(request.full_url) != _host(req.full_url):
-            request.remove_header("Authorization")
-        return request
-
-
 class Job:
-    """One commit of one repository.
+    """One revision of one model.
 
-    The job's fields: `store` (a directory), `shelf`, `commit`, `files` (name, size, sha256,
-    git_oid, url), `headers`, `workers`, `seconds`, `manifest` (a text), `check` (hash again what
-    is there).
+    The job's fields: `store` (a directory), `shelf`, `commit`, `files` (as in `ModelFile`), `ways`
+    (`name`, `urls` by file, `headers`, `tries`, `timeout`, `near`; the best first), `workers`,
+    `seconds`, `manifest` (a text), `check` (hash again what is there).
     """
 
     def __init__(self, told: dict[str, Any]) -> None:
         shelf = os.path.join(told["store"], told["shelf"])
-        self.files = told["files"]
+        self.files: list[File] = told["files"]
         self.place = os.path.join(shelf, told["commit"])
         self.workspace = self.place + ".partial"
         self.growing = os.path.join(self.workspace, ".incomplete")
         self.manifest, self.check = told["manifest"], told.get("check", False)
-        self.headers, self.workers = told.get("headers", {}), told.get("workers", 8)
+        self.ways = [Way(one) for one in told.get("ways", ())]
+        self.workers = told.get("workers", 8)
         self.until = time.monotonic() + told.get("seconds", 3600)
         self.total = sum(file["size"] for file in self.files)
+        self.dropped: set[str] = set()
         self.stopped = threading.Event()
-        self.opener = urllib.request.build_opener(KeepsSecrets)
 
-    def run(self) -> str:
-        """Bring everything, and give the commit its place."""
-        if self._is_whole():
-            return "present"
+    def run(self) -> dict[str, Any]:
+        """Bring everything, and give the revision its place."""
+        named = os.path.join(self.place, MANIFEST)
+        if os.path.exists(named) and is_whole(self.place, self.files, thorough=self.check):
+            os.utime(named)  # it is used: what is not for long may be pruned
+            return {"result": "present"}
         if os.path.isdir(self.place) and not os.path.isdir(self.workspace):
             os.rename(self.place, self.workspace)
         os.makedirs(self.growing, exist_ok=True)
         self._drop_what_is_wrong()
-        missing = [file for file in self.files if _size(self._at(file)) != file["size"]]
+        missing = [file for file in self.files if size_of(self._at(file)) != file["size"]]
         self._require_room(missing)
         self._bring_all(sorted(missing, key=lambda file: -file["size"]))
         self._publish()
-        return "staged"
+        return {"result": "staged", "from": self.brought()}
 
     def done(self) -> int:
         """Bytes that are here."""
         places = (self._at, self._growing_at)
         return sum(
-            min(file["size"], max(0, *(_size(place(file)) for place in places)))
+            min(file["size"], max(0, *(size_of(place(file)) for place in places)))
             for file in self.files
         )
 
-    def _is_whole(self) -> bool:
-        named = os.path.join(self.place, ".moorage.json")
-        if not os.path.exists(named):
-            return False
-        files = [(os.path.join(self.place, file["name"]), file) for file in self.files]
-        if any(_size(path) != file["size"] for path, file in files):
-            return False
-        return not self.check or all(_matches(path, file) for path, file in files)
+    def brought(self) -> dict[str, int]:
+        """Bytes by the ways that they came."""
+        return {way.name: way.brought for way in self.ways if way.brought}
 
     def _drop_what_is_wrong(self) -> None:
-        """With `check`, what was damaged on the disk is brought anew."""
-        for file in self.files:
-            if self.check and os.path.exists(self._at(file)) and not _matches(self._at(file), file):
+        """What was damaged on the disk is brought anew."""
+        for file in damaged(self.workspace, self.files, thorough=self.check):
+            if os.path.exists(self._at(file)):
                 os.unlink(self._at(file))
+                self.dropped.add(file["name"])
 
     def _require_room(self, missing: list[File]) -> None:
-        left = sum(file["size"] - max(0, _size(self._growing_at(file))) for file in missing)
+        left = sum(file["size"] - max(0, size_of(self._growing_at(file))) for file in missing)
         free = shutil.disk_usage(self.workspace).free
         if free < left * MARGIN:
-            raise Ended("disk-full", f"{free} bytes are free, {int(left * MARGIN)} are needed")
+            raise Ended("disk-full", f"{free:,} bytes are free, {int(left * MARGIN):,} are needed")
 
     def _bring_all(self, files: list[File]) -> None:
         with ThreadPoolExecutor(self.workers) as pool:
@@ -139,7 +125,7 @@ class Job:
                     ready, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
                     for future in ready:
                         future.result()
-                    _say(done=self.done(), total=self.total)
+                    _say(done=self.done(), total=self.total, **{"from": self.brought()})
                     if time.monotonic() > self.until:
                         raise Ended("download-timeout", "it took too long")
             except BaseException:
@@ -148,20 +134,34 @@ class Job:
                 raise
 
     def _bring(self, file: File) -> None:
-        path = self._growing_at(file)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        """A file that one way does not bring is brought by the next, from where it ended."""
+        os.makedirs(os.path.dirname(self._growing_at(file)), exist_ok=True)
+        if not file["size"]:
+            write(self._growing_at(file), "")  # there is no range of it to ask for
+        trouble = self._not_brought(file)
+        if self._accept(file):
+            return
+        for way in self.ways:
+            if way.lost:
+                continue
+            failed = self._bring_by(way, file)
+            if failed is None:
+                return
+            trouble = failed
+            if trouble.cause == "disk-full" or self.stopped.is_set():
+                break
+            way.lost = way is not self.ways[-1]
+        raise trouble
+
+    def _bring_by(self, way: Way, file: File) -> Ended | None:
         trouble = Ended("interrupted", "it was stopped")
-        for attempt in range(TRIES):
+        for attempt in range(way.tries):
             try:
-                if _size(path) < file["size"]:
-                    self._fetch(file, path)
-                if _size(path) < file["size"]:
+                way.fetch(file, self._growing_at(file), self.stopped)
+                if size_of(self._growing_at(file)) < file["size"]:
                     raise ValueError("the connection was cut")
-                if _matches(path, file):
-                    os.makedirs(os.path.dirname(self._at(file)), exist_ok=True)
-                    os.replace(path, self._at(file))
-                    return
-                os.unlink(path)
+                if self._accept(file):
+                    return None
                 trouble = Ended("download-corrupt", f"{file['name']} is not what was announced")
             except (OSError, urllib.error.URLError, ValueError) as error:
                 trouble = _trouble(error, file)
@@ -169,31 +169,40 @@ class Job:
                     break
             if self.stopped.wait(min(2**attempt / 2, 10)):
                 break
-        raise trouble
+        return trouble
 
-    def _fetch(self, file: File, path: str) -> None:
-        """Go on where the last one ended; an answer that is the whole file begins anew."""
-        if "url" not in file:
-            raise Ended("source-missing", f"{file['name']} was not brought")
-        have = max(0, _size(path))
-        headers = {**self.headers, "Range": f"bytes={have}-", "Accept-Encoding": "identity"}
-        request = urllib.request.Request(file["url"], headers=headers)
-        with self.opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
-            goes_on = answer.status == 206 and _start(answer) == have
-            if answer.status == 206 and not goes_on:
-                raise ValueError(f"asked from {have}, got {answer.headers.get('Content-Range')}")
-            with open(path, "ab" if goes_on else "wb") as target:
-                while not self.stopped.is_set() and (piece := answer.read1(PIECE)):
-                    target.write(piece)
+    def _accept(self, file: File) -> bool:
+        """Give a file its place if it is all there; what is not as announced goes."""
+        path = self._growing_at(file)
+        if size_of(path) < file["size"]:
+            return False
+        if not matches(path, file):
+            os.unlink(path)
+            return False
+        os.makedirs(os.path.dirname(self._at(file)), exist_ok=True)
+        os.replace(path, self._at(file))
+        return True
+
+    def _not_brought(self, file: File) -> Ended:
+        if file["name"] in self.dropped:
+            return Ended("download-corrupt", f"{file['name']} was damaged on the disk, and dropped")
+        return Ended("source-missing", f"{file['name']} was not brought")
 
     def _publish(self) -> None:
         shutil.rmtree(self.growing, ignore_errors=True)
-        with open(os.path.join(self.workspace, ".moorage.json"), "w") as target:
-            target.write(self.manifest)
-            target.flush()
-            os.fsync(target.fileno())
+        write(os.path.join(self.workspace, MANIFEST), self._manifest())
+        put_stamps(self.workspace, self.files)
         shutil.rmtree(self.place, ignore_errors=True)
         os.rename(self.workspace, self.place)
+
+    def _manifest(self) -> str:
+        """The manifest, with the checksums that the source did not announce."""
+        told = json.loads(self.manifest)
+        for file in told.get("files", ()):
+            if not file.get("sha256"):
+                with open(self._at(file), "rb") as content:
+                    file["sha256"] = sha256_of(content)
+        return json.dumps(told, indent=1)
 
     def _at(self, file: File) -> str:
         return os.path.join(self.workspace, file["name"])
@@ -205,9 +214,11 @@ class Job:
 def main() -> None:
     """Read the job, do it, and say how it ended."""
     os.umask(0o022)
+    if not select.select([sys.stdin], [], [], FED_SECONDS)[0]:
+        sys.exit("whoever started this told it nothing")
     job = Job(json.loads(sys.stdin.readline()))
     try:
-        _say(result=job.run())
+        _say(**job.run())
     except Ended as ended:
         _say(cause=ended.cause, detail=ended.detail)
     except OSError as error:
@@ -221,47 +232,15 @@ def _say(**words: object) -> None:
     print(json.dumps(words), flush=True)
 
 
-def _matches(path: str, file: File) -> bool:
-    if _size(path) != file["size"]:
-        return False
-    with open(path, "rb") as content:
-        if file.get("sha256"):
-            return hashlib.file_digest(content, "sha256").hexdigest() == file["sha256"]
-        if file.get("git_oid"):
-            blob = hashlib.sha1(b"blob %d\0" % file["size"], usedforsecurity=False)
-            return hashlib.file_digest(content, lambda: blob).hexdigest() == file["git_oid"]
-    return True
-
-
 def _trouble(error: Exception, file: File) -> Ended:
     if isinstance(error, Ended):
         return error
     if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
         return Ended("disk-full", str(error))
     if getattr(error, "errno", None) in (errno.EROFS, errno.EACCES):
-        return Ended("disk-full", f"the store cannot be written: {error}")
+        return Ended("store-unwritable", f"the store cannot be written: {error}")
     cause = STATUS_CAUSES.get(getattr(error, "code", 0), "hub-unavailable")
     return Ended(cause, f"{file['name']}: {error}")
-
-
-def _start(answer: Any) -> int:
-    """Offset at which a partial answer begins; -1 when it does not say."""
-    said = answer.headers.get("Content-Range", "")
-    with contextlib.suppress(ValueError, IndexError):
-        return int(said.split()[1].split("-")[0])
-    return -1
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return -1
-
-
-def _host(url: str) -> tuple[str, str]:
-    parts = urllib.parse.urlsplit(url)
-    return parts.scheme, parts.netloc
 
 
 if __name__ == "__main__":

@@ -5,13 +5,32 @@ from __future__ import annotations
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.rule import derived, wanted
 from moorage.launch import Flag
-from moorage.spec import Mode
+from moorage.models.profile import ModelProfile
+from moorage.spec import Mode, ModelSpec
 from moorage.units import human_bytes
 
 
 def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     """Share of the memory, batch, mode and trust."""
-    return (*_share(request), *_batch(request), *_mode(request), *_trust(request))
+    return (
+        *_share(request),
+        *_batch(request),
+        *mode_flags(request.profile),
+        *trust_flags(request.spec),
+    )
+
+
+def mode_flags(profile: ModelProfile) -> tuple[Flag, ...]:
+    """What a model is served for, where that is not text."""
+    if profile.mode in (Mode.COMPLETION, Mode.IMAGE_GENERATION):
+        return ()
+    tokens = ("--runner", "pooling")
+    return (Flag(tokens=tokens, origin=profile.mode_origin, reason=f"mode {profile.mode}"),)
+
+
+def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
+    """Whether the model's own code may run."""
+    return (wanted("trust_remote_code", "--trust-remote-code"),) if spec.trust_remote_code else ()
 
 
 def _share(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -33,17 +52,3 @@ def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
         "--max-num-seqs": need.batch.seqs,
     }
     return tuple(derived(reason, name, str(size)) for name, size in sizes.items())
-
-
-def _mode(request: LaunchRequest) -> tuple[Flag, ...]:
-    profile = request.profile
-    if profile.mode in (Mode.COMPLETION, Mode.IMAGE_GENERATION):
-        return ()
-    tokens = ("--runner", "pooling")
-    return (Flag(tokens=tokens, origin=profile.mode_origin, reason=f"mode {profile.mode}"),)
-
-
-def _trust(request: LaunchRequest) -> tuple[Flag, ...]:
-    if not request.spec.trust_remote_code:
-        return ()
-    return (wanted("trust_remote_code", "--trust-remote-code"),)

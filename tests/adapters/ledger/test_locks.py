@@ -213,5 +213,7 @@ def test_whoever_waits_gets_the_lock_when_it_is_given_back(
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
     locks.take("tiny", "token", ELSEWHERE)
     threading.Timer(0.05, locks.drop, ("token",)).start()
-    with locks.holding("tiny", wait_seconds=5):
+    told: list[str] = []
+    with locks.holding("tiny", wait_seconds=5, on_wait=told.append):
         assert not is_free(locks)
+    assert told == ["tiny is held by flow run 7"]

@@ -246,3 +246,11 @@ def test_what_is_written_survives_the_ledger_that_wrote_it(ledger: Ledger, url: 
     again = Ledger(url)
     assert again.releases.get(identity).release == a_release(identity)
     again.close()
+
+
+def test_releases_are_found_by_how_their_ids_begin(ledger: Ledger) -> None:
+    for name in ("tiny", "tiny", "tiny_2", "other"):
+        begin(ledger, name)
+    assert ledger.releases.ids("tiny.") == ["tiny.v1", "tiny.v2"]
+    assert ledger.releases.ids("tiny_") == ["tiny_2.v1"], "an underscore is no wildcard"
+    assert ledger.releases.ids("none") == []

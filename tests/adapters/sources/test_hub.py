@@ -15,6 +15,7 @@ from moorage.adapters.settings import Settings
 from moorage.adapters.sources import source_for
 from moorage.adapters.sources.client import HubClient
 from moorage.adapters.sources.hub import HubSource
+from moorage.adapters.sources.keys import Keys
 from moorage.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
@@ -284,6 +285,6 @@ def test_the_settings_and_the_token_reach_the_source(
     settings = Settings(
         home=tmp_path, hub_endpoint=f"{hub.url}/", hub_offline=False, download_workers=2
     )
-    source = source_for(spec, settings, "hf_token")
+    source = source_for(spec, settings, Keys(hub="hf_token"))
     found = source.stage(source.resolve(spec), quiet)
     assert found.path == str(tmp_path / "models" / "org--tiny" / found.revision)

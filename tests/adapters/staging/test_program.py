@@ -15,12 +15,19 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.staging import program
+from moorage.adapters.staging import checks, program, way
+from moorage.adapters.staging.bundle import bundle
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 
 REPO, WEIGHTS = "acme/tiny", "model.safetensors"
-FILES = {"config.json": b"{}", WEIGHTS: os.urandom(300_000), "more/a.bin": os.urandom(50_000)}
+MANIFEST = '{\n "rules": 1\n}'
+FILES = {
+    "config.json": b"{}",
+    WEIGHTS: os.urandom(300_000),
+    "more/a.bin": os.urandom(50_000),
+    "empty": b"",
+}
 
 
 @dataclass
@@ -35,7 +42,7 @@ class Store:
     def bring(self, **changes: Any) -> list[dict[str, Any]]:
         """Run the program; gives all that it said."""
         done = subprocess.run(
-            [sys.executable, "-I", program.__file__],
+            [sys.executable, "-I", "-c", bundle(program, checks, way)],
             input=self.job(**changes),
             capture_output=True,
             text=True,
@@ -50,13 +57,16 @@ class Store:
                 "name": name,
                 "size": len(data),
                 "sha256": hashlib.sha256(data).hexdigest(),
-                "url": f"{self.hub.url}/{REPO}/resolve/{commit}/{name}",
             }
             for name, data in FILES.items()
         ]
         told = {"store": str(self.folder), "shelf": "acme--tiny", "commit": commit}
-        job = {**told, "files": files, "manifest": '{"rules": 1}', "seconds": 60, **changes}
-        return json.dumps(job) + "\n"
+        job = {**told, "files": files, "ways": [self.way()], "manifest": MANIFEST, "seconds": 60}
+        return json.dumps(job | changes) + "\n"
+
+    def way(self, **changes: Any) -> dict[str, Any]:
+        root = f"{self.hub.url}/{REPO}/resolve/{self.place.name}"
+        return {"name": "hub", "urls": {name: f"{root}/{name}" for name in FILES}, **changes}
 
     def content(self) -> dict[str, bytes]:
         return {name: (self.place / name).read_bytes() for name in FILES}
@@ -70,9 +80,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def test_a_model_is_brought_once(store: Store) -> None:
     said = store.bring()
-    assert said[-1] == {"result": "staged"}
+    whole = sum(map(len, FILES.values()))
+    assert said[-1] == {"result": "staged", "from": {"hub": whole}}
     assert store.content() == FILES
-    assert (store.place / ".moorage.json").read_text() == '{"rules": 1}'
+    assert (store.place / ".moorage.json").read_text() == MANIFEST
     assert not Path(f"{store.place}.partial").exists()
     before = len(store.hub.requests)
     assert store.bring() == [{"result": "present"}]
@@ -81,7 +92,7 @@ def test_a_model_is_brought_once(store: Store) -> None:
 
 def test_what_was_cut_goes_on_where_it_ended(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(cut_after=100_000, times=2))
-    assert store.bring()[-1] == {"result": "staged"}
+    assert store.bring()[-1]["result"] == "staged"
     assert store.content() == FILES
     assert store.hub.sent(WEIGHTS) == 300_000
 
@@ -92,7 +103,7 @@ def test_a_server_that_ignores_ranges_does_not_spoil_the_file(store: Store) -> N
     growing.mkdir(parents=True)
     (growing / WEIGHTS).write_bytes(FILES[WEIGHTS][:70_000])
     store.hub.fail(WEIGHTS, Fault(ignore_range=True))
-    assert store.bring()[-1] == {"result": "staged"}
+    assert store.bring()[-1]["result"] == "staged"
     assert store.content() == FILES
 
 
@@ -100,7 +111,9 @@ def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(pause=0.02))
     growing = Path(f"{store.place}.partial/.incomplete") / WEIGHTS
     running = subprocess.Popen(
-        [sys.executable, "-I", program.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        [sys.executable, "-I", "-c", bundle(program, checks, way)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
     )
     assert running.stdin
     running.stdin.write(store.job().encode())
@@ -113,7 +126,7 @@ def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     running.wait()
     had = growing.stat().st_size
     store.hub.fail(WEIGHTS, None)
-    assert store.bring()[-1] == {"result": "staged"}
+    assert store.bring()[-1]["result"] == "staged"
     assert store.content() == FILES
     last = store.hub.asked_for(WEIGHTS)[-1]
     assert last.sent == len(FILES[WEIGHTS]) - had
@@ -138,7 +151,7 @@ def test_a_refusal_is_not_tried_again(store: Store, refusal: str, cause: str) ->
 
 
 def test_without_room_nothing_is_fetched(store: Store) -> None:
-    huge = {"name": "huge.bin", "size": 1 << 60, "url": f"{store.hub.url}/huge"}
+    huge = {"name": "huge.bin", "size": 1 << 60}
     said = store.bring(files=[huge])
     assert said[-1]["cause"] == "disk-full"
     assert store.hub.requests == []
@@ -149,17 +162,64 @@ def test_damage_on_the_disk_is_found_when_asked_and_mended(store: Store) -> None
     damaged = bytearray(FILES[WEIGHTS])
     damaged[1000] ^= 1
     (store.place / WEIGHTS).write_bytes(damaged)
-    assert store.bring()[-1] == {"result": "present"}
-    assert store.bring(check=True)[-1] == {"result": "staged"}
+    assert store.bring(check=True)[-1]["result"] == "staged"
     assert store.content() == FILES
     assert len(store.hub.asked_for("config.json")) == 1
+
+
+def test_a_file_that_was_written_to_is_read_again_and_mended(store: Store) -> None:
+    store.bring()
+    damaged = bytearray(FILES[WEIGHTS])
+    damaged[1000] ^= 1
+    (store.place / WEIGHTS).write_bytes(damaged)
+    os.utime(store.place / "config.json")  # touched, and still the same
+    assert store.bring()[-1] == {"result": "staged", "from": {"hub": len(damaged)}}
+    assert store.content() == FILES
+    assert len(store.hub.asked_for("config.json")) == 1
+
+
+def test_a_way_that_fails_leaves_the_rest_to_the_next(store: Store) -> None:
+    with Hub({REPO: FILES}) as near:
+        root = f"{near.url}/{REPO}/resolve/{store.place.name}"
+        way = store.way(name="gpu-2", urls={name: f"{root}/{name}" for name in FILES}, tries=1)
+        near.fail(WEIGHTS, Fault(cut_after=100_000))
+        said = store.bring(ways=[way, store.way()], workers=1)
+    assert store.content() == FILES
+    assert said[-1]["from"] == {"gpu-2": 100_000, "hub": 250_002}
+    assert store.hub.sent(WEIGHTS) == 200_000
+
+
+def test_a_way_that_lies_is_left(store: Store) -> None:
+    with Hub({REPO: {**FILES, WEIGHTS: os.urandom(300_000)}}) as near:
+        commit = near.branches[REPO]["main"]
+        root = f"{near.url}/{REPO}/resolve/{commit}"
+        way = store.way(name="gpu-2", urls={name: f"{root}/{name}" for name in FILES}, tries=1)
+        said = store.bring(ways=[way, store.way()])
+    assert said[-1]["result"] == "staged"
+    assert store.content() == FILES
+    assert store.hub.sent(WEIGHTS) == 300_000
+
+
+def test_a_server_that_sends_too_much_does_not_fill_the_disk(store: Store) -> None:
+    store.hub.fail(WEIGHTS, Fault(content=os.urandom(3_000_000), ignore_range=True, pause=0.001))
+    assert store.bring(ways=[store.way(tries=1)])[-1]["cause"] == "download-corrupt"
+    assert store.hub.sent(WEIGHTS) < 2_500_000
+
+
+def test_checksums_that_the_source_did_not_announce_are_recorded(store: Store) -> None:
+    data = FILES[WEIGHTS]
+    file = {"name": WEIGHTS, "size": len(data)}
+    store.bring(files=[file], manifest=json.dumps({"files": [file]}))
+    (recorded,) = json.loads((store.place / ".moorage.json").read_text())["files"]
+    assert recorded["sha256"] == hashlib.sha256(data).hexdigest()
 
 
 def test_the_token_goes_to_the_hub_alone(tmp_path: Path) -> None:
     with Hub({REPO: FILES}, token="hf_secret", cdn=True) as hub:
         store = Store(tmp_path, hub)
+        knowing = store.way(headers={"Authorization": "Bearer hf_secret"})
         assert store.bring()[-1]["cause"] == "source-unauthorized"
-        assert store.bring(headers={"Authorization": "Bearer hf_secret"})[-1]["result"] == "staged"
+        assert store.bring(ways=[knowing])[-1]["result"] == "staged"
         assert store.content() == FILES
         assert hub.requests
 
@@ -168,3 +228,13 @@ def test_it_ends_in_time(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(pause=1.0))
     assert store.bring(seconds=1)[-1]["cause"] == "download-timeout"
     assert Path(f"{store.place}.partial/.incomplete/{WEIGHTS}").stat().st_size > 0
+
+
+def test_one_that_is_told_nothing_ends() -> None:
+    impatient = bundle(program, checks, way).replace("FED_SECONDS = 60", "FED_SECONDS = 1")
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", impatient], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.wait(20) == 1
+        assert running.stderr
+        assert b"told it nothing" in running.stderr.read()

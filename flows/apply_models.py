@@ -1,0 +1,138 @@
+"""Apply many models at once: each deploy and each retirement is a flow run of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated, Any
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import acreate_table_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+from pydantic import Field
+
+from flows.deploy_model import deploy_model
+from flows.retire_model import retire_model
+from moorage.failures import CAUSES, Cause, ExitCode, Failure
+from moorage.fleet import Fleet
+from moorage.history.desired import Applied
+from moorage.release import Release
+from moorage.spec import ModelSpec, Name
+from tasks.context import in_thread, ledger
+from tasks.journal import heard_as
+
+DEPLOY, RETIRE = "deploy", "retire"
+
+Ended = State[Any]
+
+
+@flow(name="apply-models", flow_run_name="apply {applied_from}", persist_result=False)
+async def apply_models(
+    specs: list[ModelSpec],
+    fleet: Fleet = Fleet(),  # noqa: B008
+    retire: list[Name] = [],  # noqa: B006
+    applied_from: str = "",
+    at_once: Annotated[int, Field(ge=1, le=64)] = 4,
+    stop_on_failure: bool = False,
+) -> State[list[Applied]]:
+    """Bring what runs in line with what is meant to run.
+
+    Models are retired first, then deployed in the order of the list, some of them at once. One that
+    fails does not keep the others from being deployed, unless that is asked for.
+
+    Args:
+        specs: The models as they are meant to be served; what serves unchanged stays as it is.
+        fleet: The hosts they may run on; without it, this machine.
+        retire: Models that are meant to run no more. Only what was applied from the same set of
+            files is retired.
+        applied_from: Name of the set of files, for the records; empty = it owns nothing.
+        at_once: How many models are worked on at the same time.
+        stop_on_failure: Whether nothing more is begun once a model has failed.
+    """
+    turns = _Turns(at_once, stop_on_failure)
+    ended = await asyncio.gather(
+        *(turns.take(name, RETIRE, partial(_retired, name, applied_from)) for name in retire)
+    )
+    ended += await asyncio.gather(
+        *(
+            turns.take(spec.name, DEPLOY, partial(_deployed, spec, fleet, applied_from))
+            for spec in specs
+        )
+    )
+    rows = [applied.model_dump() for applied in ended]
+    await acreate_table_artifact(table=rows, key="apply", description="What was applied")
+    message = _summary(ended)
+    if any(applied.outcome in ("failed", "skipped") for applied in ended):
+        return Failed(message=message, data=ended)
+    return Completed(message=message, data=ended)
+
+
+class _Turns:
+    """Lets so many models be worked on at once, in order, and none after a failure if asked."""
+
+    def __init__(self, at_once: int, stop_on_failure: bool) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._stops, self._failed = stop_on_failure, False
+
+    async def take(
+        self, model: str, action: str, work: Callable[[], Awaitable[Applied]]
+    ) -> Applied:
+        """Wait for a turn, and do the work, or say that it was left."""
+        async with self._free:
+            if self._failed and self._stops:
+                message = "not begun: another model failed"
+                return Applied(model=model, action=action, outcome="skipped", message=message)
+            with heard_as(model):
+                applied = await work()
+            self._failed = self._failed or applied.outcome == "failed"
+            get_run_logger().info("%s: %s", model, applied.message)
+            return applied
+
+
+async def _deployed(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Applied:
+    state: Ended = await deploy_model(spec, fleet, applied_from, return_state=True)
+    return await _outcome(spec.name, DEPLOY, state)
+
+
+async def _retired(name: str, applied_from: str) -> Applied:
+    row = await in_thread(ledger().releases.running, name)
+    owner = row.release.applied_from if row and row.release else ""
+    if row and (not applied_from or owner != applied_from):
+        message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
+        return Applied(model=name, action=RETIRE, outcome="skipped", message=message)
+    state: Ended = await retire_model(name, return_state=True)
+    return await _outcome(name, RETIRE, state)
+
+
+async def _outcome(model: str, action: str, state: Ended) -> Applied:
+    result = await state.aresult(raise_on_failure=False)
+    if state.is_completed():
+        release = result.id if isinstance(result, Release) else str(result or "")
+        outcome = "unchanged" if state.name == "Unchanged" else "done"
+        return Applied(
+            model=model,
+            action=action,
+            outcome=outcome,
+            message=state.message or "",
+            release=release,
+        )
+    failure = result if isinstance(result, Failure) else None
+    cause = failure.cause if failure else Cause.INTERRUPTED
+    code = CAUSES[cause].exit_code if failure else ExitCode.INTERNAL
+    return Applied(
+        model=model,
+        action=action,
+        outcome="failed",
+        message=str(failure or state.message or result),
+        cause=cause if failure else "internal",
+        exit_code=int(code),
+    )
+
+
+def _summary(ended: list[Applied]) -> str:
+    counts = Counter(f"{applied.action} {applied.outcome}" for applied in ended)
+    told = ", ".join(f"{count} x {what}" for what, count in sorted(counts.items()))
+    return told or "there was nothing to do"

@@ -1,0 +1,122 @@
+"""Roll back a model: an earlier release runs again, exactly as it was recorded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from flows.deploy_model import announcement, deploy_on_a_free_port
+from flows.recipe import Again
+from flows.story import Story, told
+from moorage.fleet import Fleet
+from moorage.history.pinned import pinned_spec, require_same
+from moorage.history.targets import rollback_target
+from moorage.release import Release, ReleaseRow
+from moorage.sites import at_site
+from moorage.spec import Name
+from tasks.again import planned_again, propose_where_it_was
+from tasks.analysis import Analysis
+from tasks.cleanup import abandoned, replaceable, sole_flow
+from tasks.context import in_thread, ledger, settings
+from tasks.release import publish_plan, serving
+from tasks.runner import task_runner
+from tasks.survey import survey
+
+
+@flow(
+    name="rollback-model",
+    flow_run_name="roll back {name}",
+    persist_result=False,
+    task_runner=task_runner(),
+)
+async def rollback_model(
+    name: Name,
+    to: str = "",
+    fleet: Fleet = Fleet(),  # noqa: B008
+    dry_run: bool = False,
+) -> State[Release]:
+    """Serve an earlier release of a model again: same revision, same image, same plan.
+
+    It becomes a new release, which is started, verified and takes over as in any deploy. It runs
+    where the earlier one ran; elsewhere only if that place is taken or gone.
+
+    Args:
+        name: Name of the model, as in its spec.
+        to: The release to go back to, or how its id begins; empty = the last one before what serves
+            now that ran.
+        fleet: The hosts it may run on; without it, this machine.
+        dry_run: Say exactly what would run; nothing is claimed or started.
+    """
+    async with told(name) as story:
+        if dry_run:
+            release = await _dry(story, name, to, fleet)
+            message = f"{release.id} would run what {release.rolled_back_to} ran"
+            return Completed(message=message, data=release)
+        fleet = at_site(fleet, settings().site)
+        async with sole_flow(name, story.flow_run_id, story.journal):
+            target, old, healthy = await _target(name, to)
+            if old and old.release and healthy and _runs(old.release, target):
+                message = f"unchanged: {old.id} already serves what {target.id} ran"
+                return Completed(name="Unchanged", message=message, data=old.release)
+            recipe = Again(target, _facts(target, old))
+            release = await deploy_on_a_free_port(story, recipe, fleet, _as_it_was(target), old)
+    return Completed(message=f"{announcement(release)}, as {target.id} did", data=release)
+
+
+async def _dry(story: Story, name: str, to: str, fleet: Fleet) -> Release:
+    begun = datetime.now(UTC)
+    target, old, _ = await _target(name, to)
+    model, profile = await _as_it_was(target).found()
+    snapshot = await survey(fleet, target.spec.placement.cluster)
+    for row in await in_thread(abandoned):
+        snapshot = snapshot.without(row.id)
+    placement = await propose_where_it_was(target, model, profile, snapshot, replaceable(old))
+    identity = await in_thread(ledger().releases.next_id, name)
+    image = target.image
+    plan = planned_again(target, model, profile, placement, snapshot, image, identity, ())
+    release = Release(
+        id=identity,
+        model=name,
+        spec=target.spec,
+        spec_digest=target.spec_digest,
+        revision=model.revision,
+        companions=model.pins,
+        profile=profile,
+        placement=placement,
+        image=image,
+        plan=plan,
+        steps=tuple(story.journal.steps),
+        replaced=old.id if old else "",
+        flow_run_id=story.flow_run_id,
+        created_at=begun,
+        finished_at=datetime.now(UTC),
+        **_facts(target, old),
+    )
+    await publish_plan(release)
+    return release
+
+
+async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]:
+    """The release to go back to, the one that serves, and whether it really does."""
+    rows = await in_thread(ledger().releases.of_model, name)
+    target = rollback_target(name, rows, to)
+    return target, *await serving(target.spec)
+
+
+def _as_it_was(target: Release) -> Analysis:
+    """The model at its recorded revisions; staged again later, where it was removed."""
+    return Analysis(pinned_spec(target), partial(require_same, target))
+
+
+def _runs(release: Release, target: Release) -> bool:
+    return target.id in (release.id, release.rolled_back_to)
+
+
+def _facts(target: Release, old: ReleaseRow | None) -> dict[str, str]:
+    """What is applied from files stays theirs: the next `apply` tells that it was rolled back."""
+    owner = old.release.applied_from if old and old.release else target.applied_from
+    return {"rolled_back_to": target.id, "applied_from": owner}

@@ -1,0 +1,105 @@
+"""What the answers of an S3-compatible store mean: refusals as causes, checksums of files."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+from moorage.adapters.sources.answers import CONTENT_RANGE
+from moorage.failures import Cause, Failure
+from moorage.models.source import ModelFile
+
+try:
+    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+except ImportError:  # an extra: nothing is asked without it
+    S3_ERRORS: tuple[type[Exception], ...] = ()
+else:
+    S3_ERRORS = (BotoCoreError, ClientError)
+
+MD5 = re.compile(r"[0-9a-f]{32}(-\d+)?")
+WHOLE = "FULL_OBJECT"
+
+CAUSE_BY_STATUS = {
+    401: Cause.SOURCE_UNAUTHORIZED,
+    403: Cause.SOURCE_UNAUTHORIZED,
+    404: Cause.SOURCE_MISSING,
+    412: Cause.SOURCE_INCOMPLETE,
+    416: Cause.DOWNLOAD_CORRUPT,
+    429: Cause.HUB_RATE_LIMITED,
+    503: Cause.HUB_RATE_LIMITED,
+}
+EXPIRED = {"ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"}
+KEYS = (
+    "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name them under `secrets` in the spec;"
+    " AWS_ENDPOINT_URL names a store that is not Amazon's."
+)
+
+
+def failure_of(error: Exception, asked: str) -> Failure:
+    """Translate what a request ended with.
+
+    Args:
+        error: One of `S3_ERRORS`.
+        asked: `bucket/prefix/file`.
+    """
+    if not isinstance(error, ClientError):
+        lacking = isinstance(error, NoCredentialsError) or "Credential" in type(error).__name__
+        cause = Cause.SOURCE_UNAUTHORIZED if lacking else Cause.HUB_UNAVAILABLE
+        return Failure(cause, f"s3://{asked}: {error}", suggestion=KEYS if lacking else None)
+    told = error.response
+    status = told.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code = told.get("Error", {}).get("Code", "")
+    cause = CAUSE_BY_STATUS.get(status, Cause.HUB_UNAVAILABLE)
+    if code in EXPIRED:
+        cause = Cause.SOURCE_UNAUTHORIZED
+    if status == 412:
+        return Failure(
+            cause, f"s3://{asked} was replaced meanwhile", suggestion="Deploy again: it is new."
+        )
+    detail = f"the store answered {status} {code} for s3://{asked}"
+    return Failure(cause, detail, suggestion=KEYS if cause is Cause.SOURCE_UNAUTHORIZED else None)
+
+
+def first_byte(answer: dict[str, Any], asked: int) -> int:
+    """Tell the offset at which an answer starts: 0 when the store ignored the range.
+
+    Raises:
+        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else than asked.
+    """
+    if answer["ResponseMetadata"]["HTTPStatusCode"] != 206:
+        return 0
+    match = CONTENT_RANGE.match(answer.get("ContentRange", ""))
+    if not match or int(match[1]) != asked:
+        detail = f"asked for bytes from {asked:,}, the store sent {match[0] if match else 'others'}"
+        raise Failure(Cause.DOWNLOAD_CORRUPT, detail)
+    return asked
+
+
+def announced_file(name: str, size: int, etag: str, told: dict[str, Any]) -> ModelFile:
+    """A file as it was listed, with the best checksum that the store tells.
+
+    An ETag is made of MD5 checksums unless a key of the store's own service encrypts the file.
+
+    Args:
+        name: Its name below the prefix.
+        size: Bytes.
+        etag: As it was listed.
+        told: What the store says of the file itself.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when the file is another one already.
+    """
+    if told["ETag"].strip('"') != etag:
+        detail = f"{name} was replaced while it was looked at"
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Deploy again: it is new.")
+    whole = told.get("ChecksumType", WHOLE) == WHOLE and "-" not in told.get("ChecksumSHA256", "")
+    if whole and (sha256 := told.get("ChecksumSHA256")):
+        return ModelFile(name=name, size=size, sha256=base64.b64decode(sha256).hex())
+    encrypted = told.get("ServerSideEncryption", "AES256") != "AES256"
+    if encrypted or "SSECustomerAlgorithm" in told or not MD5.fullmatch(etag):
+        return ModelFile(name=name, size=size)
+    part, parts = told.get("part", 0), int(etag.partition("-")[2] or 0)
+    if parts and (not part or -(-size // part) != parts):
+        return ModelFile(name=name, size=size)  # sent in parts of different sizes
+    return ModelFile(name=name, size=size, md5=etag, part=part if parts else 0)

@@ -1,0 +1,136 @@
+"""What an S3-compatible store knows and sends: a prefix of a bucket as if it were a commit.
+
+A bucket has no commits. Its revision is a digest over names, sizes and ETags of all files below the
+prefix: a file that is replaced makes another one. Every request for a file names the ETag that was
+listed, so a file that is replaced later is refused by the store, and never mixed with the old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+from moorage.adapters.sources.patience import WAITS, grow, patiently
+from moorage.adapters.sources.s3_answers import announced_file
+from moorage.adapters.sources.s3_wire import S3Wire
+from moorage.adapters.sources.verify import require_inside
+from moorage.failures import Cause, Failure
+from moorage.models.source import ModelFile
+
+MOST_FILES = 10_000
+HEADS = 8
+
+
+class S3Client:
+    """One prefix of one bucket, asked again when the store cannot be reached.
+
+    Args:
+        wire: The way to it.
+        waits: Seconds to wait before each further attempt; empty = only one attempt.
+
+    Attributes:
+        repo: `bucket/prefix`, as messages name it.
+    """
+
+    def __init__(self, wire: S3Wire, *, waits: tuple[float, ...] = WAITS) -> None:
+        self.repo = wire.named
+        self._wire, self._waits = wire, waits
+        self._etags: dict[str, str] = {}
+
+    def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
+        """List what is below the prefix.
+
+        Args:
+            revision: What it has to be; empty = whatever is there now.
+
+        Raises:
+            Failure: `SOURCE_MISSING` when nothing is there, or something else than the revision;
+                else as `failure_of` says.
+        """
+        listed = patiently(self._list, self._waits)
+        if not listed:
+            raise Failure(Cause.SOURCE_MISSING, f"there is nothing in s3://{self.repo}")
+        digest = digest_of(listed)
+        if revision and revision != digest:
+            detail = f"s3://{self.repo} is {digest} now; asked for was revision {revision!r}"
+            raise Failure(Cause.SOURCE_MISSING, detail)
+        self._etags = {name: etag for name, _, etag in listed}
+        with ThreadPoolExecutor(HEADS) as pool:
+            return digest, tuple(pool.map(self._announced, listed))
+
+    def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
+        """Read a file from one offset up to another.
+
+        Raises:
+            Failure: As `failure_of` says; `DOWNLOAD_CORRUPT` when the file is too short.
+        """
+
+        def attempt() -> bytes:
+            with self._wire.ranged(name, start, stop, self._etag(commit, name)) as (begin, pieces):
+                found = bytearray()
+                for piece in pieces:
+                    found += piece
+                    if begin + len(found) >= stop:
+                        return bytes(found[start - begin : stop - begin])
+            raise Failure(Cause.DOWNLOAD_CORRUPT, f"{name} is shorter than was listed")
+
+        return patiently(attempt, self._waits)
+
+    def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
+        """Download a file, or what is missing of it.
+
+        Raises:
+            Failure: As `HubClient.fetch`.
+        """
+        grow(
+            lambda: self._append(commit, file, target, stopped), file, target, stopped, self._waits
+        )
+
+    def _append(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
+        have, etag = target.stat().st_size, self._etag(commit, file.name)
+        with (
+            self._wire.ranged(file.name, have, file.size, etag) as (begin, pieces),
+            target.open("r+b") as out,
+        ):
+            out.seek(begin)  # to the start if all of it comes
+            for piece in pieces:
+                if stopped.is_set():
+                    raise Failure(Cause.INTERRUPTED, f"the download of {file.name} was stopped")
+                out.write(piece[: file.size - out.tell()])
+        if target.stat().st_size <= have:
+            raise Failure(Cause.HUB_UNAVAILABLE, f"the store sends no more of {file.name}")
+
+    def _list(self) -> list[tuple[str, int, str]]:
+        listed = []
+        for name, size, etag in self._wire.listed():
+            if any(part.startswith(".") for part in name.split("/")):
+                continue
+            listed.append((require_inside(name), size, etag))
+            if len(listed) > MOST_FILES:
+                detail = f"there are more than {MOST_FILES:,} files in s3://{self.repo}"
+                raise Failure(Cause.SOURCE_INCOMPLETE, detail)
+        return sorted(listed)
+
+    def _announced(self, entry: tuple[str, int, str]) -> ModelFile:
+        name, size, etag = entry
+        told = patiently(lambda: self._wire.head(name), self._waits)
+        return announced_file(name, size, etag, told)
+
+    def _etag(self, commit: str, name: str) -> str:
+        """The ETag that was listed; another process may have listed it."""
+        if name not in self._etags:
+            self.list_files(commit)
+        return self._etags[name]
+
+
+def digest_of(listed: Sequence[tuple[str, int, str]]) -> str:
+    """The revision of a listing.
+
+    Args:
+        listed: Name, size in bytes and ETag of every file.
+    """
+    lines = "".join(f"{name}\0{size}\0{etag}\n" for name, size, etag in sorted(listed))
+    return hashlib.sha256(lines.encode()).hexdigest()

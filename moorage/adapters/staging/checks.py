@@ -1,0 +1,144 @@
+"""What a file in a store has to be; on this machine and, with the standard library, on hosts."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from io import BufferedReader
+from typing import Any, TypedDict
+
+MANIFEST = ".moorage.json"
+STAMPS = ".moorage.stamps.json"
+"""Sizes and times that the files had when they were verified."""
+
+
+class File(TypedDict, total=False):
+    """A file as its source announces it; the fields are those of `ModelFile`."""
+
+    name: str
+    size: int
+    sha256: str
+    git_oid: str
+    md5: str
+    part: int
+
+
+def matches(path: str, file: File) -> bool:
+    """Whether a file has the announced size, and the checksum where there is one."""
+    if size_of(path) != file["size"]:
+        return False
+    with open(path, "rb") as content:
+        if file.get("sha256"):
+            return sha256_of(content) == file["sha256"]
+        if file.get("git_oid"):
+            blob = hashlib.sha1(b"blob %d\0" % file["size"], usedforsecurity=False)
+            return hashlib.file_digest(content, lambda: blob).hexdigest() == file["git_oid"]
+        if file.get("md5"):
+            return md5_of(content, file.get("part", 0)) == file["md5"]
+    return True
+
+
+def sha256_of(content: BufferedReader) -> str:
+    """The checksum of all that is left to read."""
+    return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def md5_of(content: BufferedReader, part: int) -> str:
+    """What S3 makes of a file that was sent in parts of so many bytes; 0 = it was sent whole."""
+    sums: list[Any] = []
+    while not sums or part:
+        whole, left = hashlib.md5(usedforsecurity=False), part
+        while piece := content.read(min(1 << 20, left) if part else 1 << 20):
+            whole.update(piece)
+            left -= len(piece)
+        if part and left == part:
+            break
+        sums.append(whole)
+    if not part:
+        return str(sums[0].hexdigest())
+    joined = b"".join(one.digest() for one in sums)
+    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(sums)}"
+
+
+def damaged(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
+    """Files of a complete directory that are not what they were.
+
+    A file of the size and time that it had when it was verified is believed.
+
+    Args:
+        folder: The directory, with its manifest and stamps.
+        files: What it has to hold.
+        thorough: Read all of them.
+    """
+    known = {file["name"]: file for file in recorded(folder)}
+    stamps = {} if thorough else read_json(os.path.join(folder, STAMPS))
+    bad = []
+    for file in files:
+        path, name = os.path.join(folder, file["name"]), file["name"]
+        believed = not thorough and stamps.get(name, stamp(path)) == stamp(path)
+        expected: File = known.get(name, file) if known.get(name, {}).get("sha256") else file
+        if size_of(path) != file["size"] or not (believed or matches(path, expected)):
+            bad.append(file)
+    return bad
+
+
+def is_whole(folder: str, files: list[File], *, thorough: bool = False) -> bool:
+    """Whether a complete directory holds what it has to; what was read need not be read again."""
+    if damaged(folder, files, thorough=thorough):
+        return False
+    if read_json(os.path.join(folder, STAMPS)) != _stamps(folder, files):
+        with contextlib.suppress(OSError):
+            put_stamps(folder, files)
+    return True
+
+
+def recorded(folder: str) -> list[File]:
+    """The files in a directory's manifest: with checksums that the source did not announce."""
+    listed = read_json(os.path.join(folder, MANIFEST)).get("files", [])
+    return listed if isinstance(listed, list) else []
+
+
+def put_stamps(folder: str, files: list[File]) -> None:
+    """Note that the files are verified as they are now."""
+    write(os.path.join(folder, STAMPS), json.dumps(_stamps(folder, files)))
+
+
+def stamp(path: str) -> list[int]:
+    """Size and time of a file; empty when it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return []
+    return [found.st_size, found.st_mtime_ns]
+
+
+def size_of(path: str) -> int:
+    """Bytes of a file; -1 when it is not there."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return -1
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """An object in a file; empty when it is not there, or is none."""
+    try:
+        with open(path, "rb") as content:
+            found = json.load(content)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write(path: str, text: str) -> None:
+    """Write a file that is on the disk when its directory gets its name."""
+    with open(path, "w") as target:
+        target.write(text)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _stamps(folder: str, files: list[File]) -> dict[str, list[int]]:
+    return {file["name"]: stamp(os.path.join(folder, file["name"])) for file in files}

@@ -1,0 +1,186 @@
+"""`moorage apply` and `import`: what runs is brought in line with files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from moorage.adapters.arguments import check_early
+from moorage.adapters.desired import load_hosts, load_specs
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.settings import Settings
+from moorage.cli import render
+from moorage.cli.flows import Outcome, exit_code, guarded, run_flow
+from moorage.cli.output import dump, print_table
+from moorage.failures import Cause, ExitCode, Failure
+from moorage.fleet import Fleet
+from moorage.history.change import Change
+from moorage.history.desired import IDLE, Action, Applied, Intent, intents
+from moorage.spec import ModelSpec
+from moorage.states import SERVING
+
+DEPLOYMENTS = Path("deployments")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+FleetFile = Annotated[
+    Path | None, typer.Option("--fleet", help="Fleet file; else fleet.yaml beside the specs.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it begins.")]
+Set = Annotated[
+    str, typer.Option("--set", help="Name of the set of files; else the folder's whole path.")
+]
+AtOnce = Annotated[int, typer.Option(min=1, max=64, help="Models worked on at the same time.")]
+
+
+def apply(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Folders and files; else deployments/.")
+    ] = None,
+    fleet: FleetFile = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Retire what was applied from there and is gone.")
+    ] = False,
+    name: Set = "",
+    at_once: AtOnce = 4,
+    stop_on_failure: Annotated[
+        bool, typer.Option("--stop-on-failure", help="Begin nothing more once a model failed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring what runs in line with files: show what would be done, ask, and do it."""
+    chosen = paths or [DEPLOYMENTS]
+    wanted = guarded(lambda: _wanted(chosen, fleet, name, prune), as_json=as_json)
+    plan = guarded(lambda: _plan(wanted, prune=prune), as_json=as_json)
+    work = [intent for intent in plan if intent.action not in IDLE]
+    if dry_run or not work:
+        return _show_plan(plan, as_json=as_json)
+    if not as_json:
+        _show_plan(plan, as_json=False)
+    guarded(lambda: _agree(work, yes=yes, as_json=as_json), as_json=as_json)
+    outcome = guarded(
+        lambda: _run(wanted, work, at_once, stop_on_failure, as_json=as_json), as_json=as_json
+    )
+    return _show_outcome(plan, outcome, as_json=as_json)
+
+
+def take_in(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that was exported.")],
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    name: Set = "",
+    at_once: AtOnce = 4,
+    as_json: AsJson = False,
+) -> None:
+    """Bring back what was exported: `moorage apply` of that folder, which retires nothing."""
+    apply([folder], None, dry_run, yes, False, name, at_once, False, as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is meant to run, where, and the set of files that says so."""
+
+    specs: list[ModelSpec]
+    hosts: Fleet
+    owner: str
+
+
+def _wanted(paths: Sequence[Path], fleet: Path | None, name: str, prune: bool) -> _Wanted:
+    specs, hosts = load_specs(paths), load_hosts(fleet, paths)
+    for spec in specs:
+        check_early(spec, hosts, Settings().root)
+    # A few files do not tell what is meant to be gone; a folder does.
+    whole = str(paths[0].resolve()) if len(paths) == 1 and paths[0].is_dir() else ""
+    owner = name or whole
+    if prune and not owner:
+        raise Failure(
+            Cause.BAD_SETTING,
+            "--prune: single files do not say what is not meant to run any more",
+            suggestion="Name one folder, or the set of files with `--set NAME`.",
+        )
+    return _Wanted(specs, hosts, owner)
+
+
+def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
+    running = Ledger(Settings().ledger).releases.in_states(SERVING)
+    digests = {spec.name: spec.digest for spec in wanted.specs}
+    same = [row for row in running if digests.get(row.model) == row.spec_digest]
+    dead = {row.id for row in same if not render.observed(row, Settings()).alive}
+    return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
+
+
+def _agree(work: Sequence[Intent], *, yes: bool, as_json: bool) -> None:
+    if yes:
+        return
+    if as_json or not sys.stdin.isatty():
+        raise Failure(
+            Cause.BAD_SETTING,
+            "nobody can be asked here whether that shall be done",
+            suggestion="Say `--yes` to do it, or `--dry-run` to only see it.",
+        )
+    if not typer.confirm(f"Do this for {len(work)} models?"):
+        raise Failure(Cause.INTERRUPTED, "nothing was begun")
+
+
+def _run(
+    wanted: _Wanted, work: Sequence[Intent], at_once: int, stop_on_failure: bool, *, as_json: bool
+) -> Outcome[list[Applied]]:
+    retire = [intent.model for intent in work if intent.action == Action.RETIRE]
+    names = {intent.model for intent in work} - set(retire)
+    specs = [spec for spec in wanted.specs if spec.name in names]
+
+    def start() -> Awaitable[Any]:
+        from flows.apply_models import apply_models  # noqa: PLC0415  (see run_flow)
+
+        return apply_models(
+            specs,
+            wanted.hosts,
+            retire,
+            wanted.owner,
+            at_once,
+            stop_on_failure,
+            return_state=True,
+        )
+
+    return run_flow(start, as_json=as_json, failed_too=True)
+
+
+def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
+    if as_json:
+        return dump({"plan": [intent.model_dump(mode="json") for intent in plan]})
+    rows = [row for intent in plan for row in _rows(intent)]
+    header = ("action", "model", "serves now", "field", "now", "then")
+    return print_table(header, rows, empty="The files hold no model.")
+
+
+def _rows(intent: Intent) -> list[tuple[str, ...]]:
+    """A line for the model, and one for each further field that changes."""
+    first = (intent.action, intent.model, intent.release)
+    cells = [_field(change) for change in intent.changes] or [(intent.note, "", "")]
+    return [(*(("", "", "") if at else first), *cell) for at, cell in enumerate(cells)]
+
+
+def _field(change: Change) -> tuple[str, str, str]:
+    return change.what, change.before or "-", change.after or "-"
+
+
+def _show_outcome(
+    plan: Sequence[Intent], outcome: Outcome[list[Applied]], *, as_json: bool
+) -> None:
+    ended = outcome.result
+    if as_json:
+        content = {"plan": plan, "applied": ended}
+        dump({name: [one.model_dump(mode="json") for one in of] for name, of in content.items()})
+    else:
+        rows = [(one.model, one.action, one.outcome, one.message) for one in ended]
+        print_table(("model", "action", "outcome", ""), rows)
+    failed = [one for one in ended if one.exit_code]
+    if failed or any(one.outcome == "skipped" for one in ended):
+        exit_code(ExitCode(failed[0].exit_code) if failed else ExitCode.BUSY)

@@ -1,0 +1,210 @@
+"""`moorage models`: what the stores of the hosts hold, room made in them, and damage found."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ByteSize, TypeAdapter, ValidationError
+
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.parallel import all_at_once
+from moorage.adapters.settings import Settings
+from moorage.adapters.specs import load_fleet
+from moorage.adapters.staging.keeping import WORK_SECONDS, Store, prune, stores_of
+from moorage.cli.flows import exit_code, guarded
+from moorage.cli.output import dump, err, out, print_table
+from moorage.failures import Cause, ExitCode, Failure
+from moorage.models.stored import Need, Stored, StoredState, needs, to_prune
+from moorage.states import SERVING, UNFINISHED
+from moorage.units import human_bytes
+
+LIST_SECONDS = 60.0
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+HEADER = ("host", "model", "revision", "size", "last deployed", "used by")
+
+commands = typer.Typer(
+    help="Show the models that hosts keep; `prune` makes room, `verify` looks for damage."
+)
+
+FleetFile = Annotated[
+    Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
+]
+OneHost = Annotated[str | None, typer.Option("--host", help="Only this host.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@commands.callback(invoke_without_command=True)
+def models(
+    context: typer.Context,
+    fleet: FleetFile = None,
+    host: OneHost = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what every host keeps: revision, size, when it was last deployed, who uses it."""
+    if context.invoked_subcommand is None:
+        found = guarded(lambda: _look(_stores(fleet, host)), as_json=as_json)
+        _print(found, as_json=as_json)
+
+
+@commands.command("prune")
+def prune_stores(
+    context: typer.Context,
+    fleet: FleetFile = None,
+    host: OneHost = None,
+    keep: Annotated[
+        str | None, typer.Option("--keep", help="What each host may keep, such as 500GiB.")
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", help="Not deployed for so long, such as 30d.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes/--dry-run", help="Remove it; else only show what would go.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove models that nobody uses, those first that were deployed longest ago."""
+    fleet, host, as_json = _with_those_before(context, fleet, host, as_json)
+
+    def action() -> list[Stored]:
+        if keep is None and older_than is None:
+            raise Failure(
+                Cause.BAD_SETTING, "say how much to keep: --keep 500GiB, --older-than 30d"
+            )
+        stores = _stores(fleet, host)
+        most, age = _bytes(keep), _seconds(older_than)
+        going = to_prune(_look(stores), keep=most, older_than=age, now=time.time())
+        return list(going) if not yes else _prune(stores, going)
+
+    gone = guarded(action, as_json=as_json)
+    _print(gone, as_json=as_json)
+    if not as_json:
+        size = human_bytes(sum(one.bytes for one in gone))
+        out.print(f"{size} freed" if yes else f"{size} would be freed; --yes removes it")
+
+
+@commands.command()
+def verify(
+    context: typer.Context,
+    fleet: FleetFile = None,
+    host: OneHost = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read every complete model and compare it with its checksums; damage is fetched anew later."""
+    fleet, host, as_json = _with_those_before(context, fleet, host, as_json)
+
+    def action() -> list[dict[str, Any]]:
+        stores = _stores(fleet, host)
+        found = {store: _paths(store) for store in stores}
+        answers = _all(stores, lambda store: store.ask("verify", found[store]), WORK_SECONDS)
+        return [
+            {"host": store.host, "path": path, "damaged": bad}
+            for store, answer in zip(stores, answers, strict=True)
+            for path, bad in dict(answer or {}).items()
+        ]
+
+    checked = guarded(action, as_json=as_json)
+    if as_json:
+        dump(checked)
+    else:
+        rows = [(one["host"], one["path"], ", ".join(one["damaged"]) or "none") for one in checked]
+        print_table(("host", "model", "damaged files"), rows, "no models are stored")
+    if any(one["damaged"] for one in checked):
+        exit_code(ExitCode.SOURCE)
+
+
+def _with_those_before(
+    context: typer.Context, fleet: Path | None, host: str | None, as_json: bool
+) -> tuple[Path | None, str | None, bool]:
+    """Options count before the name of the command, too: pruning another fleet would be bad."""
+    before = context.parent.params if context.parent else {}
+    return (
+        fleet or before.get("fleet"),
+        host or before.get("host"),
+        as_json or bool(before.get("as_json")),
+    )
+
+
+def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
+    stores = stores_of(load_fleet(fleet, Path("deployments/any.yaml")), Settings())
+    chosen = tuple(store for store in stores if host in (None, store.host))
+    if not chosen:
+        names = ", ".join(store.host for store in stores)
+        raise Failure(Cause.BAD_SETTING, f"there is no host {host}; there are {names}")
+    return chosen
+
+
+def _look(stores: Sequence[Store]) -> list[Stored]:
+    needed = _needs()
+    answers = _all(stores, lambda store: store.stored(needed), LIST_SECONDS)
+    return [one for answer in answers for one in answer or ()]
+
+
+def _prune(stores: Sequence[Store], going: Sequence[Stored]) -> list[Stored]:
+    def work(store: Store) -> tuple[Stored, ...]:
+        own = [one for one in going if one.host == store.host]
+        return prune(store, own, _needs) if own else ()
+
+    answers = _all(stores, work, WORK_SECONDS)
+    return [one for answer in answers for one in answer or ()]
+
+
+def _needs() -> tuple[Need, ...]:
+    releases = Ledger(Settings().ledger).releases
+    rows = releases.in_states(SERVING | UNFINISHED)
+    return needs(rows, releases.specs(row.id for row in rows))
+
+
+def _paths(store: Store) -> list[str]:
+    found = store.stored(())
+    return [one.path for one in found if one.state == StoredState.COMPLETE]
+
+
+def _all(stores: Sequence[Store], work: Callable[[Store], Any], seconds: float) -> list[Any]:
+    """Hosts that do not answer are named, and hold up nobody."""
+    answers = all_at_once(work, stores, seconds)
+    for store, answer in zip(stores, answers, strict=True):
+        if isinstance(answer, Exception):
+            said = answer.detail if isinstance(answer, Failure) else repr(answer)
+            err.print(f"{store.host} is left out: {said}", markup=False, highlight=False)
+    if all(isinstance(answer, Exception) for answer in answers):
+        raise next(answer for answer in answers if isinstance(answer, Exception))
+    return [None if isinstance(answer, Exception) else answer for answer in answers]
+
+
+def _print(found: Sequence[Stored], *, as_json: bool) -> None:
+    if as_json:
+        return dump([one.model_dump(mode="json") for one in found])
+    rows = [
+        (
+            one.host,
+            one.source + (f" ({one.state})" if one.state != StoredState.COMPLETE else ""),
+            one.revision[:18],
+            human_bytes(one.bytes),
+            f"{datetime.fromtimestamp(one.used, UTC):%Y-%m-%d %H:%M}",
+            ", ".join(dict.fromkeys(one.used_by)) or "nobody",
+        )
+        for one in found
+    ]
+    return print_table(HEADER, rows, "nothing is stored")
+
+
+def _bytes(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError:
+        raise Failure(Cause.BAD_SETTING, f"--keep {text}: write a size such as 500GiB") from None
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+)([smhdw])", text)
+    if not match:
+        raise Failure(Cause.BAD_SETTING, f"--older-than {text}: write a time such as 30d or 12h")
+    return int(match[1]) * UNITS[match[2]]

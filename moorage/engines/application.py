@@ -1,0 +1,161 @@
+"""From what was decided to the application of Ray Serve that will run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.engines.command import filled
+from moorage.engines.schema.argument import Schema
+from moorage.failures import Cause, Failure
+from moorage.launch import (
+    LABEL_LEDGER,
+    LABEL_MODEL,
+    LABEL_RELEASE,
+    LABEL_REPLICA,
+    LABEL_ROLE,
+    Application,
+    ContainerSpec,
+    Flag,
+    Variable,
+    application_name,
+)
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
+from moorage.placement.cluster import ClusterSnapshot
+from moorage.placement.placement import Seat
+from moorage.ray_serve import MARK_LEDGER, MARK_RELEASE
+from moorage.spec import ApplicationSpec, ModelSpec
+from moorage.values import Origin, Value
+
+
+class ApplicationRequest(Value):
+    """What is needed to make an application of a model.
+
+    Attributes:
+        spec: What the user wrote.
+        profile: The model.
+        model: Its files, as they were found.
+        seat: The cluster that it runs on.
+        cluster: That cluster.
+        release: The release's id.
+        ledger: Identity of the ledger that it is in.
+        arguments: What vLLM takes, in the version that runs there as far as it is known.
+    """
+
+    spec: ModelSpec
+    profile: ModelProfile
+    model: ResolvedModel
+    seat: Seat
+    cluster: ClusterSnapshot
+    release: str
+    ledger: str
+    arguments: Schema
+
+    @property
+    def wish(self) -> ApplicationSpec:
+        """What the user says about the application."""
+        return self.spec.engine.application or ApplicationSpec()
+
+    @property
+    def source(self) -> str:
+        """The model as the cluster's nodes name it: `org/repo` of the hub, or a path there."""
+        kind, _, rest = self.model.source.partition("://")
+        return rest if kind == "hf" else self.model.path
+
+
+class Built(Value):
+    """What Ray Serve builds an application from.
+
+    Attributes:
+        import_path: The builder.
+        args: Its arguments.
+        flags: What they follow from, each with its reason.
+        variables: The engine's own; the user's win over them.
+        deployments: Options of its deployments.
+    """
+
+    import_path: str
+    args: dict[str, Any]
+    flags: tuple[Flag, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    deployments: tuple[dict[str, Any], ...] = ()
+
+
+def application(request: ApplicationRequest, built: Built) -> ContainerSpec:
+    """The application of a release, under a name and a route of its own.
+
+    So a new release runs beside the old one until it is verified, and an end of either is the end
+    of one application.
+    """
+    name, route = application_name(request.release), f"/{request.release}"
+    variables = _variables(request, built)
+    config: dict[str, Any] = {
+        "name": name,
+        "route_prefix": route,
+        "import_path": built.import_path,
+        "args": built.args,
+        "runtime_env": {
+            **request.wish.runtime_env,
+            "env_vars": {variable.name: variable.value for variable in variables},
+        },
+    }
+    if built.deployments:
+        config["deployments"] = list(built.deployments)
+    return ContainerSpec(
+        name=name,
+        host=request.cluster.name,
+        address=request.cluster.address,
+        runtime=request.seat.runtime,
+        command=built.flags,
+        environment=variables,
+        accelerator_type=request.seat.accelerator_type,
+        bind="",
+        port=0,
+        labels={
+            LABEL_LEDGER: request.ledger,
+            LABEL_MODEL: request.spec.name,
+            LABEL_RELEASE: request.release,
+            LABEL_ROLE: request.seat.role,
+            LABEL_REPLICA: str(request.seat.replica),
+        },
+        application=Application(endpoint=f"{request.cluster.serve}{route}", config=config),
+    )
+
+
+def custom_application(request: ApplicationRequest) -> Built:
+    """An application of the user's own, placeholders in its arguments filled in.
+
+    Raises:
+        Failure: `BAD_SPEC` when it has no builder.
+    """
+    wish = request.wish
+    if wish.import_path is None:
+        raise Failure(Cause.BAD_SPEC, "engine.application.import_path: it is missing")
+    known = {"model_path": request.source, "model_name": request.spec.name}
+    reason = "engine.application"
+    return Built(
+        import_path=wish.import_path,
+        args=_filled(wish.args, known),
+        flags=(Flag(tokens=(wish.import_path,), origin=Origin.USER, reason=reason, written=True),),
+        deployments=wish.deployments,
+    )
+
+
+def _filled(value: Any, known: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return filled((value,), known, {})[0]
+    if isinstance(value, dict):
+        return {key: _filled(item, known) for key, item in value.items()}
+    return [_filled(item, known) for item in value] if isinstance(value, list) else value
+
+
+def _variables(request: ApplicationRequest, built: Built) -> tuple[Variable, ...]:
+    variables = {variable.name: variable for variable in built.variables}
+    for name, value in request.spec.engine.env.items():
+        variables[name] = Variable(name=name, value=value, origin=Origin.USER, reason="engine.env")
+    marks = {MARK_LEDGER: request.ledger, MARK_RELEASE: request.release}
+    for name, value in marks.items():
+        why = "by it the application is known"
+        variables[name] = Variable(name=name, value=value, origin=Origin.DERIVED, reason=why)
+    return tuple(variables.values())

@@ -1,0 +1,42 @@
+"""Which host of the fleet others copy a model from."""
+
+from __future__ import annotations
+
+from moorage.models.source import ResolvedModel
+from moorage.placement.claims import Resource
+from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
+
+MOST_PORTS = 8
+
+
+def lender_for(
+    host: HostSnapshot, model: ResolvedModel, snapshot: FleetSnapshot
+) -> HostSnapshot | None:
+    """A host that has a model complete and lends it; None = it comes from its source.
+
+    Hosts that want the same model are spread over those that have it. What has no checksums is
+    not copied: nobody could tell whether the copy is right.
+
+    Args:
+        host: Where it is wanted.
+        model: The model.
+        snapshot: The fleet.
+    """
+    named = f"{model.source}@{model.revision}"
+    if named in host.models or not all(file.checksum for file in model.files):
+        return None
+    having = [
+        other
+        for other in snapshot.hosts
+        if other.shares_models and not other.unreachable and named in other.models
+    ]
+    position = [other.name for other in snapshot.hosts].index(host.name)
+    return having[position % len(having)] if having else None
+
+
+def ports_for_lending(host: HostSnapshot) -> tuple[int, ...]:
+    """Ports that nobody claims or uses, from the end of the range, where claims are fewest."""
+    low, high = host.port_range
+    claimed = {claim.index for claim in host.claims if claim.resource == Resource.PORT}
+    taken = claimed.union(host.ports_in_use)
+    return tuple(port for port in range(high, low - 1, -1) if port not in taken)[:MOST_PORTS]

@@ -1,0 +1,158 @@
+"""Placing a model on a Ray cluster: Ray chooses the nodes; here is what would never do."""
+
+from __future__ import annotations
+
+from moorage.arguments import user_tokens
+from moorage.failures import Cause, Failure
+from moorage.images.versions import version_key
+from moorage.launch import application_name
+from moorage.models.profile import ModelProfile
+from moorage.placement.cluster import ClusterSnapshot
+from moorage.placement.parallelism import Parallelism, stated_parallelism
+from moorage.placement.placement import CPU, Placement, Seat
+from moorage.placement.propose import NoFit
+from moorage.placement.verdict import Refusal, Verdict
+from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
+from moorage.units import counted
+from moorage.values import Origin
+
+OLDEST = {EngineName.CUSTOM: "2.40", EngineName.VLLM: "2.44"}
+"""Oldest Ray: for the REST API as it is read here, and for `ray.serve.llm:build_openai_app`."""
+
+OLDEST_ON_CPU = "2.60"
+"""Oldest Ray with which Ray Serve LLM was seen to serve vLLM without accelerators."""
+
+MODES = frozenset({Mode.COMPLETION, Mode.EMBEDDING})
+"""What the ingress of Ray Serve LLM answers in the shape that readiness asks for."""
+
+ACCELERATED = "gpu"
+
+
+def propose_on_cluster(
+    spec: ModelSpec, profile: ModelProfile, cluster: ClusterSnapshot, running: str = ""
+) -> Placement:
+    """Place a model on a cluster. Nothing is claimed: what is free there is Ray's business.
+
+    Args:
+        spec: What the user wrote.
+        profile: The model.
+        cluster: The cluster.
+        running: Id of the release that serves the name now; empty = none that could start again.
+
+    Raises:
+        Failure: `BAD_SPEC`, `CLUSTER_UNSUITABLE`, or `NO_FIT` when the cluster lacks accelerators.
+    """
+    name, origin, reason = _engine(spec)
+    _require_ray(cluster, name, OLDEST[name])
+    sizes = _sizes(spec, profile) if name == EngineName.VLLM else None
+    if name == EngineName.VLLM and sizes is None:
+        _require_ray(cluster, "vllm on CPU", OLDEST_ON_CPU)
+    wanted = sizes.world * _replicas(spec) if sizes else 0
+    placement = Placement(
+        engine=name,
+        engine_origin=origin,
+        engine_reason=reason,
+        seats=(),
+        verdicts=(_verdict(spec, cluster, wanted),),
+    )
+    if placement.verdicts[0].refusal:
+        raise NoFit(Cause.NO_FIT, placement.model_copy(update={"remedies": (_remedy(cluster),)}))
+    return placement.model_copy(
+        update={
+            "seats": (_seat(spec, cluster, sizes),),
+            "stop_first": _stop_first(cluster, wanted, running),
+        }
+    )
+
+
+def _engine(spec: ModelSpec) -> tuple[EngineName, Origin, str]:
+    if spec.engine.name != EngineName.AUTO:
+        return spec.engine.name, Origin.USER, "engine.name in the spec"
+    return EngineName.VLLM, Origin.DERIVED, "what Ray Serve LLM serves"
+
+
+def _require_ray(cluster: ClusterSnapshot, what: str, oldest: str) -> None:
+    if version_key(cluster.version) < version_key(oldest):
+        raise Failure(
+            Cause.CLUSTER_UNSUITABLE,
+            f"{cluster.name} runs Ray {cluster.version}; {what} needs {oldest} or newer",
+        )
+
+
+def _sizes(spec: ModelSpec, profile: ModelProfile) -> Parallelism | None:
+    """How many accelerators one replica takes, and for what; None = it runs on CPU."""
+    if profile.mode not in MODES:
+        raise _bad("mode", f"Ray Serve LLM does not serve {profile.mode}")
+    given = spec.placement.accelerators
+    wanted = given if isinstance(given, int) else 1
+    stated = stated_parallelism(user_tokens(spec.engine.args))
+    if wanted == 0:
+        return None
+    if stated and given != "auto" and stated.world != wanted:
+        raise _bad("placement.accelerators", f"{wanted}, but engine.args say {stated}")
+    sizes = stated or Parallelism(tensor=wanted)
+    if profile.attention_heads and profile.attention_heads % sizes.tensor:
+        heads = profile.attention_heads
+        raise _bad("placement.accelerators", f"{heads} attention heads do not go by {sizes.tensor}")
+    return sizes
+
+
+def _replicas(spec: ModelSpec) -> int:
+    scaling = _application(spec).autoscaling
+    return scaling.min_replicas if scaling else spec.replicas
+
+
+def _verdict(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int) -> Verdict:
+    kind = _application(spec).accelerator_type
+    told = cluster.told
+    if cluster.autoscales:
+        return Verdict(host=cluster.name, note=f"{told}; it adds nodes when they are needed")
+    if wanted > cluster.accelerators:
+        note = f"{counted(wanted, 'accelerator')} needed; {told}"
+        return Verdict(host=cluster.name, refusal=Refusal.NO_ACCELERATOR, note=note)
+    if kind and not cluster.total.get(f"accelerator_type:{kind}"):
+        there = [name.partition(":")[2] for name in cluster.total if name.startswith("accel")]
+        note = f"no {kind} there, but {', '.join(sorted(there)) or 'none that it names'}"
+        return Verdict(host=cluster.name, refusal=Refusal.KIND, note=note)
+    return Verdict(host=cluster.name, note=told)
+
+
+def _remedy(cluster: ClusterSnapshot) -> str:
+    return (
+        "Lower `placement.accelerators` or `replicas`, add nodes to the cluster, or set"
+        f" `clusters.{cluster.name}.autoscales` in the fleet file if it adds them by itself."
+    )
+
+
+def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) -> Seat:
+    each = f" of {sizes.world} accelerators ({sizes})" if sizes and sizes.world > 1 else ""
+    replicas = f"{counted(_replicas(spec), 'replica')}{each}"
+    return Seat(
+        replica=0,
+        host=cluster.name,
+        runtime=RuntimeName.RAY,
+        accelerator_type=ACCELERATED if sizes else CPU,
+        port=0,
+        tensor=sizes.tensor if sizes else 1,
+        pipeline=sizes.pipeline if sizes else 1,
+        reason=(f"Ray Serve starts {replicas} on nodes that it chooses; nothing is claimed there"),
+    )
+
+
+def _stop_first(cluster: ClusterSnapshot, wanted: int, running: str) -> str:
+    """Ray would let the new application wait for what the old one holds, for ever."""
+    free = cluster.accelerators_free
+    if not running or free is None or cluster.autoscales or free >= wanted:
+        return ""
+    if application_name(running) not in cluster.applications:
+        return ""
+    needed = f"{counted(wanted, 'accelerator')} needed"
+    return f"{running} stops first: {needed}, {free} free on {cluster.name}"
+
+
+def _application(spec: ModelSpec) -> ApplicationSpec:
+    return spec.engine.application or ApplicationSpec()
+
+
+def _bad(field: str, why: str) -> Failure:
+    return Failure(Cause.BAD_SPEC, f"{field}: {why}")

@@ -1,0 +1,1 @@
+"""A server for a team, without containers: `make up` and `make down`."""

@@ -1,0 +1,126 @@
+"""A server for a team: PostgreSQL, a Prefect server on it, `moorage serve` with its ledger on it.
+
+    python -m scripts.team up
+    python -m scripts.team down
+
+All listen on this machine's loopback alone. docs/team.md tells the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from signal import Signals
+
+import httpx
+
+from scripts.team import postgres
+from scripts.team.place import LOOPBACK, Place
+from scripts.team.program import Program, Trouble, must_be_free, say
+
+START_SECONDS = 180.0
+SERVE_STOP_SECONDS = 180.0
+"""Runs under way are cancelled and undo what they began."""
+
+SERVER_STOP_SECONDS = 45.0
+
+
+def main() -> int:
+    """Start or stop it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.team",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=("up", "down"))
+    parser.add_argument("--folder", type=Path, default=Path(".moorage/team"))
+    parser.add_argument("--port", type=int, default=4200, help="of the Prefect server")
+    parser.add_argument("--postgres-port", type=int, default=5433)
+    parser.add_argument(
+        "--no-serve", action="store_true", help="leave the flows to the workers of a work pool"
+    )
+    given = parser.parse_args()
+    place = Place(given.folder.absolute(), given.port, given.postgres_port)
+    try:
+        if given.command == "down":
+            down(place)
+        else:
+            up(place, serve=not given.no_serve)
+    except Trouble as trouble:
+        say(str(trouble))
+        return 1
+    return 0
+
+
+def up(place: Place, *, serve: bool) -> None:
+    """Have everything running; what runs already is left alone."""
+    before = any(program.process() for program in programs(place))
+    try:
+        if place.own_postgres:
+            postgres.up(place)
+        place.folder.mkdir(parents=True, exist_ok=True)
+        place.write_environment()
+        _server_up(place)
+        if serve:
+            _serve_up(place)
+    except BaseException:
+        if not before:  # all or nothing
+            down(place)
+        raise
+    say(f"UI: {place.api.removesuffix('/api')}   a shell of the team: . {place.environment_file}")
+
+
+def down(place: Place) -> None:
+    """Stop it all, the last that was started first. The data stay."""
+    for program in programs(place):
+        program.stop()
+
+
+def programs(place: Place) -> tuple[Program, ...]:
+    """All that is started here, in the order in which it is stopped."""
+    return (_serve(place), _server(place), postgres.program(place))
+
+
+def _serve(place: Place) -> Program:
+    return Program("moorage serve", place.folder, Signals.SIGTERM, SERVE_STOP_SECONDS)
+
+
+def _server(place: Place) -> Program:
+    return Program("Prefect server", place.folder, Signals.SIGTERM, SERVER_STOP_SECONDS)
+
+
+def _server_up(place: Place) -> None:
+    server = _server(place)
+    if server.process() is None:
+        must_be_free(place.server_port, "--port")
+        words = ["server", "start", "--host", LOOPBACK, "--port", str(place.server_port)]
+        environment = {**place.environment(), **place.server_environment()}
+        server.start([sys.executable, "-m", "prefect", *words], environment)
+    server.wait(lambda: _answers(place.api), START_SECONDS, place.api)
+
+
+def _serve_up(place: Place) -> None:
+    serve = _serve(place)
+    if serve.process() is None:
+        serve.start([sys.executable, "-m", "moorage.cli.app", "serve"], place.environment())
+    serve.wait(lambda: _is_serving(place.api, serve.log), START_SECONDS, place.api)
+
+
+def _is_serving(api: str, log: Path) -> bool:
+    """Whether all the deployments that it names are registered; it may break its line."""
+    listed = re.search(r"\nserving ((?:[\w-]+/[\w-]+,?\s+)+)", log.read_text())
+    names = re.findall(r"[^\s,]+", listed[1]) if listed else []
+    return bool(names) and all(_answers(api, f"/deployments/name/{name}") for name in names)
+
+
+def _answers(api: str, path: str = "/health") -> bool:
+    try:
+        return httpx.get(f"{api}{path}", timeout=2).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Models in buckets: pinned, read in parts, downloaded once, verified."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moorage.adapters.settings import Settings
+from moorage.adapters.sources import source_for, ways_to
+from moorage.adapters.sources.hub import HubSource
+from moorage.adapters.sources.keys import Keys, read_keys
+from moorage.adapters.sources.s3_answers import announced_file
+from moorage.adapters.sources.s3_client import S3Client
+from moorage.adapters.sources.s3_wire import S3Wire
+from moorage.adapters.sources.store import Manifest, ModelStore
+from moorage.failures import Cause, Failure
+from moorage.models.source import ResolvedModel
+from moorage.spec import ModelSpec
+from tests.hub.tiny import WEIGHT_BYTES, model
+
+if TYPE_CHECKING:
+    from tests.bucket import Bucket
+
+pytest.importorskip("moto", reason="moto stands for S3 in these tests")
+pytest.importorskip("boto3")
+
+KEYS = Keys(s3=("an-id", "a-secret-key", ""))
+SPEC = ModelSpec(name="tiny", source="s3://models/team/tiny")
+WEIGHTS = "model-1-of-2.safetensors"
+
+
+@pytest.fixture
+def bucket() -> Iterator[Bucket]:
+    from tests.bucket import Bucket  # noqa: PLC0415  (needs moto)
+
+    with Bucket() as bucket:
+        bucket.put("team/tiny", model())
+        bucket.put("team", {"other.txt": b"not below the prefix"})
+        yield bucket
+
+
+@pytest.fixture
+def settings(bucket: Bucket, tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, s3_endpoint=bucket.url)
+
+
+def resolve(settings: Settings, spec: ModelSpec = SPEC, keys: Keys = KEYS) -> ResolvedModel:
+    return source_for(spec, settings, keys).resolve(spec)
+
+
+def stage(settings: Settings, found: ResolvedModel) -> ResolvedModel:
+    return source_for(SPEC, settings, KEYS).stage(found, lambda *_: None)
+
+
+def test_a_model_is_known_before_its_weights_are_downloaded(
+    bucket: Bucket, settings: Settings
+) -> None:
+    found = resolve(settings)
+    assert found.weights.bytes == WEIGHT_BYTES
+    assert {file.name for file in found.files} <= set(model())
+    assert len(found.revision) == 64
+    assert not found.staged
+    (asked,) = bucket.got(WEIGHTS)
+    assert asked.range.startswith("bytes=0-")
+
+
+def test_it_is_downloaded_once_and_found_again(bucket: Bucket, settings: Settings) -> None:
+    staged = stage(settings, resolve(settings))
+    content = {file.name: Path(staged.path, file.name).read_bytes() for file in staged.files}
+    assert content == {name: model()[name] for name in content}
+    asked = len(bucket.got(WEIGHTS))
+    again = resolve(settings)
+    assert again.staged
+    stage(settings, again)
+    assert len(bucket.got(WEIGHTS)) == asked
+
+
+def test_checksums_are_recorded_where_the_store_announces_others(settings: Settings) -> None:
+    staged = stage(settings, resolve(settings))
+    manifest = Manifest.model_validate_json(Path(staged.path, ".moorage.json").read_bytes())
+    sums = {file.name: file.sha256 for file in manifest.files}
+    assert sums == {name: hashlib.sha256(model()[name]).hexdigest() for name in sums}
+
+
+def test_a_file_that_changes_makes_another_revision(bucket: Bucket, settings: Settings) -> None:
+    before = resolve(settings)
+    assert resolve(settings).revision == before.revision
+    bucket.put("team/tiny", {"notes.json": b"{}"})
+    after = resolve(settings)
+    assert after.revision != before.revision
+    with pytest.raises(Failure) as caught:
+        resolve(settings, SPEC.model_copy(update={"revision": before.revision}))
+    assert caught.value.cause is Cause.SOURCE_MISSING
+    assert after.revision in caught.value.detail
+
+
+def test_a_file_that_is_replaced_before_it_is_downloaded_is_refused(
+    bucket: Bucket, settings: Settings
+) -> None:
+    found = resolve(settings)
+    other = bytearray(model()[WEIGHTS])
+    other[-1] ^= 1
+    bucket.put("team/tiny", {WEIGHTS: bytes(other)})
+    with pytest.raises(Failure) as caught:
+        stage(settings, found)
+    assert caught.value.cause in (Cause.SOURCE_INCOMPLETE, Cause.SOURCE_MISSING)
+
+
+def test_a_download_goes_on_where_it_ended(bucket: Bucket, tmp_path: Path) -> None:
+    whole = os.urandom(300_000)
+    bucket.put("big", {"a.bin": whole})
+    client = S3Client(S3Wire("models/big", bucket.url, KEYS.s3), waits=())
+    commit, (file,) = client.list_files("")
+    target = tmp_path / "a.bin"
+    target.write_bytes(whole[:100_000])
+    client.fetch(commit, file, target, Event())
+    assert target.read_bytes() == whole
+    assert bucket.got("a.bin")[-1].range == "bytes=100000-299999"
+
+
+def test_a_file_that_was_sent_in_parts_is_verified(bucket: Bucket, tmp_path: Path) -> None:
+    whole = os.urandom(12_000_000)
+    bucket.put("big", {WEIGHTS: whole})
+    client = S3Client(S3Wire("models/big", bucket.url, KEYS.s3), waits=())
+    commit, files = client.list_files("")
+    file = next(one for one in files if one.name == WEIGHTS)
+    assert file.md5.endswith("-3")
+    store = ModelStore(tmp_path, "big")
+    grown = store.incomplete(commit, WEIGHTS)
+    grown.parent.mkdir(parents=True)
+    grown.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(Failure) as caught:
+        store.accept(commit, file)
+    assert caught.value.cause is Cause.DOWNLOAD_CORRUPT
+    grown.write_bytes(whole)
+    store.accept(commit, file)
+
+
+ETAG = "5d41402abc4b2a76b9719d911017c592"
+SHA = hashlib.sha256(b"hello").digest()
+
+
+@pytest.mark.parametrize(
+    ("etag", "told", "checksum"),
+    [
+        (ETAG, {}, ETAG),
+        (ETAG, {"ServerSideEncryption": "AES256"}, ETAG),
+        (ETAG, {"ServerSideEncryption": "aws:kms"}, ""),
+        (ETAG, {"SSECustomerAlgorithm": "AES256"}, ""),
+        (ETAG, {"ChecksumSHA256": base64.b64encode(SHA).decode()}, SHA.hex()),
+        (f"{ETAG}-2", {"part": 3}, f"{ETAG}-2"),
+        (
+            f"{ETAG}-2",
+            {"part": 4, "ChecksumType": "COMPOSITE", "ChecksumSHA256": "AA=="},
+            f"{ETAG}-2",
+        ),
+        (f"{ETAG}-3", {"part": 4}, ""),
+        ("something-else", {}, ""),
+    ],
+)
+def test_what_a_store_tells_of_a_file_is_what_it_is_checked_against(
+    etag: str, told: dict[str, object], checksum: str
+) -> None:
+    assert announced_file("a", 5, etag, {"ETag": f'"{etag}"', **told}).checksum == checksum
+
+
+def test_a_public_bucket_is_asked_without_keys(
+    bucket: Bucket, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    bucket.s3.put_bucket_acl(Bucket=bucket.name, ACL="public-read")
+    bucket.put("team/tiny", model(), ACL="public-read")
+    before = len(bucket.requests)
+    found = resolve(settings, keys=Keys())
+    assert {one.signed for one in bucket.requests[before:]} == {""}
+    (way,) = ways_to(found, settings, Keys(), 60)
+    assert "Signature" not in str(way)
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [
+        (403, Cause.SOURCE_UNAUTHORIZED),
+        (404, Cause.SOURCE_MISSING),
+        (503, Cause.HUB_RATE_LIMITED),
+        (500, Cause.HUB_UNAVAILABLE),
+    ],
+)
+def test_refusals_have_causes_and_tell_no_keys(
+    bucket: Bucket, tmp_path: Path, status: int, cause: Cause
+) -> None:
+    bucket.refused = status
+    client = S3Client(S3Wire("models/team/tiny", bucket.url, KEYS.s3), waits=())
+    with pytest.raises(Failure) as caught:
+        HubSource(client, ModelStore(tmp_path, "s3")).resolve(SPEC)
+    assert caught.value.cause is cause
+    assert "s3://models/team/tiny" in caught.value.detail
+    assert "a-secret-key" not in f"{caught.value.detail}{caught.value.suggestion}"
+
+
+def test_nothing_below_the_prefix_is_told(settings: Settings) -> None:
+    with pytest.raises(Failure) as caught:
+        resolve(settings, SPEC.model_copy(update={"source": "s3://models/elsewhere"}))
+    assert caught.value.cause is Cause.SOURCE_MISSING
+
+
+def test_keys_are_the_secrets_that_the_spec_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEAM_ID", "an-id")
+    monkeypatch.setenv("TEAM_KEY", "a-secret-key")
+    secrets = {"AWS_ACCESS_KEY_ID": "TEAM_ID", "AWS_SECRET_ACCESS_KEY": "TEAM_KEY"}
+    keys = read_keys(SPEC.model_copy(update={"secrets": secrets}))
+    assert keys.s3 == ("an-id", "a-secret-key", "")
+    assert "a-secret-key" not in repr(keys)
+    assert read_keys(SPEC).s3 == ()
+
+
+def test_others_get_addresses_and_no_keys(settings: Settings) -> None:
+    found = resolve(settings)
+    (way,) = ways_to(found, settings, KEYS, 60)
+    assert set(way["urls"]) == {file.name for file in found.files}
+    assert "a-secret-key" not in str(way)
+    assert "X-Amz-Expires=360" in way["urls"][WEIGHTS]

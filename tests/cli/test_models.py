@@ -1,0 +1,121 @@
+"""`moorage models` on this machine's own store: listed, made room in, looked at for damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from moorage.adapters.ledger import Ledger
+from moorage.adapters.settings import Settings
+from moorage.adapters.sources.store import Manifest, ModelStore
+from moorage.cli.app import app
+from moorage.cli.output import WIDE, out
+from moorage.models.source import ModelFile, WeightSummary
+from moorage.spec import ModelSpec
+
+DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(out, "_width", WIDE)
+    for name, days in (("old", 40), ("new", 1)):
+        kept(tmp_path / "home" / "models", name, days)
+    return tmp_path / "home"
+
+
+def kept(models: Path, name: str, days: int) -> None:
+    store = ModelStore(models, f"acme/{name}")
+    commit = name[0] * 40
+    (store.open_workspace(commit) / "a.bin").write_bytes(b"hello" * 1000)
+    manifest = Manifest(
+        source=f"hf://acme/{name}",
+        revision=commit,
+        files=(ModelFile(name="a.bin", size=5000),),
+        skipped=(),
+        weights=WeightSummary(family="bin", bytes=5000),
+    )
+    store.publish(store.summed(manifest))
+    moment = time.time() - days * DAY
+    os.utime(store.directory(commit) / ".moorage.json", (moment, moment))
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, ["models", *words])
+
+
+def listed(*words: str) -> list[dict[str, Any]]:
+    done = run(*words, "--json")
+    assert done.exit_code == 0, done.output
+    return list(json.loads(done.output))
+
+
+def test_what_is_kept_is_shown_with_its_age() -> None:
+    shown = run().output
+    assert "hf://acme/old" in shown
+    assert "nobody" in shown
+    assert {one["source"] for one in listed()} == {"hf://acme/old", "hf://acme/new"}
+
+
+def test_what_would_go_is_only_shown_until_it_is_wanted() -> None:
+    would = run("prune", "--older-than", "30d").output
+    assert "hf://acme/old" in would
+    assert "hf://acme/new" not in would
+    assert "would be freed; --yes removes it" in would
+    assert len(listed()) == 2
+    assert [one["source"] for one in listed("prune", "--older-than", "30d", "--yes")] == [
+        "hf://acme/old"
+    ]
+    assert [one["source"] for one in listed()] == ["hf://acme/new"]
+
+
+def test_the_one_that_was_deployed_longest_ago_goes_first() -> None:
+    gone = listed("prune", "--keep", "8KB", "--yes")
+    assert [one["source"] for one in gone] == ["hf://acme/old"]
+
+
+def test_what_a_release_begins_to_need_stays() -> None:
+    spec = ModelSpec(name="tiny", source="hf://acme/old")
+    release = Ledger(Settings().ledger).releases.begin(spec, "o" * 40, "a-run")
+    used = {one["source"]: one["used_by"] for one in listed()}
+    assert used == {"hf://acme/old": [release], "hf://acme/new": []}
+    assert [one["source"] for one in listed("prune", "--keep", "0", "--yes")] == ["hf://acme/new"]
+
+
+def test_damage_is_found_and_told(home: Path) -> None:
+    (damaged,) = (home / "models" / "acme--new").glob("*/a.bin")
+    assert run("verify").exit_code == 0
+    damaged.write_bytes(b"hallo" * 1000)
+    done = run("verify", "--json")
+    assert done.exit_code == 4
+    found = {one["path"].split("/")[1]: one["damaged"] for one in json.loads(done.output)}
+    assert found == {"acme--new": ["a.bin"], "acme--old": []}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["prune"], "say how much to keep"),
+        (["prune", "--keep", "much"], "write a size such as 500GiB"),
+        (["prune", "--older-than", "long"], "write a time such as 30d"),
+        (["prune", "--keep", "0", "--host", "nowhere"], "there is no host nowhere"),
+    ],
+)
+def test_a_wish_that_cannot_be_read_is_refused(words: list[str], told: str) -> None:
+    done = run(*words, "--json")
+    assert done.exit_code == 2
+    assert told in json.loads(done.output)["error"]["detail"]
+
+
+def test_options_count_before_the_command_too() -> None:
+    done = run("--host", "nowhere", "--json", "prune", "--keep", "0")
+    assert done.exit_code == 2
+    assert "there is no host nowhere" in json.loads(done.output)["error"]["detail"]

@@ -1,0 +1,75 @@
+"""Models on test hubs, and stores of test hosts."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from moorage.access import Access
+from moorage.adapters.sources.ways import way_from_hub
+from moorage.adapters.staging.host_store import HostStore
+from moorage.adapters.staging.job import job_of
+from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
+from tests.fleet.conftest import HELPER
+from tests.fleet.fleet import FleetHost, TestFleet
+from tests.hub.server import Hub
+
+WEIGHTS = "model.safetensors"
+
+
+def contents(size: int = 400_000) -> dict[str, bytes]:
+    return {"config.json": b"{}", WEIGHTS: os.urandom(size)}
+
+
+def store_on(fleet: TestFleet, host: FleetHost) -> HostStore:
+    certificates = str(fleet.certificates.client)
+    folder = host.daemon.folder / "models"
+    return HostStore(Access(address=host.tls, certificates=certificates), HELPER, str(folder))
+
+
+def on_hub(hub: Hub, repo: str) -> ResolvedModel:
+    commit = hub.branches[repo]["main"]
+    return model(f"hf://{repo}", commit, "", hub.commits[repo][commit])
+
+
+def model(source: str, revision: str, path: str, files: dict[str, bytes]) -> ResolvedModel:
+    return ResolvedModel(
+        source=source,
+        revision=revision,
+        path=path,
+        staged=False,
+        files=tuple(
+            ModelFile(name=name, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+            for name, data in files.items()
+        ),
+        config={},
+        config_origin="config.json",
+        weights=WeightSummary(family="safetensors", bytes=1),
+    )
+
+
+def stage(store: HostStore, wanted: ResolvedModel, url: str = "", seconds: float = 60) -> str:
+    """Have a model there, from a hub or handed over; gives its directory."""
+    ways = [way_from_hub(wanted, url, None)] if url else []
+    job = job_of(wanted, ways, workers=4, seconds=seconds)
+    return store.stage(wanted, job, lambda *_: None, seconds).path
+
+
+def there(path: str) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in Path(path).iterdir() if file.name[0] != "."}
+
+
+def sent_to_hosts(fleet: TestFleet, hub: Hub) -> int:
+    """Bytes of weights that the hub sent to hosts; who deploys reads the headers for itself."""
+    hosts = {host.address for host in fleet.hosts}
+    return sum(seen.sent for seen in hub.asked_for(WEIGHTS) if seen.client in hosts)
+
+
+def wait_until(happened: Callable[[], bool], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.02)

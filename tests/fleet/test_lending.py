@@ -1,0 +1,165 @@
+"""A model that one host has is copied from there: the hub sends nothing for the second."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from moorage.access import Access
+from moorage.adapters.docker_client import forget_clients
+from moorage.adapters.helper import LABEL_HELPER
+from moorage.adapters.sources.ways import way_from_hub
+from moorage.adapters.staging import lending
+from moorage.adapters.staging.bringing import bring
+from moorage.adapters.staging.host_store import Staged
+from moorage.adapters.staging.lending import lent
+from moorage.models.source import ResolvedModel
+from moorage.placement.snapshot import HostSnapshot
+from tests.fleet.conftest import HELPER
+from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.stores import WEIGHTS, contents, on_hub, there, wait_until
+from tests.hub.server import Hub
+
+pytestmark = [pytest.mark.docker, pytest.mark.fleet]
+
+REPO = "acme/shared"
+SIZE = 3_000_000
+
+
+@pytest.fixture
+def hub(equipped: TestFleet) -> Iterator[Hub]:
+    with Hub({REPO: contents(SIZE)}, address=equipped.network.address) as hub:
+        yield hub
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(equipped: TestFleet) -> Iterator[None]:
+    forget_clients()
+    yield
+    for host in equipped.hosts:
+        listed = host.daemon.client().containers.list(all=True, filters={"label": LABEL_HELPER})
+        assert listed == []
+
+
+def snapshot(fleet: TestFleet, host: FleetHost, **fields: Any) -> HostSnapshot:
+    access = Access(address=host.tls, certificates=str(fleet.certificates.client))
+    told = {
+        "name": host.name,
+        "address": access.url,
+        "bind": host.address,
+        "port_range": (18000, 18039),
+        "store": str(host.daemon.folder),
+        "helper_image": HELPER,
+        "shares_models": True,
+    }
+    return HostSnapshot.model_validate(told | fields)
+
+
+def brought(
+    hub: Hub,
+    wanted: ResolvedModel,
+    to: HostSnapshot,
+    lender: HostSnapshot | None = None,
+    said: list[str] | None = None,
+) -> Staged:
+    return bring(
+        wanted,
+        to,
+        f"{to.store}/models",
+        [way_from_hub(wanted, hub.url, None)],
+        lender,
+        lambda *_: None,
+        workers=4,
+        deadline_seconds=90,
+        say=(said if said is not None else []).append,
+    )
+
+
+def test_the_hub_sends_nothing_to_the_second_host(equipped: TestFleet, hub: Hub) -> None:
+    first, second, _ = (snapshot(equipped, host) for host in equipped.hosts)
+    wanted = on_hub(hub, REPO)
+    assert brought(hub, wanted, first).brought == {"hub": SIZE + 2}
+    asked = len(hub.requests)
+    staged = brought(hub, wanted, second, first)
+    assert staged.brought == {"w1": SIZE + 2}
+    assert hub.requests[asked:] == []
+    assert there(staged.path) == hub.commits[REPO][wanted.revision]
+
+
+def test_without_the_token_nothing_is_lent(equipped: TestFleet, hub: Hub) -> None:
+    lender = snapshot(equipped, equipped.hosts[0])
+    wanted = on_hub(hub, REPO)
+    brought(hub, wanted, lender)
+    with lent(lender, f"{lender.store}/models", wanted) as way:
+        url, headers = way["urls"][WEIGHTS], way["headers"]
+        assert httpx.get(url).status_code == 401
+        assert httpx.get(url, headers={"Authorization": "Bearer no"}).status_code == 401
+        outside = url.replace(WEIGHTS, "..%2f..%2f..%2fetc%2fpasswd")
+        assert httpx.get(outside, headers=headers).status_code == 404
+        (container,) = equipped.hosts[0].daemon.client().containers.list()
+        token = headers["Authorization"].removeprefix("Bearer ")
+        assert token not in json.dumps(container.attrs)
+        assert token not in container.logs().decode()
+        part = httpx.get(url, headers=headers | {"Range": f"bytes={SIZE - 10}-"})
+        assert part.status_code == 206
+        assert part.content == hub.commits[REPO][wanted.revision][WEIGHTS][-10:]
+
+
+def test_a_lender_that_is_damaged_is_left_for_the_hub(equipped: TestFleet, hub: Hub) -> None:
+    first, _, third = (snapshot(equipped, host) for host in equipped.hosts)
+    hub.push(REPO, contents(SIZE))
+    wanted = on_hub(hub, REPO)
+    path = Path(brought(hub, wanted, first).path)
+    (path / WEIGHTS).write_bytes(os.urandom(SIZE))
+    staged = brought(hub, wanted, third, first)
+    assert staged.brought["hub"] == SIZE
+    assert there(staged.path) == hub.commits[REPO][wanted.revision]
+
+
+def test_a_lender_that_is_gone_is_passed_over(
+    equipped: TestFleet, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "ASK_SECONDS", 2)
+    hub.push(REPO, contents(SIZE))
+    first, second, _ = (snapshot(equipped, host) for host in equipped.hosts)
+    wanted, said = on_hub(hub, REPO), []
+    equipped.hosts[0].link.cut()
+    try:
+        staged = brought(hub, wanted, second, first, said)
+    finally:
+        equipped.hosts[0].link.mend()
+    assert staged.brought == {"hub": SIZE + 2}
+    assert "w1 has hf://acme/shared and cannot lend it" in said[0]
+
+
+def test_what_is_cut_half_way_goes_on_from_the_hub(equipped: TestFleet, hub: Hub) -> None:
+    first, second, _ = (snapshot(equipped, host) for host in equipped.hosts)
+    hub.push(REPO, contents(SIZE))
+    wanted = on_hub(hub, REPO)
+    path = Path(brought(hub, wanted, first).path)
+    (path / WEIGHTS).write_bytes(hub.commits[REPO][wanted.revision][WEIGHTS][: SIZE // 2])
+    before = hub.sent(WEIGHTS)
+    staged = brought(hub, wanted, second, first)
+    assert there(staged.path) == hub.commits[REPO][wanted.revision]
+    assert hub.sent(WEIGHTS) - before == SIZE - SIZE // 2
+    assert staged.brought == {"w1": SIZE // 2 + 2, "hub": SIZE // 2}
+
+
+def test_a_lender_ends_when_nobody_asks(
+    equipped: TestFleet, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(lending, "_remove", lambda *_: None)  # as if this machine were gone
+    lender = snapshot(equipped, equipped.hosts[0])
+    wanted = on_hub(hub, REPO)
+    brought(hub, wanted, lender)
+    with lent(lender, f"{lender.store}/models", wanted):
+        pass
+    client = equipped.hosts[0].daemon.client()
+    wait_until(lambda: client.containers.list(all=True) == [])

@@ -1,0 +1,128 @@
+"""Workers of a Ray cluster look at hosts and supply them; engines are started from here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
+from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.fleet.fleet import TestFleet
+from tests.fleet.sites import containers, write_fleet
+from tests.prefect_server import PrefectServer
+
+pytest.importorskip("prefect_ray", reason="prefect-ray is missing: pip install 'moorage[ray]'")
+pytest.importorskip("ray", reason="ray is missing: pip install 'moorage[ray]'")
+
+pytestmark = [pytest.mark.server, pytest.mark.process]
+
+__all__ = ["prefect_server", "tiny_llama", "workplace"]
+
+WHERE = """\
+import asyncio, json, os
+from prefect import flow, task
+from moorage.failures import Cause, Failure
+from tasks.each import OnHost, on_each
+from tasks.runner import task_runner
+
+@task(persist_result=False)
+async def where(host: str) -> int:
+    if host == "wrong":
+        raise Failure(Cause.DISK_FULL, "no room", log_tail="the end")
+    return os.getpid()
+
+@flow(task_runner=task_runner(), persist_result=False)
+async def ask() -> dict:
+    calls = [OnHost(h, a, {"host": h}) for h, a in (("here", "local"), ("there", "tcp://127.1.0.1:1"))]
+    here, there = await on_each(where, calls, 8)
+    try:
+        await on_each(where, [OnHost("wrong", "tcp://127.1.0.1:1", {"host": "wrong"})], 8)
+    except Failure as failure:
+        told = [failure.cause, failure.detail, failure.log_tail]
+    return {"mine": os.getpid(), "here": here, "there": there, "told": told}
+
+print(json.dumps(asyncio.run(ask())))
+"""
+
+
+@pytest.fixture
+def ray(prefect_server: PrefectServer) -> dict[str, str]:
+    """What makes a flow use a Ray that lives as long as its run."""
+    return {
+        **prefect_server.environment,
+        "MOORAGE_TASK_RUNNER": "ray",
+        "PYTHONPATH": str(REPOSITORY),
+        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    }
+
+
+@pytest.fixture
+def place(workplace: Workplace, equipped: TestFleet, ray: dict[str, str]) -> Iterator[Workplace]:
+    workplace.environment.update({**ray, "MOORAGE_HOME": str(workplace.home)})
+    yield workplace
+    for host in equipped.hosts:
+        assert containers(host) == []
+
+
+def test_what_is_done_for_another_machine_is_done_by_ray_and_failures_come_back_whole(
+    ray: dict[str, str],
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WHERE],
+        env={**os.environ, **ray},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["here"] == told["mine"] != told["there"]
+    assert told["told"] == ["disk-full", "no room", "the end"]
+
+
+def test_a_cluster_that_is_not_there_is_a_failure_with_a_cause(
+    workplace: Workplace, ray: dict[str, str]
+) -> None:
+    workplace.environment.update({**ray, "RAY_ADDRESS": "ray://127.0.0.1:1"})
+    told = workplace.run("plan", workplace.spec(), code=8).stderr
+    assert "server-unavailable" in told
+    assert "the Ray cluster ray://127.0.0.1:1 cannot be used" in told
+    assert "Check RAY_ADDRESS" in told
+
+
+@pytest.mark.docker
+@pytest.mark.fleet
+def test_a_model_is_deployed_to_two_hosts_with_ray(
+    place: Workplace, equipped: TestFleet, lifecycle_image: str, prefect_server: PrefectServer
+) -> None:
+    write_fleet(place, equipped, "tls")
+    spec = place.spec(
+        engine=container_engine(lifecycle_image),
+        placement={"accelerators": 0, "ram": "64MiB"},
+        replicas=2,
+    )
+    release = place.json("deploy", spec)["release"]
+    hosts = sorted({workload["host"] for workload in release["workloads"]})
+    assert len(hosts) == 2
+    steps = {step["name"]: step["summary"] for step in release["steps"]}
+    for host in hosts:
+        assert "verified, in " in steps[f"stage on {host}"]
+        assert steps[f"image on {host}"]
+    ran = _task_runs(prefect_server, release["flow_run_id"])
+    assert {f"survey {host.name}" for host in equipped.hosts} <= ran.keys()
+    for host in hosts:
+        assert ran[f"pull on {host}"] == "COMPLETED"
+        assert ran[f"launch {release['id']} on {host}"] == "COMPLETED"
+    place.run("retire", place.named("tiny"))
+    assert place.is_clean()
+
+
+def _task_runs(server: PrefectServer, flow_run: str) -> dict[str, str]:
+    content: dict[str, Any] = {"flow_runs": {"id": {"any_": [flow_run]}}}
+    return {run["name"]: run["state"]["type"] for run in server.post("/task_runs/filter", content)}

@@ -1,0 +1,96 @@
+"""Models come from a bucket to hosts that never see its keys."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from moorage.access import Access
+from moorage.adapters.settings import Settings
+from moorage.adapters.sources import source_for, ways_to
+from moorage.adapters.sources.keys import Keys
+from moorage.adapters.staging.bringing import bring
+from moorage.adapters.staging.host_store import Staged
+from moorage.placement.snapshot import HostSnapshot
+from moorage.spec import ModelSpec
+from tests.fleet.conftest import HELPER
+from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.stores import there
+from tests.hub.tiny import model
+
+if TYPE_CHECKING:
+    from tests.bucket import Bucket
+
+pytest.importorskip("moto", reason="moto stands for S3 in these tests")
+pytest.importorskip("boto3")
+
+pytestmark = [pytest.mark.docker, pytest.mark.fleet]
+
+KEYS = Keys(s3=("an-id", "a-secret-key", ""))
+SPEC = ModelSpec(name="tiny", source="s3://models/team/tiny")
+
+
+@pytest.fixture
+def bucket(equipped: TestFleet) -> Iterator[Bucket]:
+    from tests.bucket import Bucket  # noqa: PLC0415  (needs moto)
+
+    with Bucket(address=equipped.network.address) as bucket:
+        bucket.put("team/tiny", model())
+        yield bucket
+
+
+def test_hosts_fetch_from_the_bucket_without_its_keys(
+    equipped: TestFleet, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moorage.adapters.pretrained._known", lambda *_: "not asked in this test")
+    settings = Settings(home=tmp_path, s3_endpoint=bucket.url)
+    wanted = source_for(SPEC, settings, KEYS).resolve(SPEC)
+    before, staged = len(bucket.requests), dict[str, Staged]()
+    seen: list[str] = []
+
+    def work(host: FleetHost) -> None:
+        access = Access(address=host.tls, certificates=str(equipped.certificates.client))
+        target = HostSnapshot(
+            name=host.name,
+            address=access.url,
+            bind=host.address,
+            store=str(host.daemon.folder),
+            helper_image=HELPER,
+        )
+
+        def look(*_: int) -> None:
+            for container in host.daemon.client().containers.list(all=True):
+                seen.append(json.dumps(container.attrs) + container.logs().decode())
+
+        staged[host.name] = bring(
+            wanted,
+            target,
+            str(host.daemon.folder / "models"),
+            ways_to(wanted, settings, KEYS, 60),
+            None,
+            look,
+            workers=4,
+            deadline_seconds=60,
+        )
+
+    threads = [threading.Thread(target=work, args=(host,)) for host in equipped.hosts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    size = sum(file.size for file in wanted.files)
+    assert {name: one.brought for name, one in staged.items()} == {
+        host.name: {"s3": size} for host in equipped.hosts
+    }
+    expected = {file.name: model()[file.name] for file in wanted.files}
+    assert all(there(one.path) == expected for one in staged.values())
+    hosts = {host.address for host in equipped.hosts}
+    asked = [one for one in bucket.requests[before:] if one.client in hosts]
+    assert len(asked) == len(wanted.files) * len(equipped.hosts)
+    assert {one.signed for one in asked} == {"url"}
+    assert not any("Signature" in text or "a-secret-key" in text for text in seen)

@@ -1,0 +1,97 @@
+"""Back to the same place: beside what runs, instead of it, or nowhere, with the reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.placement.again import bound, gone, moved_from, place_again
+from moorage.placement.claims import Claim, Resource
+from moorage.placement.placement import Placement
+from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
+from moorage.spec import RuntimeName
+from tests.builders import ON_CPU, a_fleet, a_host, a_placement, a_spec, an_accelerator, an_image
+
+SPEC = a_spec(placement={"accelerators": 1, "policy": "whole"})
+BEFORE = a_placement(SPEC, a_host())
+(SEAT,) = BEFORE.seats
+OTHER_PORT = SEAT.port + 7
+
+
+def held(by: str, *claims: Claim) -> FleetSnapshot:
+    own = tuple(claim.model_copy(update={"release": by}) for claim in claims)
+    return a_fleet(a_host(claims=own), a_host("gpu-2"))
+
+
+def again(fleet: FleetSnapshot, running: str = "", **spec: Any) -> Placement | tuple[str, ...]:
+    wanted = SPEC.model_copy(update=spec)
+    return place_again(wanted, BEFORE, "tiny.v1", fleet, running)
+
+
+def test_a_free_place_is_had_again_with_its_ports() -> None:
+    found = again(a_fleet(a_host(), a_host("gpu-2")))
+    assert isinstance(found, Placement)
+    assert found.seats == BEFORE.seats
+    assert (found.stop_first, found.moved) == ("", "")
+    verdicts = {one.host: (one.refusal, one.detail) for one in found.verdicts}
+    assert verdicts == {
+        "gpu-1": (None, "where tiny.v1 ran"),
+        "gpu-2": ("not-selected", "it goes back to where tiny.v1 ran"),
+    }
+
+
+def test_a_port_that_is_taken_is_replaced_by_the_lowest_free_one() -> None:
+    port = Claim(host="gpu-1", resource=Resource.PORT, index=SEAT.port, amount=1)
+    found = again(held("other.v1", port))
+    assert isinstance(found, Placement)
+    assert found.seats[0].port != SEAT.port
+    assert found.seats[0].model_copy(update={"port": SEAT.port}) == SEAT
+
+
+def test_a_port_that_the_spec_fixes_stays() -> None:
+    port = Claim(host="gpu-1", resource=Resource.PORT, index=SEAT.port, amount=1)
+    reasons = again(held("other.v1", port), port=SEAT.port)
+    assert reasons == (f"gpu-1: port {SEAT.port}: held by other.v1",)
+
+
+def test_what_serves_makes_room_where_both_do_not_fit() -> None:
+    found = again(held("tiny.v2", *SEAT.claims), running="tiny.v2")
+    assert isinstance(found, Placement)
+    assert found.seats == BEFORE.seats
+    assert found.stop_first.startswith("tiny.v2 must stop first: gpu-1: accelerator 0")
+
+
+def test_what_others_hold_is_the_reason() -> None:
+    reasons = again(held("other.v1", *SEAT.claims), running="tiny.v2")
+    assert isinstance(reasons, tuple)
+    assert "held by other.v1" in reasons[0]
+    told = moved_from(BEFORE, "tiny.v1", reasons)
+    assert told.startswith("tiny.v1 ran on gpu-1, which cannot be had again: gpu-1: accelerator 0")
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        (a_host("gpu-2"), "gpu-1 is not in the fleet any more"),
+        (a_host(unreachable="no route"), "gpu-1 cannot be reached: no route"),
+        (a_host(runtimes=(RuntimeName.PROCESS,)), "gpu-1 has no runtime docker any more"),
+        (
+            a_host(accelerators=(an_accelerator(0, type="rocm"),)),
+            "cuda:0 of gpu-1 is not there any more",
+        ),
+    ],
+)
+def test_a_place_that_is_gone(host: HostSnapshot, reason: str) -> None:
+    assert again(a_fleet(host)) == (reason,)
+    assert gone(BEFORE.seats, a_fleet(host)) == (reason,)
+
+
+def test_elsewhere_it_stays_with_its_engine_runtime_image_and_type() -> None:
+    spec = bound(a_spec(), BEFORE, an_image())
+    assert (spec.engine.name, spec.engine.runtime) == (BEFORE.engine, RuntimeName.DOCKER)
+    assert spec.engine.image == an_image().pinned
+    assert spec.engine.version == "0.32.0"
+    assert spec.placement.accelerator_kinds == ("cuda",)
+    on_cpu = a_placement(a_spec(placement=ON_CPU), a_host())
+    assert bound(a_spec(), on_cpu, None).placement.accelerators == 0

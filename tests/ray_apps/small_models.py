@@ -1,0 +1,68 @@
+"""Applications for a Ray cluster on CPU: a tiny model behind OpenAI's API, and one without any."""
+
+# No annotations of the future: FastAPI reads these where Ray has unpickled them.
+
+import os
+import time
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI
+from ray import serve
+
+api = FastAPI()
+
+
+@serve.deployment(ray_actor_options={"num_cpus": 0.1}, graceful_shutdown_timeout_s=60)
+@serve.ingress(api)
+class SmallModel:
+    """A causal model that transformers loads; `broken` is what it dies of instead."""
+
+    def __init__(self, path: str, name: str, broken: str = "") -> None:
+        if broken:
+            raise ValueError(broken)
+        from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+
+        self.name = name
+        self.tokenizer = AutoTokenizer.from_pretrained(path)
+        self.model = AutoModelForCausalLM.from_pretrained(path)
+
+    @api.get("/v1/models")
+    def models(self) -> dict[str, Any]:
+        return {"object": "list", "data": [{"id": self.name, "object": "model"}]}
+
+    @api.post("/v1/chat/completions")
+    def chat(self, asked: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+        text = asked["messages"][-1]["content"]
+        tokens = self.tokenizer(text, return_tensors="pt")
+        limit = asked.get("max_tokens", 4)
+        made = self.model.generate(**tokens, max_new_tokens=limit, do_sample=False)
+        answer = self.tokenizer.decode(made[0][tokens["input_ids"].shape[1] :])
+        choice = {"index": 0, "finish_reason": "length", "message": {"content": answer}}
+        usage = {"prompt_tokens": 1, "completion_tokens": limit, "total_tokens": limit + 1}
+        named = {"id": "chat", "object": "chat.completion", "created": 0, "model": self.name}
+        choice["message"]["role"] = "assistant"
+        return {**named, "choices": [choice], "usage": usage}
+
+    @api.get("/slow")
+    def slow(self, seconds: float) -> str:
+        time.sleep(seconds)
+        return self.name
+
+
+@serve.deployment(ray_actor_options={"num_cpus": 0.1})
+class Bystander:
+    """Says who it is: a process and a word, and what its environment holds."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def __call__(self) -> dict[str, object]:
+        return {"pid": os.getpid(), "word": self.word, "kept": os.environ.get("KEPT", "")}
+
+
+def model(args: dict[str, Any]) -> serve.Application:
+    return SmallModel.bind(**args)
+
+
+def bystander(args: dict[str, Any]) -> serve.Application:
+    return Bystander.bind(**args)
