@@ -40,7 +40,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "old one stopping": ("before", "flows.deploy_model", "end_superseded"),
     "old one drained": ("before", "tasks.stopping", "end_release"),
-    "old one stopped": ("after", "tasks.cleanup", "stop"),
+    "old one stopped": ("after", "tasks.cleanup", "stop_all"),
     "old one closed": ("after", "moorage.adapters.ledger.releases", "Releases.end"),
     "before it is kept what was measured": ("before", "flows.deploy_model", "remember"),
 }
@@ -66,7 +66,7 @@ STOP_FIRST: dict[str, tuple[str, str, str]] = {
 RETIRING: dict[str, tuple[str, str, str]] = {
     "retiring": ("after", "moorage.adapters.ledger.releases", "Releases.move"),
     "retiring: drained": ("before", "tasks.stopping", "end_release"),
-    "retiring: stopped": ("after", "tasks.cleanup", "stop"),
+    "retiring: stopped": ("after", "tasks.cleanup", "stop_all"),
 }
 """Points of a retire."""
 
