@@ -81,37 +81,63 @@ def main(spec: str, point: str) -> None:
     asyncio.run(deploy_model(load_spec(path), load_fleet(None, path)))
 
 
-def arm(point: str) -> None:
-    """Have this process kill itself when it comes to a point."""
+def arm(point: str, happens: Callable[[], None] | None = None) -> None:
+    """Have something happen once this process comes to a point.
+
+    Args:
+        point: One of `EVERY_POINT`.
+        happens: What; without it, this process kills itself.
+    """
     when, module, name = EVERY_POINT[point]
     owner: Any = importlib.import_module(module)
+    event = _Once(happens or _die)
     if name == "runtime_for.start":
         choose = owner.runtime_for
-        owner.runtime_for = lambda *args: _DiesAfterStart(choose(*args))
+        owner.runtime_for = lambda *args: _Started(choose(*args), event)
         return
     *path, last = name.split(".")
     for part in path:
         owner = getattr(owner, part)
-    setattr(owner, last, _deadly(getattr(owner, last), when))
+    setattr(owner, last, _eventful(getattr(owner, last), when, event))
 
 
-def _deadly(function: Callable[..., Any], when: str) -> Callable[..., Any]:
+class _Once:
+    """Something that happens one time at most."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self._happens, self._happened = happens, False
+
+    def __call__(self) -> None:
+        if not self._happened:
+            self._happened = True
+            self._happens()
+
+
+def _eventful(function: Callable[..., Any], when: str, event: _Once) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if when == "before":
-            _die()
-        function(*args, **kwargs)
-        return _die()
+            event()
+        result = function(*args, **kwargs)
+        if when == "after":
+            event()
+        return result
 
     return wrapped
 
 
-class _DiesAfterStart:
-    def __init__(self, runtime: Any) -> None:
-        self._runtime = runtime
+class _Started:
+    """A runtime, after whose start something happens."""
 
-    def start(self, *args: Any) -> None:
-        self._runtime.start(*args)
-        _die()
+    def __init__(self, runtime: Any, event: _Once) -> None:
+        self._runtime, self._event = runtime, event
+
+    def start(self, *args: Any) -> Any:
+        result = self._runtime.start(*args)
+        self._event()
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime, name)
 
 
 def _die() -> None:

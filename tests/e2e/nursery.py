@@ -19,6 +19,7 @@ import flows.reconcile_fleet
 import flows.retire_model  # noqa: F401  (so that no command has to)
 from moorage.cli.app import app
 from tests.e2e.interrupted import arm
+from tests.e2e.outages import kill_whole
 from tests.e2e.workplace import REPOSITORY, Workplace
 
 NOTHING = ""
@@ -38,15 +39,21 @@ class Nursery:
         )
 
     def run(
-        self, arguments: list[str], environment: dict[str, str], folder: Path, point: str = NOTHING
+        self,
+        arguments: list[str],
+        environment: dict[str, str],
+        folder: Path,
+        point: str = NOTHING,
+        victim: int = 0,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, or to the point at which it kills itself."""
+        """Run a command to its end, or to the point at which it kills itself or a victim."""
         files = [folder / "stdout", folder / "stderr"]
         order = {
             "arguments": arguments,
             "environment": environment,
             "files": [str(file) for file in files],
             "point": point,
+            "victim": victim,
         }
         assert self._process.stdin
         assert self._process.stdout
@@ -71,10 +78,10 @@ class ForkedWorkplace(Workplace):
         self._nursery = Nursery(self.environment)
 
     def run(
-        self, *arguments: object, code: int | None = 0, point: str = NOTHING
+        self, *arguments: object, code: int | None = 0, point: str = NOTHING, victim: int = 0
     ) -> subprocess.CompletedProcess[str]:
         words = list(map(str, arguments))
-        done = self._nursery.run(words, self.environment, self.folder, point)
+        done = self._nursery.run(words, self.environment, self.folder, point, victim)
         assert code is None or done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
@@ -105,7 +112,8 @@ def _prepare(order: dict[str, Any]) -> None:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(opened, number)
     if order["point"]:
-        arm(order["point"])
+        victim = order["victim"]
+        arm(order["point"], (lambda: kill_whole(victim)) if victim else None)
 
 
 if __name__ == "__main__":
