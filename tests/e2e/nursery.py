@@ -71,22 +71,38 @@ class Nursery:
 
 
 class ForkedWorkplace(Workplace):
-    """A workplace whose commands come from a nursery."""
+    """A workplace whose commands come from a nursery.
 
-    def __init__(self, folder: Path, model: Path, environment: dict[str, str]) -> None:
+    Args:
+        folder: Of the workplace.
+        model: Directory of a model.
+        environment: How to reach the Prefect server.
+        nursery: Of the same environment; None = it gets one of its own.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        model: Path,
+        environment: dict[str, str],
+        nursery: Nursery | None = None,
+    ) -> None:
         super().__init__(folder, model, environment)
-        self._nursery = Nursery(self.environment)
+        self._own = None if nursery else Nursery(self.environment)
+        self._nursery = nursery or self._own
 
     def run(
         self, *arguments: object, code: int | None = 0, point: str = NOTHING, victim: int = 0
     ) -> subprocess.CompletedProcess[str]:
         words = list(map(str, arguments))
+        assert self._nursery
         done = self._nursery.run(words, self.environment, self.folder, point, victim)
         assert code is None or done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
     def close(self) -> None:
-        self._nursery.close()
+        if self._own:
+            self._own.close()
         super().close()
 
 
