@@ -209,3 +209,9 @@ def test_one_slow_host_concerns_only_what_runs_there() -> None:
 def test_patience_is_a_setting() -> None:
     world = a_world(patience=Patience(orphan_seconds=0))
     assert [one.deed for one in decide(world)] == ["remove"]
+
+
+def test_what_is_brought_back_undoes_its_successor_itself() -> None:
+    old = a_standing(S.STOPPING, successor="tiny.v2")
+    new = a_standing(S.STARTING, "tiny.v2")
+    assert [one.deed for one in decide(a_world(old, new, **GONE))] == ["bring back"]
