@@ -57,7 +57,7 @@ def drill(
 
 
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("what", ["postgres", "prefect"])
+@pytest.mark.parametrize("what", ["postgres"])
 def test_a_server_that_a_deploy_needs(drill: Drill, what: str, step: str) -> None:
     """Whether the deploy fails or goes on, nothing is lost, and nothing is left."""
     place = drill.place
