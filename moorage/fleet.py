@@ -83,6 +83,16 @@ class Reserve(Value):
     )
 
 
+class Avoided(Value):
+    """Where nothing new is placed; what runs there goes on."""
+
+    host: Name = Field(description="Name of the host.")
+    accelerators: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        (), description="Indexes of its accelerators. Empty = the whole host."
+    )
+    reason: str = Field("", description="Why, as refusals of the placement tell it.")
+
+
 class Host(Value):
     """A machine that can run engines."""
 
@@ -218,6 +228,12 @@ class Fleet(Value):
         "python:3.12-slim",
         description="Image of the small containers that look at remote hosts and bring models"
         " there; it needs a shell and Python's standard library.",
+    )
+
+    avoid: tuple[Avoided, ...] = Field(
+        (),
+        description="Hosts and accelerators on which nothing new is placed, such as before they are"
+        " taken out of service.",
     )
 
     share_models: bool = Field(

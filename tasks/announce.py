@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+
 from prefect.events import emit_event
 
+from moorage.adapters.ledger.author import author
+from moorage.release import ReleaseRow
 from moorage.timeline import Transition
 
 EVENT = "moorage.release"
@@ -26,28 +31,52 @@ def announce(transition: Transition) -> None:
         return
 
 
+def tell_of(what: str, row: ReleaseRow, why: str) -> None:
+    """Emit `moorage.release.WHAT` for what is no transition, such as `restarted`.
+
+    Args:
+        what: What happened to the release.
+        row: The release.
+        why: In words.
+    """
+    flow_run_id = author().flow_run_id
+    if not flow_run_id:
+        return
+    hosts = tuple(dict.fromkeys(workload.host for workload in row.workloads))
+    try:
+        _send(what, datetime.now(UTC), row.id, row.model, hosts, {"state": row.state, "cause": why})
+    except Exception:  # as above
+        return
+
+
 def _emit(one: Transition) -> None:
+    changed = {
+        "sequence": one.sequence,
+        "from": one.before,
+        "to": one.after,
+        "cause": one.cause,
+    }
+    _send(one.after, one.at, one.release, one.model, one.hosts, changed)
+
+
+def _send(
+    what: str,
+    at: datetime,
+    release: str,
+    model: str,
+    hosts: tuple[str, ...],
+    more: dict[str, Any],
+) -> None:
     emit_event(
-        event=f"{EVENT}.{one.after}",
-        occurred=one.at,
+        event=f"{EVENT}.{what}",
+        occurred=at,
         resource={
-            "prefect.resource.id": f"{EVENT}.{one.release}",
-            "prefect.resource.name": one.release,
-            "moorage.state": one.after,
+            "prefect.resource.id": f"{EVENT}.{release}",
+            "prefect.resource.name": release,
+            "moorage.state": str(more.get("to") or more["state"]),
         },
-        related=[
-            _related("model", one.model),
-            *(_related("host", host) for host in one.hosts),
-        ],
-        payload={
-            "release": one.release,
-            "model": one.model,
-            "sequence": one.sequence,
-            "from": one.before,
-            "to": one.after,
-            "cause": one.cause,
-            "hosts": list(one.hosts),
-        },
+        related=[_related("model", model), *(_related("host", host) for host in hosts)],
+        payload={"release": release, "model": model, "hosts": list(hosts), **more},
     )
 
 

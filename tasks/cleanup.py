@@ -98,12 +98,27 @@ def start_again(row: ReleaseRow, successor: str) -> None:
         return  # it was never stopped
     if row.release:
         have_again(row.release)
-    for part in in_turns(_plan(row)):
-        started = [_started_again(row, part, spec) for spec in part.containers]
+    for part in in_turns(plan_of(row)):
+        started = [started_again(row, part, spec) for spec in part.containers]
         for workload in started:
             _must_come_up(workload, row)
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
         ledger().releases.move(row.id, ReleaseState.RUNNING, "its successor failed")
+
+
+def successor_of(row: ReleaseRow) -> str:
+    """The release for which one stops; empty where it is stopped for none."""
+    if row.state != ReleaseState.STOPPING or not row.cause.startswith(SUPERSEDED):
+        return ""
+    return row.cause.removeprefix(SUPERSEDED).split()[0].strip(",;")
+
+
+def bring_back(row: ReleaseRow) -> None:
+    """Start a release again that stopped for one whose flow is gone, and undo that one."""
+    successor = successor_of(row)
+    abandon(successor)
+    free_claims(successor, row)
+    start_again(row, successor)
 
 
 def must_be_clean(model: str) -> None:
@@ -131,12 +146,43 @@ def recover_others(model: str, journal: Journal) -> None:
             continue
         with suppress(LockHeld), ledger().locks.holding(row.model, wait_seconds=0):
             try:
-                _recover(ledger().releases.get(row.id), journal)
+                if told := recover(ledger().releases.get(row.id)):
+                    journal.tell(told)
             except Failure as failure:
                 journal.tell(f"could not clean up after {row.id}: {failure}")
 
 
-def _started_again(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
+def recover(row: ReleaseRow) -> str:
+    """Finish or undo what a flow that is gone has left; the model's lock is held by the caller.
+
+    Returns:
+        What was done; empty when there was nothing to do.
+    """
+    if row.state == ReleaseState.STOPPING:
+        superseded = row.cause.startswith(SUPERSEDED)
+        end_release(row, ReleaseState.SUPERSEDED if superseded else ReleaseState.STOPPED, row.cause)
+    elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
+        abandon(row.id)
+        ledger().claims.free(row.id)
+        _return_claims(row.model)
+    else:
+        return ""
+    return f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}"
+
+
+def plan_of(row: ReleaseRow) -> LaunchPlan:
+    """What a release starts.
+
+    Raises:
+        Failure: `UNKNOWN_RELEASE` when its record does not tell.
+    """
+    if row.release is None or row.release.plan is None:
+        raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to start again from")
+    return row.release.plan
+
+
+def started_again(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
+    """Start one container of a plan as it was, once what it awaits is there."""
     if spec.awaits:
         first = next(other for other in part.containers if other.name == spec.awaits)
         must_listen(first, part.engine)
@@ -171,7 +217,8 @@ def _recover_all(model: str, journal: Journal) -> None:
 def _recover_if_reached(row: ReleaseRow, journal: Journal) -> None:
     """What a lost host holds stays written down and claimed; it does not keep the model away."""
     try:
-        _recover(row, journal)
+        if told := recover(row):
+            journal.tell(told)
     except Failure as failure:
         if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
             raise
@@ -183,28 +230,8 @@ def _left_behind() -> list[ReleaseRow]:
     return [*ledger().releases.unfinished(), *ledger().releases.not_undone()]
 
 
-def _recover(row: ReleaseRow, journal: Journal) -> None:
-    """Finish or undo what a flow that is gone has left."""
-    if row.state == ReleaseState.STOPPING:
-        superseded = row.cause.startswith(SUPERSEDED)
-        end_release(row, ReleaseState.SUPERSEDED if superseded else ReleaseState.STOPPED, row.cause)
-    elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
-        abandon(row.id)
-        ledger().claims.free(row.id)
-        _return_claims(row.model)
-    else:
-        return
-    journal.tell(f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}")
-
-
 def _return_claims(model: str) -> None:
     """A stop-first successor may have taken the claims of a release that still runs."""
     release, claims = claims_of(ledger().releases.running(model))
     if release:
         ledger().claims.hand_back(release, release, claims)
-
-
-def _plan(row: ReleaseRow) -> LaunchPlan:
-    if row.release is None or row.release.plan is None:
-        raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to start again from")
-    return row.release.plan

@@ -23,13 +23,14 @@ def in_sight(row: ReleaseRow) -> Iterator[None]:
         yield
     except Failure as failure:
         if row.state == ReleaseState.RUNNING:
-            _move(row, ReleaseState.UNREACHABLE, str(failure))
+            mark(row, ReleaseState.UNREACHABLE, str(failure))
         raise
     if row.state == ReleaseState.UNREACHABLE:
-        _move(row, ReleaseState.RUNNING, "seen again")
+        mark(row, ReleaseState.RUNNING, "seen again")
 
 
-def _move(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
+def mark(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
+    """Write down that a release is out of sight, or seen again; nothing when it was moved since."""
     try:
         ledger().releases.move(row.id, to, cause)
     except Failure as failure:

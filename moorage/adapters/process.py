@@ -26,6 +26,10 @@ MARK = "MOORAGE_WORKLOAD"
 """Variable in the environment of every process of a workload: its folder. By it a process is found,
 come what may, and told apart from one of the same name that belongs to another home."""
 
+STATE_FILE = "state.json"
+LABELS_FILE = "labels.json"
+"""What the supervisor tells of the process, and whose it is, in the folder of a workload."""
+
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 """What a program needs of this process's environment; nothing else is passed on."""
 
@@ -108,6 +112,7 @@ class ProcessRuntime:
         work.mkdir(parents=True)
         # An engine may write what it likes into its log, its own secrets too.
         folder.chmod(0o700)
+        (folder / LABELS_FILE).write_text(json.dumps(spec.labels))
         for link in spec.links:
             (work / link.name).symlink_to(link.target)
         if not shutil.which(spec.argv[0]):
@@ -118,7 +123,7 @@ class ProcessRuntime:
                 "-I",
                 "-S",
                 str(Path(supervisor.__file__)),
-                str(folder / "state.json"),
+                str(folder / STATE_FILE),
                 str(folder / "log"),
                 *spec.argv,
             ],
@@ -155,7 +160,7 @@ class ProcessRuntime:
 
     def _state(self, name: str) -> dict[str, Any] | None:
         try:
-            content: dict[str, Any] = json.loads((self._folder(name) / "state.json").read_text())
+            content: dict[str, Any] = json.loads((self._folder(name) / STATE_FILE).read_text())
         except (OSError, ValueError):
             return None
         return content

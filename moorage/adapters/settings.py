@@ -68,6 +68,23 @@ class Settings(BaseSettings):
         600, ge=0, description="How long a deploy waits for another one of the same model."
     )
 
+    orphan_seconds: float = Field(
+        600, ge=0, description="How long reconciling leaves alone what nobody owns."
+    )
+    host_lost_seconds: float = Field(
+        86_400,
+        ge=0,
+        description="How long a host may be out of sight before reconciling frees what is claimed"
+        " there.",
+    )
+    probe_seconds: float = Field(
+        60, ge=0, description="How often reconciling asks a model for one token."
+    )
+
+    probe_timeout_seconds: float = Field(
+        30, gt=0, description="How long a model may take for that one token."
+    )
+
     @cached_property
     def root(self) -> Path:
         """The home, absolute."""

@@ -10,6 +10,7 @@ from moorage.adapters.hosts import describe, survey_host
 from moorage.adapters.parallel import all_at_once
 from moorage.adapters.sources.store import staged_models
 from moorage.fleet import Fleet, Host
+from moorage.placement.avoiding import without_avoided
 from moorage.placement.claims import Claim
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 
@@ -50,9 +51,9 @@ def whole_snapshot(
     here = {**given, "models": staged_models(models)}
     return FleetSnapshot(
         hosts=tuple(
-            host.with_claims(claims).model_copy(
-                update=given if parse_access(host.address).is_remote else here
-            )
+            without_avoided(host, fleet)
+            .with_claims(claims)
+            .model_copy(update=given if parse_access(host.address).is_remote else here)
             for host in hosts
         )
     )

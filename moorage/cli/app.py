@@ -24,6 +24,7 @@ from moorage.cli import history as releases
 from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
 from moorage.cli import models as model_commands
+from moorage.cli import reconcile as reconciling
 from moorage.cli import show as pages
 from moorage.cli.find import release_of
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
@@ -49,6 +50,7 @@ app.command("import")(files.take_in)
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
 app.add_typer(ledger_commands.commands, name="ledger")
+app.command()(reconciling.reconcile)
 app.add_typer(model_commands.commands, name="models")
 
 SpecFile = Annotated[

@@ -14,10 +14,12 @@ class Busy(Value):
     Attributes:
         path: HTTP path of its metrics, in Prometheus' text format.
         metrics: Names of those that count requests in flight; they are added up.
+        progress: Names of those that only grow while it generates.
     """
 
     path: str
     metrics: tuple[str, ...]
+    progress: tuple[str, ...] = ()
 
 
 class Drained(Value):

@@ -44,6 +44,7 @@ from moorage.spec.patterns import (
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
 from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
+from moorage.spec.restart import RestartSpec, WhenDead
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
 
@@ -94,6 +95,7 @@ __all__ = [
     "ProbeSpec",
     "ReadinessSpec",
     "RestartPolicy",
+    "RestartSpec",
     "Revision",
     "RuntimeName",
     "SecretName",
@@ -104,5 +106,6 @@ __all__ = [
     "Strategy",
     "UrlPath",
     "VariableName",
+    "WhenDead",
     "slug",
 ]

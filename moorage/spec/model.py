@@ -18,6 +18,7 @@ from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.restart import RestartSpec
 from moorage.spec.speculative import SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
 from moorage.values import Value
@@ -92,6 +93,9 @@ class ModelSpec(Value):
     )
     stopping: StoppingSpec = Field(
         StoppingSpec(), description="How the model is stopped while it serves."
+    )
+    restart: RestartSpec = Field(
+        RestartSpec(), description="What happens when its engine dies while it serves."
     )
     secrets: dict[SecretVariable, SecretName] = Field(
         {},

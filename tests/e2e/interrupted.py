@@ -17,7 +17,9 @@ from typing import Any
 from moorage.adapters.specs import load_fleet, load_spec
 
 POINTS: dict[str, tuple[str, str, str]] = {
+    "early check": ("before", "flows.deploy_model", "serving"),
     "release begun": ("after", "moorage.adapters.ledger.releases", "Releases.begin"),
+    "analysing": ("after", "moorage.adapters.ledger.releases", "Releases.move"),
     "resolve": ("before", "tasks.resolve", "resolve_one"),
     "derive": ("before", "tasks.derive", "derive_profile"),
     "analysed": ("after", "moorage.adapters.ledger.releases", "Releases.pin"),
@@ -27,14 +29,19 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "image": ("before", "tasks.image", "_image"),
     "stage": ("before", "tasks.stage", "step"),
     "plan": ("before", "flows.recipe", "planned"),
+    "before the start": ("before", "tasks.launch", "start"),
     "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.put"),
     "engine started": ("after", "tasks.launch", "runtime_for.start"),
     "verify": ("before", "tasks.verify", "ask"),
+    "first answer": ("after", "tasks.verify", "judge"),
     "measure": ("before", "tasks.measure", "runtime_for"),
     "facts": ("before", "tasks.facts", "ask"),
     "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "old one stopping": ("before", "flows.deploy_model", "end_superseded"),
+    "old one drained": ("before", "tasks.stopping", "end_release"),
+    "old one stopped": ("after", "tasks.cleanup", "stop_all"),
+    "old one closed": ("after", "moorage.adapters.ledger.releases", "Releases.end"),
     "before it is kept what was measured": ("before", "flows.deploy_model", "remember"),
 }
 """Points in the order of the flow: before or after a call."""
@@ -47,44 +54,90 @@ SECOND_TRY: dict[str, tuple[str, str, str]] = {
 """Points that only a deploy passes whose first try fails and is corrected."""
 
 
+STOP_FIRST: dict[str, tuple[str, str, str]] = {
+    "before the old one makes room": ("before", "flows.deploy_model", "stop_for"),
+    "the old one is to stop": ("before", "tasks.stopping", "drain"),
+    "the old one is drained": ("before", "tasks.stopping", "_stop_all"),
+    "the old one has stopped": ("after", "tasks.stopping", "_stop_all"),
+    "the new one started in its place": ("after", "tasks.launch", "runtime_for.start"),
+}
+"""Points that only a deploy passes which has to stop the old release first."""
+
+RETIRING: dict[str, tuple[str, str, str]] = {
+    "retiring": ("after", "moorage.adapters.ledger.releases", "Releases.move"),
+    "retiring: drained": ("before", "tasks.stopping", "end_release"),
+    "retiring: stopped": ("after", "tasks.cleanup", "stop_all"),
+}
+"""Points of a retire."""
+
+EVERY_POINT = {**POINTS, **SECOND_TRY, **STOP_FIRST, **RETIRING}
+
+
 def main(spec: str, point: str) -> None:
-    when, module, name = {**POINTS, **SECOND_TRY}[point]
     from flows.deploy_model import deploy_model  # noqa: PLC0415  (before the patch it is not there)
 
-    _arm(when, module, name)
+    arm(point)
     path = Path(spec)
     asyncio.run(deploy_model(load_spec(path), load_fleet(None, path)))
 
 
-def _arm(when: str, module: str, name: str) -> None:
+def arm(point: str, happens: Callable[[], None] | None = None) -> None:
+    """Have something happen once this process comes to a point.
+
+    Args:
+        point: One of `EVERY_POINT`.
+        happens: What; without it, this process kills itself.
+    """
+    when, module, name = EVERY_POINT[point]
     owner: Any = importlib.import_module(module)
+    event = _Once(happens or _die)
     if name == "runtime_for.start":
         choose = owner.runtime_for
-        owner.runtime_for = lambda *args: _DiesAfterStart(choose(*args))
+        owner.runtime_for = lambda *args: _Started(choose(*args), event)
         return
     *path, last = name.split(".")
     for part in path:
         owner = getattr(owner, part)
-    setattr(owner, last, _deadly(getattr(owner, last), when))
+    setattr(owner, last, _eventful(getattr(owner, last), when, event))
 
 
-def _deadly(function: Callable[..., Any], when: str) -> Callable[..., Any]:
+class _Once:
+    """Something that happens one time at most."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self._happens, self._happened = happens, False
+
+    def __call__(self) -> None:
+        if not self._happened:
+            self._happened = True
+            self._happens()
+
+
+def _eventful(function: Callable[..., Any], when: str, event: _Once) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if when == "before":
-            _die()
-        function(*args, **kwargs)
-        return _die()
+            event()
+        result = function(*args, **kwargs)
+        if when == "after":
+            event()
+        return result
 
     return wrapped
 
 
-class _DiesAfterStart:
-    def __init__(self, runtime: Any) -> None:
-        self._runtime = runtime
+class _Started:
+    """A runtime, after whose start something happens."""
 
-    def start(self, *args: Any) -> None:
-        self._runtime.start(*args)
-        _die()
+    def __init__(self, runtime: Any, event: _Once) -> None:
+        self._runtime, self._event = runtime, event
+
+    def start(self, *args: Any) -> Any:
+        result = self._runtime.start(*args)
+        self._event()
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime, name)
 
 
 def _die() -> None:

@@ -21,6 +21,7 @@ DEPLOYMENTS = (
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),
     *("rollback-model/rollback", "apply-models/apply"),
     *("load-adapter/load-adapter", "unload-adapter/unload-adapter"),
+    "reconcile-fleet/reconcile",
 )
 SERVE_SECONDS = 120
 

@@ -26,16 +26,16 @@ MODELS = {
     *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec"),
     *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
-    *("StoppingSpec", "ApplicationSpec", "AutoscalingSpec"),
+    *("StoppingSpec", "RestartSpec", "ApplicationSpec", "AutoscalingSpec"),
 }
 FLEET = {
-    *("Fleet", "Host", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
+    *("Fleet", "Host", "Avoided", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
     *("Registries", "RegistryLogin", "EngineVersions", "EngineVersion"),
     "RayCluster",
 }
 ENUMS = {
     *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
-    *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed", "ApiKey"),
+    *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed", "ApiKey", "WhenDead"),
 }
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}

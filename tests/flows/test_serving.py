@@ -38,6 +38,7 @@ def test_every_flow_is_deployed_once(served: dict[str, RunnerDeployment]) -> Non
         "apply-models/apply",
         "load-adapter/load-adapter",
         "unload-adapter/unload-adapter",
+        "reconcile-fleet/reconcile",
         "deploy-model/deploy-site-a",
         "retire-model/retire-site-a",
     ]
@@ -84,6 +85,15 @@ def test_the_nightly_example_is_the_spec_of_the_tiny_model(
     assert nightly.active is False
     spec = ModelSpec.model_validate((nightly.parameters or {})["spec"])
     assert spec == load_spec(REPOSITORY / "deployments" / "tiny-llama.yaml")
+
+
+def test_reconciling_runs_every_minute_and_what_could_not_be_started_in_time_is_cancelled(
+    served: dict[str, RunnerDeployment],
+) -> None:
+    [schedule] = served["reconcile"].schedules or []
+    assert (schedule.slug, schedule.active) == ("every-minute", True)
+    assert ENTRIES["reconcile"]["schedules"][0]["cron"] == "* * * * *"
+    assert ENTRIES["reconcile"]["concurrency_limit"]["collision_strategy"] == "CANCEL_NEW"
 
 
 @pytest.mark.parametrize("name", ["deploy", "retire"])

@@ -11,12 +11,14 @@ from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.locks import Locks
 from moorage.adapters.ledger.measurements import Measurements
 from moorage.adapters.ledger.releases import Releases
+from moorage.adapters.ledger.repairs import Repairs
+from moorage.adapters.ledger.sightings import Sightings
 from moorage.adapters.ledger.tables import GATE
 from moorage.adapters.ledger.workloads import Workloads
 
 
 class Ledger:
-    """Releases, claims, workloads, measurements and locks in one database.
+    """Releases, claims, workloads, measurements, repairs and locks in one database.
 
     Args:
         url: SQLAlchemy URL; the schema is brought up to date.
@@ -31,6 +33,8 @@ class Ledger:
         self.claims = Claims(self._engine)
         self.workloads = Workloads(self._engine)
         self.measurements = Measurements(self._engine)
+        self.repairs = Repairs(self._engine)
+        self.sightings = Sightings(self._engine)
         self.locks = Locks(self._engine)
 
     @cached_property

@@ -138,6 +138,31 @@ HOSTS = Table(
 )
 """Where a host was when something was claimed there."""
 
+SIGHTINGS = Table(
+    "sightings",
+    METADATA,
+    Column("host", String(100), primary_key=True),
+    Column("unseen_since", DateTime(timezone=True), nullable=False),
+    Column("detail", Text, nullable=False),
+)
+"""Hosts that could not be looked at; a row goes when its host is seen again."""
+
+REPAIRS = Table(
+    "repairs",
+    METADATA,
+    Column("release", ForeignKey("releases.id"), primary_key=True),
+    Column("attempts", Integer, nullable=False),
+    Column("elsewhere", Integer, nullable=False),
+    Column("not_before", DateTime(timezone=True), nullable=True),
+    Column("failure", Text, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=True),
+    Column("well_since", DateTime(timezone=True), nullable=True),
+    Column("probed_at", DateTime(timezone=True), nullable=True),
+    Column("missed", Integer, nullable=False),
+    Column("tokens", JSON, nullable=False),
+)
+"""What reconciling keeps about a release: the columns of `moorage.reconcile.facts.Record`."""
+
 MEASUREMENTS = Table(
     "measurements",
     METADATA,

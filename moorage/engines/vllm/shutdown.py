@@ -13,7 +13,9 @@ SINCE = "0.18.0"
 """First version with the option (vLLM PR 36666); without it SIGTERM aborts what is in flight."""
 
 IN_FLIGHT = Busy(
-    path="/metrics", metrics=("vllm:num_requests_running", "vllm:num_requests_waiting")
+    path="/metrics",
+    metrics=("vllm:num_requests_running", "vllm:num_requests_waiting"),
+    progress=("vllm:generation_tokens_total",),
 )
 """As of vLLM 0.32. They change with each step of the engine, so a request in its first step does
 not count yet; it is the option that saves it. The API key does not guard them."""

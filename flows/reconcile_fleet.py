@@ -1,0 +1,113 @@
+"""Reconcile the fleet: what the ledger says and what the hosts show are made one again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from prefect import flow
+from prefect.artifacts import acreate_table_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from flows.deploy_model import deploy_model
+from flows.story import Story, told
+from moorage.adapters.ledger.locks import LockHeld
+from moorage.fleet import Fleet
+from moorage.reconcile.actions import Action, Deed, Outcome
+from moorage.reconcile.decisions import decide
+from moorage.reconcile.facts import World
+from moorage.reconcile.page import changing, hosts_table, planned, summary, table
+from tasks.context import in_thread, ledger
+from tasks.look import look
+from tasks.prefect_runs import close_runs
+from tasks.repair import repair
+from tasks.replace import alone, narrowed, tried_elsewhere
+
+LEFT_BEHIND = {Deed.UNDO, Deed.FINISH, Deed.BRING_BACK}
+
+
+@flow(name="reconcile-fleet", flow_run_name="reconcile", persist_result=False)
+async def reconcile_fleet(
+    fleet: Fleet = Fleet(),  # noqa: B008
+    dry_run: bool = False,
+) -> State[tuple[Outcome, ...]]:
+    """Adopt, finish, undo, restart, replace and remove until ledger and hosts agree.
+
+    Two never run at once: the second ends at once. Models on which a flow works are left alone.
+
+    Args:
+        fleet: Hosts that are looked at, and on which models may be placed; hosts on which
+            something is claimed are looked at in any case.
+        dry_run: Say what would be done, and do nothing.
+    """
+    async with told("fleet") as story:
+        if dry_run:
+            world = await look(fleet, keep=False)
+            return _ended(world, planned(decide(world)))
+        try:
+            async with alone(f"flow run {story.flow_run_id}"):
+                world, actions, outcomes = await _repaired(story, fleet)
+        except LockHeld as held:
+            return Completed(name="Skipped", message=f"skipped: {held.detail}", data=())
+        # A deploy takes as long as its model loads, and holds its model: nobody waits for that.
+        moved = [await _replaced(action, fleet) for action in actions if _moves(action)]
+        outcomes = (*outcomes, *moved)
+        await _publish(world, outcomes)
+    return _ended(world, outcomes)
+
+
+async def _repaired(
+    story: Story, fleet: Fleet
+) -> tuple[World, tuple[Action, ...], tuple[Outcome, ...]]:
+    world = await look(fleet)
+    actions = decide(world)
+    outcomes = await repair(actions, f"reconcile, flow run {story.flow_run_id}")
+    await close_runs(await in_thread(_gone, outcomes))
+    await in_thread(ledger().repairs.tidy)
+    waiting = tuple(Outcome(action=one, done=False, said="not yet") for one in _waits(actions))
+    return world, actions, (*outcomes, *waiting)
+
+
+async def _replaced(action: Action, fleet: Fleet) -> Outcome:
+    """Deploy a model anew, elsewhere; the release before is superseded once the new one serves."""
+    release = await in_thread(tried_elsewhere, action)
+    if release is None:
+        return Outcome(action=action, done=False, said="it was moved by now")
+    state = await deploy_model(release.spec, narrowed(fleet, action.avoid), return_state=True)
+    if not state.is_completed():
+        return Outcome(action=action, done=False, said=f"failed: {state.message}")
+    return Outcome(action=action, said=state.message or "")
+
+
+def _gone(outcomes: Sequence[Outcome]) -> list[str]:
+    """Flow runs that left something behind: those who moved the releases last before us."""
+    runs = []
+    for one in outcomes:
+        if one.done and one.action.deed in LEFT_BEHIND:
+            runs.append(ledger().releases.get(one.action.release).flow_run_id)
+            log = ledger().releases.transitions(one.action.release)
+            runs += [made.flow_run_id for made in log if made.after == one.action.state]
+    return runs
+
+
+async def _publish(world: World, outcomes: Sequence[Outcome]) -> None:
+    await acreate_table_artifact(
+        table=hosts_table(world), key="reconcile-hosts", description=summary(world, outcomes)
+    )
+    if acted := changing(outcomes):
+        await acreate_table_artifact(
+            table=table(acted), key="reconcile", description=summary(world, outcomes)
+        )
+
+
+def _ended(world: World, outcomes: tuple[Outcome, ...]) -> State[tuple[Outcome, ...]]:
+    name = None if changing(outcomes) else "Unchanged"
+    return Completed(name=name, message=summary(world, outcomes), data=outcomes)
+
+
+def _moves(action: Action) -> bool:
+    return action.deed == Deed.REPLACE
+
+
+def _waits(actions: Iterable[Action]) -> Iterable[Action]:
+    return (action for action in actions if action.deed == Deed.WAIT)

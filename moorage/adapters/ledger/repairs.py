@@ -1,0 +1,53 @@
+"""What the ledger keeps about the repairs of releases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Engine, Row, delete, insert, select
+
+from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.tables import RELEASES, REPAIRS
+from moorage.adapters.ledger.transitions import utc
+from moorage.reconcile.facts import Record
+from moorage.states import FINAL
+
+MOMENTS = ("not_before", "started_at", "well_since", "probed_at")
+
+
+class Repairs:
+    """One record for each release that was ever looked after."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def all(self) -> tuple[Record, ...]:
+        """Every record."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(REPAIRS).order_by(REPAIRS.c.release))
+            return tuple(_record(row) for row in rows)
+
+    def of(self, release: str) -> Record:
+        """The record of a release; an empty one where there is none."""
+        with reading(self._engine) as connection:
+            row = connection.execute(select(REPAIRS).where(REPAIRS.c.release == release)).first()
+            return _record(row) if row else Record(release=release)
+
+    def keep(self, record: Record) -> None:
+        """Write a record, in the place of the one before."""
+        with gate(self._engine) as connection:
+            connection.execute(delete(REPAIRS).where(REPAIRS.c.release == record.release))
+            connection.execute(insert(REPAIRS).values(record.model_dump()))
+
+    def tidy(self) -> None:
+        """Drop the records of releases that have ended."""
+        ended = select(RELEASES.c.id).where(RELEASES.c.state.in_(FINAL))
+        with gate(self._engine) as connection:
+            connection.execute(delete(REPAIRS).where(REPAIRS.c.release.in_(ended)))
+
+
+def _record(row: Row[Any]) -> Record:
+    values = dict(row._mapping)
+    return Record.model_validate(
+        {**values, **{name: utc(values[name]) for name in MOMENTS if values[name]}}
+    )

@@ -1,0 +1,62 @@
+"""`moorage reconcile`: make ledger and hosts one again, and say what was done and why."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from moorage.adapters.specs import load_fleet
+from moorage.cli.flows import Outcome as Ended
+from moorage.cli.flows import guarded, run_flow
+from moorage.cli.output import dump, out, print_table
+from moorage.reconcile.actions import Outcome
+from moorage.reconcile.page import COLUMNS, rows
+
+FleetFile = Annotated[
+    Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+    """Put right what died, was left behind, or is out of sight; say what was done and why."""
+
+    def action() -> Ended[tuple[Outcome, ...]]:
+        hosts = load_fleet(fleet, Path("deployments/any.yaml"))
+
+        def start() -> Awaitable[Any]:
+            from flows.reconcile_fleet import reconcile_fleet  # noqa: PLC0415  (see run_flow)
+
+            return reconcile_fleet(hosts, dry_run, return_state=True)
+
+        return run_flow(start, as_json=as_json)
+
+    _show(guarded(action, as_json=as_json), as_json=as_json)
+
+
+def _show(ended: Ended[tuple[Outcome, ...]], *, as_json: bool) -> None:
+    if as_json:
+        content = {"outcome": ended.name.lower(), "message": ended.message}
+        return dump({**content, "actions": [_data(one) for one in ended.result]})
+    out.print(ended.message, highlight=False, soft_wrap=True)
+    if ended.result:
+        print_table(COLUMNS, rows(ended.result))
+    return None
+
+
+def _data(one: Outcome) -> dict[str, Any]:
+    action = one.action
+    return {
+        "deed": action.deed,
+        "about": action.about,
+        "model": action.model,
+        "release": action.release,
+        "host": action.host,
+        "reason": action.reason,
+        "done": one.done,
+        "outcome": one.said,
+    }

@@ -1,0 +1,1 @@
+"""Reconciling: what the ledger says and what the hosts show, made one again."""

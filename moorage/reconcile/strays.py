@@ -1,0 +1,43 @@
+"""Containers and processes on hosts that nobody owns any more."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from moorage.reconcile.actions import Action, Deed
+from moorage.reconcile.facts import Found, Look, World
+
+ONGOING = "stage"
+"""Helpers for this go on when their flow is gone, and end by their own deadline."""
+
+
+def about_strays(world: World) -> tuple[Action, ...]:
+    """What is to be done about what no release of the ledger owns, once for each name."""
+    owned = {
+        workload.name
+        for release in world.releases
+        for workload in (*release.workloads, *release.planned)
+    }
+    actions: dict[str, Action] = {}
+    for look in world.looks:
+        for found in look.found:
+            if found.name not in owned and (action := _about(world, look, found)):
+                actions.setdefault(found.identity, action)
+    return tuple(actions.values())
+
+
+def _about(world: World, look: Look, found: Found) -> Action | None:
+    if found.model in world.busy or (found.helper == ONGOING and found.running):
+        return None
+    what = f"a helper ({found.helper})" if found.helper else f"of {found.release}"
+    told = f"{what}: {found.state}; nobody owns it"
+    until = found.since + timedelta(seconds=world.patience.orphan_seconds)
+    waits = until > world.now
+    return Action(
+        deed=Deed.WAIT if waits else Deed.REMOVE,
+        model=found.model,
+        reason=f"{told}; removed from {until:%H:%M:%S} on" if waits else told,
+        host=look.place.host,
+        place=look.place,
+        found=found,
+    )

@@ -1,0 +1,112 @@
+"""Whether a release answers: one token, unless its metrics show that it generates anyway."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from datetime import UTC, datetime
+
+from moorage.adapters.metrics import read_metrics
+from moorage.adapters.probe import ask
+from moorage.engines.draining import requests_in_flight
+from moorage.engines.registry import ENGINES
+from moorage.launch import Workload
+from moorage.readiness.protocol import judge
+from moorage.reconcile.actions import Action
+from moorage.reconcile.case import MOST_MISSED
+from moorage.reconcile.facts import Record
+from moorage.release import ReleaseRow
+from tasks.announce import tell_of
+from tasks.context import ledger, settings
+from tasks.verify import api_key
+
+METRICS_SECONDS = 5.0
+
+
+def probe(_action: Action, row: ReleaseRow) -> str:
+    """Find out whether every replica answers, and keep what was found."""
+    record = ledger().repairs.of(row.id)
+    tokens = {one.name: _generated(row, one) for one in row.serving}
+    wrong = asyncio.run(_wrong(row, [one for one in row.serving if not _grew(one, tokens, record)]))
+    found = {
+        "probed_at": datetime.now(UTC),
+        "tokens": {name: count for name, count in tokens.items() if count is not None},
+    }
+    if wrong:
+        return _missed(row, record.model_copy(update={**found, "failure": wrong}))
+    return _well(row, record.model_copy(update=found))
+
+
+async def answers(row: ReleaseRow, workload: Workload) -> str:
+    """Ask one replica for a token, or whatever its mode gives.
+
+    Returns:
+        What is wrong; empty when it answers. A refusal is an answer: the engine lives.
+    """
+    release = row.release
+    if release is None or release.plan is None or release.profile is None:
+        return ""
+    engine = ENGINES[release.plan.engine]
+    question = engine.probes(release.spec, release.profile)[-1]
+    key = api_key(release.spec, engine)
+    status, said = await ask(workload.endpoint, question, settings().probe_timeout_seconds, key)
+    if status and status < 500:
+        return ""
+    return f"{workload.name}: {question.path or 'connection'}: {judge(question, status, said)[0]}"
+
+
+def lease_of(release: str) -> str:
+    """The token under which the accelerators of a release that starts again are taken."""
+    return hashlib.sha256(f"restart {release}".encode()).hexdigest()
+
+
+async def _wrong(row: ReleaseRow, asked: list[Workload]) -> str:
+    told = await asyncio.gather(*(answers(row, one) for one in asked))
+    return "; ".join(filter(None, told))
+
+
+def _grew(workload: Workload, tokens: dict[str, int | None], record: Record) -> bool:
+    """Whether it has generated since the last look; one that was just started must be asked."""
+    now, before = tokens[workload.name], record.tokens.get(workload.name)
+    return not record.started_at and now is not None and before is not None and now > before
+
+
+def _generated(row: ReleaseRow, workload: Workload) -> int | None:
+    """Tokens that an engine has generated, as its metrics count; None when they do not tell."""
+    plan = row.release.plan if row.release else None
+    busy = ENGINES[plan.engine].busy if plan else None
+    if busy is None or not busy.progress:
+        return None
+    try:
+        text = read_metrics(workload.endpoint + busy.path, METRICS_SECONDS)
+    except (TimeoutError, ConnectionError):
+        return None
+    return requests_in_flight(text, busy.progress)
+
+
+def _missed(row: ReleaseRow, record: Record) -> str:
+    """One that is starting may yet answer: that has a deadline of its own."""
+    if record.started_at:
+        ledger().repairs.keep(record)
+        return f"not yet: {record.failure}"
+    missed = record.missed + 1
+    ledger().repairs.keep(record.model_copy(update={"missed": missed}))
+    if missed == MOST_MISSED:
+        tell_of("unresponsive", row, record.failure)
+    return f"no answer, {missed} times in a row: {record.failure}"
+
+
+def _well(row: ReleaseRow, record: Record) -> str:
+    again = record.started_at is not None
+    better: dict[str, object] = {
+        "started_at": None,
+        "missed": 0,
+        "failure": record.failure if again else "",
+    }
+    if again:
+        better["well_since"] = datetime.now(UTC)
+        ledger().locks.drop(lease_of(row.id))
+    ledger().repairs.keep(record.model_copy(update=better))
+    if again or record.missed:
+        tell_of("recovered", row, "it answers again")
+    return "it answers again" if again or record.missed else "it answers"

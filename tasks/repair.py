@@ -1,0 +1,167 @@
+"""Step repair: what was decided is done, each model under its lock, all models at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from prefect import task
+
+from moorage.adapters import inventory
+from moorage.adapters.ledger.locks import LockHeld
+from moorage.failures import Failure
+from moorage.reconcile.actions import Action, Deed, Outcome
+from moorage.release import ReleaseRow, ReleaseState
+from moorage.states import FINAL
+from tasks.announce import tell_of
+from tasks.cleanup import bring_back, recover
+from tasks.context import in_thread, ledger, settings
+from tasks.journal import step
+from tasks.launch import ABORT_SECONDS, stop
+from tasks.probing import probe
+from tasks.restart import restart, tried
+from tasks.retries import PLAIN
+from tasks.sight import mark
+
+AT_ONCE = 16
+"""Models that are repaired at the same time."""
+
+WITHOUT_LOCK = {Deed.PROBE, Deed.FORGET}
+"""What only looks: a deploy that begins meanwhile is not held up."""
+
+ELSEWHERE = {Deed.WAIT, Deed.REPLACE}
+"""What is not done here: nothing at all, or a deploy of its own."""
+
+
+@task(name="repair", task_run_name="repair", **PLAIN)
+async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
+    """Do what was decided. What fails is told, and keeps nothing else from being done.
+
+    Args:
+        actions: What to do; those of one model are done in order.
+        note: Who does it, for those who wait for a lock meanwhile.
+
+    Returns:
+        What became of each, but for what is done elsewhere.
+    """
+    with step("repair") as said:
+        models: dict[str, list[Action]] = {}
+        for action in actions:
+            if action.deed not in ELSEWHERE:
+                models.setdefault(action.model or action.about, []).append(action)
+        limit = asyncio.Semaphore(AT_ONCE)
+
+        async def one(model: str, own: list[Action]) -> list[Outcome]:
+            async with limit:
+                return await in_thread(_of_model, model, own, note)
+
+        done = await asyncio.gather(*(one(model, own) for model, own in models.items()))
+        outcomes = tuple(outcome for own in done for outcome in own)
+        said.say(f"{sum(outcome.done for outcome in outcomes)} of {len(outcomes)} done")
+        return outcomes
+
+
+def _of_model(model: str, actions: list[Action], note: str) -> list[Outcome]:
+    looking = [action for action in actions if action.deed in WITHOUT_LOCK]
+    acting = [action for action in actions if action.deed not in WITHOUT_LOCK]
+    outcomes = []
+    if acting:
+        try:
+            with ledger().locks.holding(model, wait_seconds=0, note=note):
+                outcomes = [_done(action) for action in acting]
+        except Failure as failure:
+            why = str(failure) if isinstance(failure, LockHeld) else f"failed: {failure}"
+            outcomes = [Outcome(action=one, done=False, said=why) for one in acting]
+    return outcomes + [_done(action) for action in looking]
+
+
+def _done(action: Action) -> Outcome:
+    try:
+        if action.deed == Deed.REMOVE:
+            return Outcome(action=action, said=_remove(action))
+        row = ledger().releases.get(action.release)
+        if row.state != action.state:
+            return Outcome(action=action, done=False, said=f"it is {row.state} by now")
+        return Outcome(action=action, said=DEEDS[action.deed](action, row))
+    except Failure as failure:
+        return Outcome(action=action, done=False, said=f"failed: {failure}")
+
+
+def _undo(_action: Action, row: ReleaseRow) -> str:
+    return recover(row)
+
+
+def _bring_back(action: Action, row: ReleaseRow) -> str:
+    with tried(row, action.reason):
+        bring_back(row)
+    tell_of("restarted", row, action.reason)
+    return "it serves again"
+
+
+def _mark_unreachable(action: Action, row: ReleaseRow) -> str:
+    mark(row, ReleaseState.UNREACHABLE, action.reason)
+    return ""
+
+
+def _mark_seen(_action: Action, row: ReleaseRow) -> str:
+    mark(row, ReleaseState.RUNNING, "seen again")
+    return ""
+
+
+def _adopt(action: Action, row: ReleaseRow) -> str:
+    for workload in action.adopted:
+        ledger().workloads.put(row.id, workload)
+    return f"{len(action.adopted)} written down"
+
+
+def _give_up(action: Action, row: ReleaseRow) -> str:
+    """What can be reached is stopped; what cannot has no owner when it comes back."""
+    left = []
+    for workload in row.workloads:
+        with suppress(Failure):
+            stop(workload, ABORT_SECONDS)
+            continue
+        left.append(workload.name)
+        ledger().workloads.drop(workload.name)
+    if row.state in FINAL:
+        ledger().claims.free(row.id)
+    else:
+        ledger().releases.end(row.id, ReleaseState.ERROR, action.reason)
+    told = f"; {', '.join(left)} could not be stopped" if left else ""
+    return f"it holds nothing any more{told}"
+
+
+def _forget(_action: Action, row: ReleaseRow) -> str:
+    kept = ledger().repairs.of(row.id)
+    well = {"attempts": 0, "elsewhere": 0, "not_before": None, "failure": "", "well_since": None}
+    ledger().repairs.keep(kept.model_copy(update=well))
+    return ""
+
+
+def _remove(action: Action) -> str:
+    """The ledger is asked once more, with the lock in hand: a flow may have begun it since."""
+    found, place = action.found, action.place
+    if found is None or place is None:
+        return ""
+    if found.release:
+        with suppress(Failure):  # a release that the ledger does not know owns nothing
+            row = ledger().releases.get(found.release)
+            if any(one.name == found.name for one in row.workloads):
+                return f"{row.id} owns it by now"
+    inventory.remove(place, found, ledger().identity, settings())
+    return "it is gone"
+
+
+DEEDS: dict[Deed, Callable[[Action, ReleaseRow], str]] = {
+    Deed.UNDO: _undo,
+    Deed.FINISH: _undo,
+    Deed.BRING_BACK: _bring_back,
+    Deed.MARK_UNREACHABLE: _mark_unreachable,
+    Deed.MARK_SEEN: _mark_seen,
+    Deed.ADOPT: _adopt,
+    Deed.RESTART: restart,
+    Deed.GIVE_UP: _give_up,
+    Deed.PROBE: probe,
+    Deed.FORGET: _forget,
+}

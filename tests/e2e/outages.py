@@ -1,0 +1,154 @@
+"""Servers that a deploy needs, which can be killed and started again: PostgreSQL and Prefect's."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import OperationalError
+
+from tests.prefect_server import PrefectApi, free_port
+
+START_SECONDS = 120
+
+
+class Server:
+    """A program that can be killed as a whole, and started again with what it has kept.
+
+    Args:
+        command: Its command line.
+        answers: Whether it does.
+        options: Of `Popen`.
+    """
+
+    def __init__(self, command: list[Any], answers: Callable[[], bool], **options: Any) -> None:
+        self._command, self._answers, self._options = command, answers, options
+        self.start()
+
+    @property
+    def pid(self) -> int:
+        """Process number of the first of its processes."""
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(
+            self._command, start_new_session=True, **quiet, **self._options
+        )
+        give_up = time.monotonic() + START_SECONDS
+        while not self._answers():
+            assert time.monotonic() < give_up
+            assert self._process.poll() is None
+            time.sleep(0.1)
+
+    def start_again(self) -> None:
+        """Start it after it was killed."""
+        self._process.wait()
+        self.start()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process.poll() is None:
+            kill_whole(self.pid)
+        self._process.wait()
+
+
+def kill_whole(pid: int) -> None:
+    """Kill a process and all its descendants."""
+    first = psutil.Process(pid)
+    everyone = [first, *first.children(recursive=True)]
+    for one in everyone:
+        one.kill()
+    psutil.wait_procs(everyone[1:], timeout=10)
+
+
+class Postgres(Server):
+    """A database server on a socket.
+
+    Attributes:
+        url: The URL of its first database.
+    """
+
+    def __init__(self) -> None:
+        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+        if not programs:
+            pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/initdb")
+        self._folder = Path(tempfile.mkdtemp(prefix="moorage-pg-"))
+        account = _unprivileged(self._folder)
+        data = self._folder / "data"
+        arguments: list[Any] = [
+            "-D",
+            data,
+            "-A",
+            "trust",
+            "-U",
+            "moorage",
+            "--no-sync",
+            "--no-instructions",
+        ]
+        subprocess.run(
+            [programs[-1], *arguments], check=True, capture_output=True, cwd=self._folder, **account
+        )
+        options = ["listen_addresses=", f"unix_socket_directories={self._folder}"]
+        command: list[Any] = [programs[-1].with_name("postgres"), "-D", data]
+        command += [word for option in options for word in ("-c", option)]
+        self.url = f"postgresql+psycopg://moorage@/postgres?host={self._folder}"
+        super().__init__(command, self._is_there, cwd=self._folder, **account)
+
+    def close(self) -> None:
+        """End it for good."""
+        self.kill()
+        shutil.rmtree(self._folder)
+
+    def _is_there(self) -> bool:
+        engine = create_engine(self.url)
+        try:
+            with engine.connect() as connection:
+                connection.execute(text("SELECT 1"))
+            return True
+        except OperationalError:
+            return False
+        finally:
+            engine.dispose()
+
+
+class Prefect(Server):
+    """A Prefect server with its own database.
+
+    Attributes:
+        environment: What a command needs to use it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        port = free_port()
+        url = f"http://127.0.0.1:{port}/api"
+        self.environment = {
+            "PREFECT_HOME": str(folder / "prefect"),
+            "PREFECT_API_URL": url,
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "PREFECT_CLI_PROMPT": "false",
+        }
+        command = [sys.executable, "-m", "prefect", "server", "start", "--port", str(port)]
+        api = PrefectApi(url)
+        super().__init__(command, api.is_healthy, env={**os.environ, **self.environment})
+
+
+def _unprivileged(folder: Path) -> dict[str, Any]:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid():
+        return {}
+    user = pwd.getpwnam("nobody")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return {"user": user.pw_uid, "group": user.pw_gid}

@@ -1,0 +1,206 @@
+"""Reconciling: what died comes back, what nobody owns goes, and what a dead flow left is undone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from moorage.states import ReleaseState
+from tasks.replace import LOCK
+from tests.e2e.conftest import process_engine
+from tests.e2e.nursery import ForkedWorkplace, Nursery
+from tests.prefect_server import PrefectServer
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
+
+@pytest.fixture(scope="module")
+def nursery(prefect_server: PrefectServer) -> Iterator[Nursery]:
+    nursery = Nursery({**os.environ, **prefect_server.environment})
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture
+def place(
+    tmp_path: Path, tiny_llama: Path, prefect_server: PrefectServer, nursery: Nursery
+) -> Iterator[ForkedWorkplace]:
+    """A place in which reconciling has no patience."""
+    place = ForkedWorkplace(tmp_path, tiny_llama, prefect_server.environment, nursery)
+    place.environment |= {
+        "MOORAGE_PROBE_SECONDS": "0",
+        "MOORAGE_PROBE_TIMEOUT_SECONDS": "1",
+        "MOORAGE_ORPHAN_SECONDS": "0",
+    }
+    yield place
+    place.close()
+
+
+def reconcile(place: ForkedWorkplace, *more: str) -> dict[str, dict[str, Any]]:
+    """What was done, by deed."""
+    told = place.json("reconcile", "--fleet", place.folder / "fleet.yaml", *more)
+    return {one["deed"]: one for one in told["actions"]}
+
+
+def engine_of(place: ForkedWorkplace) -> psutil.Process:
+    """The engine itself, not its supervisor."""
+    [supervisor] = [one for one in place.processes() if one.ppid() not in pids(place)]
+    return supervisor.children()[0]
+
+
+def pids(place: ForkedWorkplace) -> set[int]:
+    return {one.pid for one in place.processes()}
+
+
+def until_it_answers(place: ForkedWorkplace) -> None:
+    place.wait_until(
+        lambda: place.run("chat", place.named("tiny"), "hi", code=None).returncode == 0
+    )
+
+
+def test_a_release_that_died_is_started_again_where_it_was_and_not_too_often(
+    place: ForkedWorkplace, lifecycle_program: Path, prefect_server: PrefectServer
+) -> None:
+    place.run("deploy", place.spec(engine=process_engine(lifecycle_program)))
+    [before] = place.releases()
+    assert reconcile(place)["probe"]["outcome"] == "it answers"
+
+    engine_of(place).kill()
+    time.sleep(0.5)
+    assert reconcile(place, "--dry-run").keys() == {"restart"}
+    assert not [one for one in place.processes() if one.status() != psutil.STATUS_ZOMBIE]
+    assert reconcile(place)["restart"]["done"]
+    until_it_answers(place)
+    assert reconcile(place)["probe"]["outcome"] == "it answers again"
+    [after] = place.releases()
+    assert (after.id, after.state, after.release) == (before.id, "running", before.release)
+    assert {claim.release for claim in place.claims()} == {before.id}
+
+    engine_of(place).kill()
+    time.sleep(0.5)
+    kept = place.ledger.repairs.of(before.id)
+    assert kept.attempts == 1
+    soon = datetime.now(UTC) + timedelta(minutes=1)
+    place.ledger.repairs.keep(kept.model_copy(update={"not_before": soon}))
+    assert "start 2 not before" in reconcile(place)["wait"]["reason"]
+    heard = prefect_server.post(
+        "/events/filter",
+        {"filter": {"event": {"name": ["moorage.release.restarted", "moorage.release.recovered"]}}},
+    )["events"]
+    about = f"moorage.release.{before.id}"
+    assert {one["event"] for one in heard if one["resource"]["prefect.resource.id"] == about} == {
+        "moorage.release.restarted",
+        "moorage.release.recovered",
+    }
+
+
+def test_an_engine_that_runs_and_does_not_answer_is_started_again_the_second_time(
+    place: ForkedWorkplace, lifecycle_program: Path
+) -> None:
+    place.run("deploy", place.spec(engine=process_engine(lifecycle_program)))
+    engine = engine_of(place)
+    os.kill(engine.pid, signal.SIGSTOP)
+    assert "1 times in a row" in reconcile(place)["probe"]["outcome"]
+    assert "2 times in a row" in reconcile(place)["probe"]["outcome"]
+    done = reconcile(place)["restart"]
+    assert "did not answer 2 times in a row" in done["reason"]
+    assert engine_of(place).pid != engine.pid
+    until_it_answers(place)
+
+
+def test_what_nobody_owns_is_removed_after_a_while_and_what_is_owned_stays(
+    place: ForkedWorkplace, lifecycle_program: Path
+) -> None:
+    engine = process_engine(lifecycle_program)
+    place.run("deploy", place.spec(engine=engine))
+    place.run("deploy", place.spec("other", engine=engine))
+    [row] = place.releases()
+    place.ledger.releases.move(row.id, ReleaseState.STOPPING)
+    place.ledger.releases.end(row.id, ReleaseState.STOPPED)
+    place.ledger.workloads.drop(row.workloads[0].name)
+    place.environment["MOORAGE_ORPHAN_SECONDS"] = "600"
+    assert "nobody owns it; removed from" in reconcile(place)["wait"]["reason"]
+    assert len(place.running()) == 2
+    place.environment["MOORAGE_ORPHAN_SECONDS"] = "0"
+    assert reconcile(place)["remove"]["done"]
+    [other] = place.releases("other")
+    assert place.running() == {f"moorage-{other.id}-r0-leader"}
+
+
+def test_a_release_that_is_not_to_be_started_again_is_closed(
+    place: ForkedWorkplace, lifecycle_program: Path
+) -> None:
+    engine = process_engine(lifecycle_program)
+    place.run("deploy", place.spec(engine=engine, restart={"policy": "never"}))
+    engine_of(place).kill()
+    time.sleep(0.5)
+    assert reconcile(place)["give up"]["done"]
+    assert place.is_clean()
+    assert place.releases()[0].state == "error"
+
+
+def test_a_release_that_keeps_dying_is_placed_on_another_host(
+    place: ForkedWorkplace, lifecycle_program: Path
+) -> None:
+    low = place.first_port
+    hosts = ", ".join(
+        f"{{name: {name}, ports: {first}-{first + 9}}}"
+        for name, first in (("one", low), ("two", low + 10))
+    )
+    (place.folder / "fleet.yaml").write_text(f"hosts: [{hosts}]\n")
+    engine = process_engine(lifecycle_program)
+    place.run("deploy", place.spec(engine=engine, restart={"attempts": 1}))
+    [old] = place.releases()
+    died = place.ledger.repairs.of(old.id).model_copy(update={"attempts": 1})
+    place.ledger.repairs.keep(died)
+    engine_of(place).kill()
+    time.sleep(0.5)
+    assert reconcile(place)["replace"]["done"]
+    new, before = place.releases()
+    assert (new.state, before.state) == ("running", "superseded")
+    assert (old.workloads[0].host, new.workloads[0].host) == ("one", "two")
+    assert new.spec_digest == old.spec_digest
+    assert {claim.host for claim in place.claims()} == {"two"}
+
+
+def test_what_a_killed_deploy_left_is_undone_at_once_and_its_run_has_crashed(
+    place: ForkedWorkplace, lifecycle_program: Path, prefect_server: PrefectServer
+) -> None:
+    spec = place.spec(engine=process_engine(lifecycle_program))
+    place.run("deploy", spec, code=None, point="verify")
+    [row] = place.releases()
+    assert place.processes()
+    assert prefect_server.get(f"/flow_runs/{row.flow_run_id}")["state"]["type"] == "RUNNING"
+    assert reconcile(place)["undo"]["done"]
+    assert place.is_clean()
+    assert prefect_server.get(f"/flow_runs/{row.flow_run_id}")["state"]["type"] == "CRASHED"
+    told = place.json("reconcile")
+    assert (told["outcome"], told["actions"]) == ("unchanged", [])
+
+
+def test_of_two_at_once_the_second_says_who_is_first(place: ForkedWorkplace) -> None:
+    with place.ledger.locks.holding(LOCK, wait_seconds=0, note="flow run first"):
+        told = place.json("reconcile")
+    assert told["outcome"] == "skipped"
+    assert "flow run first" in told["message"]
+
+
+def test_a_model_on_which_a_flow_works_is_left_alone(
+    place: ForkedWorkplace, lifecycle_program: Path
+) -> None:
+    deploying = place.start(
+        "deploy", place.spec(engine=process_engine(lifecycle_program, "slow:6"))
+    )
+    place.wait_until(lambda: bool(place.processes()))
+    told = place.json("reconcile")
+    _, errors = deploying.communicate(timeout=120)
+    assert deploying.returncode == 0, errors
+    assert told["actions"] == []

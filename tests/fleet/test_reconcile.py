@@ -1,0 +1,59 @@
+"""Reconciling hosts that go out of sight, and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import prefect_server, tiny_llama, workplace
+from tests.e2e.workplace import Workplace
+from tests.fleet.fleet import TestFleet
+from tests.fleet.sites import containers, write_fleet
+from tests.fleet.test_drills import pinned
+
+pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
+
+__all__ = ["prefect_server", "tiny_llama", "workplace"]
+
+
+@pytest.fixture
+def place(workplace: Workplace, equipped: TestFleet) -> Iterator[Workplace]:
+    write_fleet(workplace, equipped, "tls")
+    yield workplace
+    for host in equipped.hosts:
+        for name in containers(host):
+            host.daemon.client().containers.get(name).remove(force=True)
+
+
+def reconcile(place: Workplace) -> dict[str, dict[str, Any]]:
+    told = place.json("reconcile", "--fleet", place.folder / "fleet.yaml")
+    return {one["deed"]: one for one in told["actions"]}
+
+
+def test_a_host_that_is_away_is_marked_and_its_model_placed_elsewhere_until_it_is_back(
+    place: Workplace, equipped: TestFleet, lifecycle_image: str
+) -> None:
+    first = equipped.hosts[0]
+    fields = pinned(lifecycle_image)
+    fields["placement"] = {"accelerators": 0, "ram": "64MiB"}
+    place.run("deploy", place.spec(**fields, restart={"unreachable_seconds": 0}))
+    [old] = place.releases()
+    assert old.workloads[0].host == first.name
+    first.link.cut()
+    try:
+        assert reconcile(place)["mark unreachable"]["done"]
+        assert place.releases()[0].state == "unreachable"
+        assert reconcile(place)["replace"]["done"]
+    finally:
+        first.link.mend()
+    new, before = place.releases()
+    assert new.state == "running"
+    assert new.workloads[0].host != first.name
+    done = reconcile(place)
+    assert before.state == "superseded" or done["finish"]["done"]
+    assert containers(first) == []
+    assert {claim.release for claim in place.claims()} == {new.id}
+    place.run("retire", place.named("tiny"))
+    assert place.is_clean()
