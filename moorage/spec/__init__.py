@@ -8,6 +8,7 @@ from moorage.spec.application import ApplicationSpec, AutoscalingSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
+from moorage.spec.gate import CompareSpec, MessageSpec, PromptSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.model import Mode, ModelSpec, slug
 from moorage.spec.patterns import (
@@ -39,6 +40,7 @@ from moorage.spec.patterns import (
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
 from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
+from moorage.spec.replacing import ReplaceSpec, ReplaceStrategy
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
 
@@ -64,6 +66,7 @@ __all__ = [
     "AdapterUpdatesSpec",
     "ApplicationSpec",
     "AutoscalingSpec",
+    "CompareSpec",
     "ContainerSettings",
     "Deadlines",
     "Distributed",
@@ -74,6 +77,7 @@ __all__ = [
     "IpcMode",
     "Kind",
     "MemorySpec",
+    "MessageSpec",
     "Mode",
     "ModelSpec",
     "Name",
@@ -83,7 +87,10 @@ __all__ = [
     "Policy",
     "Port",
     "ProbeSpec",
+    "PromptSpec",
     "ReadinessSpec",
+    "ReplaceSpec",
+    "ReplaceStrategy",
     "RestartPolicy",
     "Revision",
     "RuntimeName",

@@ -18,6 +18,7 @@ from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.patterns import Name, Port, Revision, SecretName, Source, VariableName
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.replacing import ReplaceSpec
 from moorage.spec.speculative import SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
 from moorage.values import Value
@@ -32,6 +33,10 @@ class Mode(StrEnum):
     RERANKING = "reranking"
     CLASSIFICATION = "classification"
     IMAGE_GENERATION = "image-generation"
+
+
+OPERATIONAL = {"replace"}
+"""Fields that say how a deploy goes about it, not what serves then: they change no release."""
 
 
 class ModelSpec(Value):
@@ -93,6 +98,9 @@ class ModelSpec(Value):
     stopping: StoppingSpec = Field(
         StoppingSpec(), description="How the model is stopped while it serves."
     )
+    replace: ReplaceSpec = Field(
+        ReplaceSpec(), description="How a new release takes over from the one that serves."
+    )
     secrets: dict[VariableName, SecretName] = Field(
         {},
         description="Secrets by name: environment variable of the engine -> name of the secret"
@@ -121,11 +129,13 @@ class ModelSpec(Value):
 
     @property
     def digest(self) -> str:
-        """Short fingerprint of everything that was asked for; equal specs have equal digests.
+        """Short fingerprint of what is meant to serve; equal specs have equal digests.
 
-        Defaults are left out, so that a field added later does not change every digest.
+        Defaults are left out, so that a field added later does not change every digest; so are the
+        fields that only say how a deploy goes about it.
         """
-        written = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+        asked = self.model_dump(mode="json", exclude_defaults=True, exclude=OPERATIONAL)
+        written = json.dumps(asked, sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
 
     @property

@@ -24,9 +24,9 @@ pytestmark = pytest.mark.server
 
 MODELS = {
     *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
-    *("ReadinessSpec", "Deadlines", "ProbeSpec"),
+    *("ReadinessSpec", "Deadlines", "ProbeSpec", "PromptSpec", "MessageSpec", "CompareSpec"),
     *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
-    *("StoppingSpec", "ApplicationSpec", "AutoscalingSpec"),
+    *("StoppingSpec", "ReplaceSpec", "ApplicationSpec", "AutoscalingSpec"),
 }
 FLEET = {
     *("Fleet", "Host", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
@@ -35,7 +35,7 @@ FLEET = {
 }
 ENUMS = {
     *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
-    *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed"),
+    *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed", "ReplaceStrategy"),
 }
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
