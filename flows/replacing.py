@@ -29,13 +29,23 @@ def how(draft: Release, old: ReleaseRow | None) -> str:
     if draft.placement.stop_first:
         return draft.placement.stop_first
     beside = "started beside the old release, which stopped after"
-    replace = draft.spec.replace
-    if replace.strategy != ReplaceStrategy.CANARY or old.release is None:
+    if not is_canary(draft, old.release):
         return beside
+    replace = draft.spec.replace
     first, _ = split_off(draft.plan, replace.canary_share)
     count = len({spec.labels[LABEL_REPLICA] for spec in first.containers})
     watched = f"{count} of {draft.spec.replicas} replicas, watched for {replace.canary_seconds} s"
     return f"canary: {watched}; then the rest; {beside}"
+
+
+def is_canary(draft: Release, before: Release | None) -> bool:
+    """Whether a share of a release starts first and is watched.
+
+    Only beside another one, which spares it; and what is gone back to has shown before that it
+    serves, and is often wanted in a hurry.
+    """
+    wanted = draft.spec.replace.strategy == ReplaceStrategy.CANARY
+    return wanted and before is not None and not draft.rolled_back_to
 
 
 def downtime_of(old: ReleaseRow | None, draft: Release) -> float | None:

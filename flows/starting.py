@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from flows.replacing import is_canary
 from moorage.engines.recovery import Correction, amended, corrected_by
 from moorage.engines.registry import ENGINES
 from moorage.engines.turns import in_turns, split_off
@@ -11,7 +12,6 @@ from moorage.failures import Failure
 from moorage.launch import LaunchPlan
 from moorage.models.profile import ModelProfile
 from moorage.release import Release
-from moorage.spec import ReplaceStrategy
 from tasks.canary import canary
 from tasks.correct import correct
 from tasks.gate import gate, must_pass
@@ -42,9 +42,8 @@ async def starting(
     Raises:
         Failure: Of the first try where nothing can be corrected, else of the second; `GATE_FAILED`.
     """
-    replace = draft.spec.replace
-    is_canary = before is not None and replace.strategy == ReplaceStrategy.CANARY
-    first, rest = split_off(plan, replace.canary_share if is_canary else 1)
+    watched = is_canary(draft, before)
+    first, rest = split_off(plan, draft.spec.replace.canary_share if watched else 1)
     parts, later = [*in_turns(first), *in_turns(rest)], len(in_turns(rest))
     while parts:
         try:
@@ -64,7 +63,7 @@ async def starting(
                 draft = await _asked(draft, part, profile, before)
                 yield draft
                 must_pass(draft.gate)
-            if is_canary and len(parts) == later:
+            if watched and len(parts) == later:
                 await canary(draft.spec, profile, plan, draft.workloads)
         yield draft
 

@@ -99,10 +99,10 @@ def in_two_turns() -> LaunchPlan:
     )
 
 
-def started(before: Release | None = None, **spec: Any) -> Release:
+def started(before: Release | None = None, back_to: str = "", **spec: Any) -> Release:
     """The release as it is known when it runs, or when it has failed."""
     plan = in_two_turns()
-    known = [a_release(spec=a_spec(**spec), plan=plan)]
+    known = [a_release(spec=a_spec(**spec), plan=plan, rolled_back_to=back_to)]
 
     async def run() -> None:
         async for further in starting(known[0], plan, a_profile(), before):
@@ -200,20 +200,22 @@ def test_what_does_not_pass_the_gate_ends_the_start_and_is_known(
 
 
 @pytest.mark.parametrize(
-    ("share", "before", "expected"),
+    ("share", "before", "back_to", "expected"),
     [
-        pytest.param(0.5, True, ["launch", "canary", "launch"], id="half of two"),
-        pytest.param(1, True, ["launch", "launch", "canary"], id="all of them"),
-        pytest.param(0.5, False, ["launch", "launch"], id="nothing serves that it could spare"),
+        pytest.param(0.5, True, "", ["launch", "canary", "launch"], id="half of two"),
+        pytest.param(1, True, "", ["launch", "launch", "canary"], id="all of them"),
+        pytest.param(0.5, False, "", ["launch", "launch"], id="there is none that spares it"),
+        pytest.param(0.5, True, "tiny.v1", ["launch", "launch"], id="it has served before"),
     ],
 )
 def test_a_canary_is_watched_before_the_rest_starts(
     steps: Callable[..., Steps],
     share: float,
     before: bool,
+    back_to: str,
     expected: list[str],
 ) -> None:
     told = steps(None, None)
     canary = {"strategy": "canary", "canary_share": share}
-    started(a_release() if before else None, replicas=2, replace=canary)
+    started(a_release() if before else None, back_to, replicas=2, replace=canary)
     assert [what for what, *_ in told.done] == expected
