@@ -46,26 +46,27 @@ async def starting(
     first, rest = split_off(plan, draft.spec.replace.canary_share if watched else 1)
     parts, later = [*in_turns(first), *in_turns(rest)], len(in_turns(rest))
     while parts:
+        part, ready = parts[0], False
         try:
-            draft = await _started(draft, parts[0], profile)
+            draft = await _started(draft, part, profile)
         except Failure as failure:
             correction = None if draft.corrections else _correction(draft, plan, failure)
             if correction is None:
                 raise
-            await correct(parts[0], correction)
+            await correct(part, correction)
             names = {spec.name for part in parts for spec in part.containers}
             plan = amended(plan, correction, names)
             parts = [amended(part, correction, names) for part in parts]
             draft = draft.model_copy(update={"plan": plan, "corrections": (correction,)})
         else:
-            part = parts.pop(0)
-            if draft.spec.readiness.prompts:
-                draft = await _asked(draft, part, profile, before)
-                yield draft
-                must_pass(draft.gate)
-            if watched and len(parts) == later:
-                await canary(draft.spec, profile, plan, draft.workloads)
+            parts, ready = parts[1:], True
         yield draft
+        if ready and draft.spec.readiness.prompts:
+            draft = await _asked(draft, part, profile, before)
+            yield draft
+            must_pass(draft.gate)
+        if ready and watched and len(parts) == later:
+            await canary(draft.spec, profile, plan, draft.workloads)
 
 
 async def _started(draft: Release, part: LaunchPlan, profile: ModelProfile) -> Release:

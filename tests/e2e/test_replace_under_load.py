@@ -127,12 +127,15 @@ def test_a_canary_is_watched_before_the_rest_starts(
     assert steps[steps.index("launch") :][:5] == ["launch", "verify", "canary", "launch", "verify"]
     assert len(release["workloads"]) == 3
 
-    dying = workplace.spec(engine=process_engine(lifecycle_program, "dies-later:1"), **more)
+    more["replace"] = {**canary, "canary_seconds": 300}
+    dying = workplace.spec(engine=process_engine(lifecycle_program, "dies-later:8"), **more)
     before = workplace.running()
     error = workplace.json("deploy", dying, code=6)["error"]
     assert error["cause"] == "engine-exited"
     failed = workplace.releases()[0]
     assert failed.release
+    # It died as a canary: its replicas had been proven, and the third never started.
     assert [workload.replica for workload in failed.release.workloads] == [0, 1]
+    assert len(failed.release.readiness) == 2
     assert workplace.running() == before
     assert len(workplace.ledger.routes.routes(name)[0].endpoints) == 3
