@@ -1,4 +1,4 @@
-"""What is told of a release that takes the place of another."""
+"""In which way a release takes the place of another, and what is told of it."""
 
 from __future__ import annotations
 
