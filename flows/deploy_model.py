@@ -10,6 +10,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.recipe import Afresh, Recipe
+from flows.replacing import announcement, downtime_of, how
 from flows.starting import starting
 from flows.story import Story, told, unchanged
 from moorage.failures import Cause, Failure
@@ -142,25 +143,26 @@ async def _deploy(
                 saga.arm(f"start {old.id} again", start_again, old, draft.id)
                 await stop_for(old, draft.id)
             saga.arm("stop what was started", abandon, draft.id)
-            async for further in starting(draft, plan, profile):
+            async for further in starting(draft, plan, profile, old.release if old else None):
                 draft = further
             plan = draft.plan or plan
             measured = await measure(profile, plan, draft.workloads, snapshot, placement.predicted)
             facts = await read_facts(plan, measured)
             release = _finished(
-                draft, story, measured=measured, facts=facts, replacement=_how(draft, old)
+                draft, story, measured=measured, facts=facts, replacement=how(draft, old)
             )
-            await publish(release)
+            release = await publish(release)
     except (Failure, TimeoutError) as error:
         failure = story.failure_of(error)
         if isinstance(error, NoFit):
             draft = draft.model_copy(update={"placement": error.placement})
-        record = _failed(draft, story, failure)
+        downtime = await in_thread(downtime_of, old, draft)
+        record = _failed(draft.model_copy(update={"downtime_seconds": downtime}), story, failure)
         await in_thread(ledger().releases.fail, draft.id, failure.cause, record)
         raise failure from None
     try:
         if old:
-            await end_superseded(old, story.journal)
+            await end_superseded(old, story.journal, spec.replace.linger_seconds)
     finally:
         # The new release serves, whatever signal arrives now.
         to_its_end(turn.end)
@@ -184,19 +186,6 @@ async def _begin(story: Story, recipe: Recipe, old: ReleaseRow | None) -> Releas
         finished_at=begun,
         **recipe.facts,
     )
-
-
-def announcement(release: Release) -> str:
-    """What a release serves, where, and what was changed to make it start."""
-    endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.serving)
-    corrected = "".join(f"; second try: {one.said}" for one in release.corrections)
-    return f"{release.id} serves {release.model} at {endpoints}{corrected}"
-
-
-def _how(draft: Release, old: ReleaseRow | None) -> str:
-    if not old or not draft.placement:
-        return ""
-    return draft.placement.stop_first or "started beside the old release, which stopped after"
 
 
 def _finished(draft: Release, story: Story, **changes: object) -> Release:

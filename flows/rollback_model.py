@@ -9,8 +9,9 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.deploy_model import announcement, deploy_on_a_free_port
+from flows.deploy_model import deploy_on_a_free_port
 from flows.recipe import Again
+from flows.replacing import announcement
 from flows.story import Story, told
 from moorage.fleet import Fleet
 from moorage.history.pinned import pinned_spec, require_same

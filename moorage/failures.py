@@ -86,6 +86,7 @@ class Cause(StrEnum):
     LOAD_TIMEOUT = "load-timeout"
     WARM_UP_TIMEOUT = "warm-up-timeout"
     BAD_ANSWER = "bad-answer"
+    GATE_FAILED = "gate-failed"
     ADAPTERS_FIXED = "adapters-fixed"
     ADAPTERS_FULL = "adapters-full"
     ADAPTER_NAME_TAKEN = "adapter-name-taken"
@@ -482,6 +483,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.ENGINE,
         "The engine answered, but not with what was asked for",
         "Check that `mode` is what the model is for.",
+    ),
+    Cause.GATE_FAILED: _facts(
+        ExitCode.ENGINE,
+        "The engine serves, but not as well as `readiness.prompts` and `compare` demand",
+        "What served before serves on. Compare the two (`moorage diff`), or change the gate.",
     ),
     Cause.ADAPTERS_FIXED: _facts(
         ExitCode.BAD_INPUT,

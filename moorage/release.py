@@ -14,6 +14,7 @@ from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placement
 from moorage.readiness.engine_facts import EngineFacts
+from moorage.readiness.gate import Gate
 from moorage.readiness.protocol import Readiness
 from moorage.spec import ModelSpec
 from moorage.states import ReleaseState
@@ -68,7 +69,11 @@ class Release(Value):
         measured: What the engines logged about memory, beside what was predicted.
         steps: Each step with its time.
         replaced: Release that this one took over from; empty = none.
-        replacement: How: new beside old, or stop-first and why.
+        replacement: How: new beside old, a share first, or stop-first and why.
+        downtime_seconds: How long nobody was sent to any release of the name while this one took
+            the place of another, or failed to; None = there was none to replace, or nobody
+            measured it.
+        gate: How each replica answered the golden prompts; empty = there are none.
         rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
         applied_from: Set of files that it was applied from; empty = it was deployed by itself.
         failure: Why it failed; None when it runs.
@@ -95,6 +100,8 @@ class Release(Value):
     steps: tuple[StepRecord, ...] = ()
     replaced: str = ""
     replacement: str = ""
+    downtime_seconds: float | None = None
+    gate: tuple[Gate, ...] = ()
     rolled_back_to: str = ""
     applied_from: str = ""
     failure: FailureRecord | None = None

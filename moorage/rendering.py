@@ -15,7 +15,7 @@ from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.page import placement_sections
 from moorage.readiness.comparison import COLUMNS, comparison_rows
-from moorage.readiness.page import corrections_section, facts_section
+from moorage.readiness.page import corrections_section, facts_section, gate_section
 from moorage.readiness.protocol import Readiness
 from moorage.release import Release
 from moorage.spec import ModelSpec
@@ -57,7 +57,7 @@ def release_document(
     sections = [_facts(release), corrections_section(release.corrections), *_failure(release)]
     sections += _plan_sections(release)
     sections += [_endpoints(release), _loaded(release), _readiness(release)]
-    sections += [facts_section(release.facts)]
+    sections += [gate_section(release.gate), facts_section(release.facts)]
     sections += [_memory(release), _steps(release), timeline_section(told, now)]
     return _document(f"{release.id} {outcome}", sections)
 
@@ -136,6 +136,8 @@ def _facts(release: Release) -> Section:
         rows.append(("Engine version", release.plan.engine_version or "unknown"))
     if release.replacement:
         rows.append(("Replaces", f"{release.replaced}: {release.replacement}"))
+    if release.downtime_seconds is not None:
+        rows.append(("Nobody served for", human_seconds(release.downtime_seconds)))
     if release.rolled_back_to:
         rows.append(("Runs again", release.rolled_back_to))
     if release.applied_from:

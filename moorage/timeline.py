@@ -81,6 +81,29 @@ def stays(begun: datetime, by: str, transitions: Sequence[Transition]) -> tuple[
     )
 
 
+def outage(transitions: Sequence[Transition], since: datetime, until: datetime) -> float:
+    """How long a release that was to be stopped first has served nobody, in seconds.
+
+    From its last `stopping`, when nobody is sent there any more, until it serves again or another
+    one does in its place; 0 = it served until then.
+
+    Args:
+        transitions: All its changes of state, in order.
+        since: When the one that takes its place was begun, UTC; what was before is not looked at.
+        until: When another one serves, or now, UTC.
+    """
+    closed = [
+        at
+        for at, one in enumerate(transitions)
+        if one.after == ReleaseState.STOPPING and one.at >= since
+    ]
+    if not closed:
+        return 0.0
+    last = closed[-1]
+    again = (one.at for one in transitions[last + 1 :] if one.after == ReleaseState.RUNNING)
+    return round((next(again, until) - transitions[last].at).total_seconds(), 3)
+
+
 def timeline_section(told: Sequence[Stay], now: datetime | None = None) -> Section:
     """The states as a table.
 

@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.settings import Settings
+from moorage.routing import Router
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,6 +26,11 @@ def settings() -> Settings:
 def ledger() -> Ledger:
     """The ledger of the settings."""
     return _open(settings().ledger)
+
+
+def router() -> Router:
+    """Where requests for model names go: the ledger says it, and gateways read it there."""
+    return ledger().routes
 
 
 async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -12,6 +12,7 @@ from moorage.models.source import ResolvedModel
 from moorage.rendering import profile_document
 from moorage.spec import EngineName, ModelSpec
 from moorage.units import human_bytes
+from tasks.gate import must_talk
 from tasks.journal import step
 from tasks.retries import PLAIN
 
@@ -23,6 +24,7 @@ async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         if spec.engine.name != EngineName.CUSTOM:
             require_loadable(model.weights.family)
         profile = derive_profile(spec, model)
+        must_talk(spec, profile)
         await acreate_markdown_artifact(
             markdown=profile_document(spec, model, profile).markdown(),
             key=f"model-{spec.slug}",

@@ -13,7 +13,7 @@ from moorage.release import Release, ReleaseRow
 from moorage.rendering import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
 from moorage.timeline import stays
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_thread, ledger, router, settings
 from tasks.journal import step
 from tasks.retries import PLAIN
 from tasks.sight import in_sight
@@ -36,10 +36,10 @@ async def serving(spec: ModelSpec) -> tuple[ReleaseRow | None, bool]:
 
 
 @task(name="release", task_run_name="release {release.id}", **PLAIN)
-async def publish(release: Release) -> None:
-    """Write the record and make the release the one that runs, in one transaction."""
+async def publish(release: Release) -> Release:
+    """Write the record and send requests to the release, in one step; the record as written."""
     with step("release") as note:
-        await in_thread(ledger().releases.take_over, release)
+        release = await in_thread(router().switch, release)
         told = stays(
             release.created_at,
             release.flow_run_id,
@@ -51,6 +51,7 @@ async def publish(release: Release) -> None:
             description=f"{release.id} serves {release.model}",
         )
         note.say(f"{release.id} serves {release.model}")
+        return release
 
 
 async def publish_failure(model: str, failure: Failure, release: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 
 from moorage.engines.draining import Drained
 from moorage.failures import Failure
 from moorage.release import ReleaseRow, ReleaseState
 from tasks.cleanup import SUPERSEDED, end_release
-from tasks.context import in_thread, ledger, to_its_end
+from tasks.context import in_thread, ledger, router, to_its_end
 from tasks.drain import drain, ending_of
 from tasks.journal import Journal, tell
 from tasks.launch import stop_all
@@ -30,16 +31,25 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     await in_thread(_stop_all, old, _and(cause, drained.told))
 
 
-async def end_superseded(old: ReleaseRow, journal: Journal) -> None:
+async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
     """End a release whose successor serves; that it does not stop is no reason to fail.
 
     A signal ends the waiting for its requests, but does not leave it half ended.
+
+    Args:
+        old: The release.
+        journal: Is told what became of it.
+        linger_seconds: How long it still answers those who looked its endpoint up before the
+            switch, and have not sent their request yet.
     """
     drained = Drained()
     try:
         with suppress(Failure):
             # What stopped first has no workload any more, and another may answer on its port.
-            drained = await drain(await in_thread(ledger().releases.get, old.id))
+            row = await in_thread(ledger().releases.get, old.id)
+            if row.workloads:
+                await asyncio.sleep(linger_seconds)
+            drained = await drain(row)
     finally:
         to_its_end(lambda: _end_superseded(old.id, drained.told, journal))
 
@@ -49,12 +59,11 @@ async def _close(row: ReleaseRow, cause: str = "") -> Drained:
 
     When that is cancelled the release serves on, for nothing was stopped.
     """
-    await in_thread(ledger().releases.move, row.id, ReleaseState.STOPPING, cause)
+    await in_thread(router().close, row.id, cause)
     try:
         return await drain(row)
     except BaseException:
-        running, why = ReleaseState.RUNNING, "its stop was cancelled"
-        to_its_end(lambda: ledger().releases.move(row.id, running, why))
+        to_its_end(lambda: router().reopen(row.id, "its stop was cancelled"))
         raise
 
 

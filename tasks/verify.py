@@ -207,6 +207,26 @@ class Watch:
         if not seen.running or seen.restarts:
             raise await self._death(seen)
 
+    async def must_answer(self) -> None:
+        """Fail when what was ready before has ended or does not answer any more, asked twice."""
+        await self.must_live()
+        probe, wrong = self._probes[-1], ""
+        if not self.workload.serves:
+            return
+        for _ in range(2):
+            status, answer = await self._ask(probe, self._patience(probe))
+            wrong, _kept = judge(probe, status, answer)
+            if not wrong:
+                return
+            await asyncio.sleep(FIRST_PAUSE_SECONDS)
+            await self.must_live()
+        raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")
+
+    def _patience(self, probe: Probe) -> float:
+        if probe.phase != Phase.ANSWERED:
+            return ASK_SECONDS
+        return float(self._spec.readiness.deadlines.warm_up_seconds)
+
     async def _observed(self) -> Observation:
         """A host that is out of sight for a moment does not make its engine a dead one."""
         give_up = time.monotonic() + OUT_OF_SIGHT_SECONDS

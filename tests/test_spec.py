@@ -236,3 +236,31 @@ def test_a_package_is_a_name_with_extras_and_versions(package: str) -> None:
 )
 def test_a_custom_engine_says_what_is_run(engine: dict[str, Any]) -> None:
     assert a_spec(engine={"name": "custom", **engine}).engine.name == EngineName.CUSTOM
+
+
+@pytest.mark.parametrize(
+    "replace", [{"strategy": "canary"}, {"canary_seconds": 5}, {"linger_seconds": 0}]
+)
+def test_how_a_release_takes_over_does_not_change_what_serves(replace: dict[str, Any]) -> None:
+    assert a_spec(replace=replace).digest == a_spec().digest
+
+
+@pytest.mark.parametrize(
+    ("readiness", "wrong"),
+    [
+        ({"prompts": [{"expect": "x"}]}, "either `prompt` or `messages`"),
+        ({"prompts": [{"prompt": "a", "messages": [{"content": "b"}]}]}, "either `prompt`"),
+        ({"prompts": [{"prompt": "a", "expect": "("}]}, "is no regular expression"),
+        ({"compare": {"min_tokens_per_second_ratio": 0.8}}, "it is measured with `prompts`"),
+    ],
+)
+def test_a_gate_asks_one_thing_and_compares_what_it_asks(
+    readiness: dict[str, Any], wrong: str
+) -> None:
+    with pytest.raises(ValidationError, match=wrong):
+        a_spec(readiness=readiness)
+
+
+def test_a_gate_is_part_of_what_is_asked_for() -> None:
+    asked = {"prompts": [{"prompt": "2+2=", "expect": "4"}]}
+    assert a_spec(readiness=asked).digest != a_spec().digest

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.states import ReleaseState
-from moorage.timeline import Stay, Transition, stays, timeline_section
+from moorage.timeline import Stay, Transition, outage, stays, timeline_section
 from tests.builders import NOON
 
 S = ReleaseState
@@ -61,3 +62,23 @@ def test_what_lasts_is_counted_to_now_unless_it_lasts_for_good() -> None:
 def test_the_times_in_all_states_add_up_to_the_whole(seconds: list[int]) -> None:
     told = stays(NOON, "", [at(one, S.RUNNING, S.UNREACHABLE) for one in seconds])
     assert sum(stay.seconds or 0 for stay in told) == (seconds[-1] if seconds else 0)
+
+
+CLOSED, BACK = (S.RUNNING, S.STOPPING), (S.STOPPING, S.RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("moves", "seconds"),
+    [
+        pytest.param([], 0, id="it serves"),
+        pytest.param([at(10, *CLOSED)], 90, id="it never came back"),
+        pytest.param([at(10, *CLOSED), at(14.5, *BACK)], 4.5, id="it was started again"),
+        pytest.param([at(-9, *CLOSED), at(-2, *BACK)], 0, id="that was an earlier attempt"),
+        pytest.param([at(-9, *CLOSED), at(-2, *BACK), at(98, *CLOSED)], 2, id="only this one"),
+        pytest.param([at(10, *CLOSED), at(12, S.STOPPING, S.SUPERSEDED)], 90, id="it ended"),
+    ],
+)
+def test_an_outage_lasts_from_the_last_stop_until_somebody_serves(
+    moves: list[Transition], seconds: float
+) -> None:
+    assert outage(moves, NOON, NOON + timedelta(seconds=100)) == seconds

@@ -18,6 +18,7 @@ from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import apply as files
 from moorage.cli import doctor as doctor_checks
+from moorage.cli import endpoint as endpoints
 from moorage.cli import exporting, inventory, keys, lora, render, schemas
 from moorage.cli import fleet as fleet_commands
 from moorage.cli import history as releases
@@ -42,6 +43,7 @@ app = typer.Typer(
     help="Finds every model a berth: deploys LLM inference servers, and keeps a record of why.",
 )
 
+app.command()(endpoints.endpoint)
 app.command()(releases.diff)
 app.command()(releases.rollback)
 app.command()(files.apply)

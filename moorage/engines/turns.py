@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 
 Device = tuple[str, str, str]
@@ -24,6 +26,26 @@ def in_turns(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:
         parts[turn] += containers
         taken[turn] |= devices
     return tuple(plan.model_copy(update={"containers": tuple(part)}) for part in parts)
+
+
+def split_off(plan: LaunchPlan, share: float) -> tuple[LaunchPlan, LaunchPlan]:
+    """A share of the replicas of a plan, rounded up, and the rest.
+
+    Args:
+        plan: All of them.
+        share: More than 0, at most 1: at least one replica is in the first part.
+    """
+    replicas = _replicas(plan)
+    # Rounded first: 0.3 of 10 is 3, though 0.1 * 30 is a little more than that for a computer.
+    count = max(1, ceil(round(share * len(replicas), 9)))
+    first, rest = (
+        [spec for containers in part for spec in containers]
+        for part in (replicas[:count], replicas[count:])
+    )
+    return (
+        plan.model_copy(update={"containers": tuple(first)}),
+        plan.model_copy(update={"containers": tuple(rest)}),
+    )
 
 
 def _replicas(plan: LaunchPlan) -> list[list[ContainerSpec]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.history.change import Change
+from moorage.readiness.gate import speed_of
 from moorage.readiness.measured import summed_up
 from moorage.readiness.protocol import Phase
 from moorage.release import Release
@@ -21,6 +22,9 @@ FIGURES = {
 """What engines log about memory, and what it is called."""
 
 LOADED, FIRST_TOKEN, WHOLE = "until it was healthy", "first answer", "whole deployment"
+DOWNTIME, SPEED = "nobody served for", "tokens per second"
+SLOWEST = "slowest golden prompt"
+TIMES = (LOADED, FIRST_TOKEN, SLOWEST, DOWNTIME, WHOLE)
 
 
 def figure_changes(before: Release, after: Release) -> tuple[Change, ...]:
@@ -51,6 +55,12 @@ def _figures(release: Release) -> dict[str, float]:
     tokens = [one.first_token_seconds for one in release.readiness if one.first_token_seconds]
     found |= {LOADED: max(healthy)} if healthy else {}
     found |= {FIRST_TOKEN: max(tokens)} if tokens else {}
+    if speed := speed_of(release.gate):
+        found[SPEED] = speed
+    if release.gate:
+        found[SLOWEST] = max(gate.slowest for gate in release.gate)
+    if release.downtime_seconds is not None:
+        found[DOWNTIME] = release.downtime_seconds
     found[WHOLE] = (release.finished_at - release.created_at).total_seconds()
     return found
 
@@ -58,9 +68,9 @@ def _figures(release: Release) -> dict[str, float]:
 def _text(name: str, value: float | None) -> str | None:
     if value is None:
         return None
-    if name in (LOADED, FIRST_TOKEN, WHOLE):
+    if name in TIMES:
         return human_seconds(value)
-    if name in (FIGURES["kv_tokens"], FIGURES["concurrency"]):
+    if name in (FIGURES["kv_tokens"], FIGURES["concurrency"], SPEED):
         return f"{value:g}" if value % 1 else f"{value:.0f}"
     return human_bytes(int(value))
 

@@ -8,6 +8,7 @@ from moorage.images.image import Image
 from moorage.placement.claims import Claim, Resource
 from moorage.placement.fit import free_ports, misfits
 from moorage.placement.placement import CPU, Placement, Seat
+from moorage.placement.replacing import Ways
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import ModelSpec
@@ -34,15 +35,15 @@ def place_again(
         return reasons
     keeps_ports = spec.port != "auto"
     beside, reasons = _fitted(before.seats, fleet, keeps_ports, spec.placement.overcommit)
-    if beside:
+    ways = Ways(spec.replace.strategy, running)
+    if beside and ways.beside:
         return _placement(before, beside, source, fleet)
-    if running:
+    if ways.instead:
         room = fleet.without(running)
         instead, left = _fitted(before.seats, room, keeps_ports, spec.placement.overcommit)
         if instead:
             placement = _placement(before, instead, source, fleet)
-            why = f"{running} must stop first: {'; '.join(reasons)}"
-            return placement.model_copy(update={"stop_first": why})
+            return placement.model_copy(update={"stop_first": ways.why("; ".join(reasons))})
         return left
     return reasons
 

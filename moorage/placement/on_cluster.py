@@ -11,6 +11,7 @@ from moorage.placement.cluster import ClusterSnapshot
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.propose import NoFit
+from moorage.placement.replacing import Ways
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
 from moorage.units import counted
@@ -60,7 +61,7 @@ def propose_on_cluster(
     return placement.model_copy(
         update={
             "seats": (_seat(spec, cluster, sizes),),
-            "stop_first": _stop_first(cluster, wanted, running),
+            "stop_first": _stop_first(spec, cluster, wanted, running),
         }
     )
 
@@ -139,15 +140,19 @@ def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) 
     )
 
 
-def _stop_first(cluster: ClusterSnapshot, wanted: int, running: str) -> str:
+def _stop_first(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int, running: str) -> str:
     """Ray would let the new application wait for what the old one holds, for ever."""
-    free = cluster.accelerators_free
+    ways, free = Ways(spec.replace.strategy, running), cluster.accelerators_free
+    if not ways.beside:
+        return ways.why("")
     if not running or free is None or cluster.autoscales or free >= wanted:
         return ""
     if application_name(running) not in cluster.applications:
         return ""
-    needed = f"{counted(wanted, 'accelerator')} needed"
-    return f"{running} stops first: {needed}, {free} free on {cluster.name}"
+    needed = f"{counted(wanted, 'accelerator')} needed, {free} free on {cluster.name}"
+    if not ways.instead:
+        raise Failure(Cause.NO_FIT, needed, suggestion=ways.remedy)
+    return f"{running} stops first: {needed}"
 
 
 def _application(spec: ModelSpec) -> ApplicationSpec:

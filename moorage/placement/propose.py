@@ -19,13 +19,15 @@ from moorage.placement.demand import Demand, Memory, wish_of
 from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated, StatedMemory
 from moorage.placement.explain import explain
 from moorage.placement.parallelism import stated_parallelism
-from moorage.placement.place import place
+from moorage.placement.place import place, place_replicas
 from moorage.placement.placement import Placement
 from moorage.placement.remedies import remedies
+from moorage.placement.replacing import Ways
 from moorage.placement.request import Request
 from moorage.placement.shortage import shortage
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Refusal
+from moorage.placement.view import look_at
 from moorage.spec import EngineName, Mode, ModelSpec
 from moorage.values import Origin
 
@@ -107,7 +109,7 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
         second = _with_engine(asked, fleet, running, Origin.DERIVED, why)
         if second.fits:
             return second
-    raise _refusal(first, request, fleet, subject.memory)
+    raise _refusal(first, request, fleet, subject.memory, running)
 
 
 def request_for(subject: Subject, engine: Engine, fleet: FleetSnapshot | None = None) -> Request:
@@ -174,13 +176,14 @@ def _with_engine(
 
     Where the user allows it, accelerators are overcommitted before the model is given up.
     """
+    ways = Ways(request.spec.replace.strategy, running)
     beside = place(request.within_limits, fleet, origin, why)
-    if beside.fits:
+    if beside.fits and ways.beside:
         return beside
-    if running:
+    if ways.instead:
         instead = place(request.within_limits, fleet.without(running), origin, why)
         if instead.fits:
-            reason = f"{running} must stop first: {explain(beside.verdicts)}"
+            reason = ways.why(explain(beside.verdicts))
             return instead.model_copy(update={"stop_first": reason})
     return place(request, fleet, origin, why) if request.may_overcommit else beside
 
@@ -209,12 +212,27 @@ def _refuse_owned_arguments(spec: ModelSpec) -> None:
 
 
 def _refusal(
-    placement: Placement, request: Request, fleet: FleetSnapshot, exact: MemoryModel | None
+    placement: Placement,
+    request: Request,
+    fleet: FleetSnapshot,
+    exact: MemoryModel | None,
+    running: str,
 ) -> NoFit:
     reasons = {verdict.refusal for verdict in placement.verdicts}
     cause = Cause.PORT_TAKEN if reasons == {Refusal.PORT} else Cause.NO_FIT
     told = {
         "shortage": shortage(request, fleet, placement.verdicts),
-        "remedies": remedies(request, fleet, exact),
+        "remedies": (*_stopping(request, fleet, running), *remedies(request, fleet, exact)),
     }
     return NoFit(cause, placement.model_copy(update=told))
+
+
+def _stopping(request: Request, fleet: FleetSnapshot, running: str) -> tuple[str, ...]:
+    """That it would fit if the running release might stop first, where the spec forbids that."""
+    ways = Ways(request.spec.replace.strategy, running)
+    if not running or ways.instead:
+        return ()
+    instead, _ = place_replicas(
+        request.within_limits, list(map(look_at, fleet.without(running).hosts))
+    )
+    return (ways.remedy,) if instead else ()

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from moorage.document import Section
 from moorage.engines.recovery import Correction
 from moorage.readiness.engine_facts import EngineFacts
-from moorage.units import human_bytes
+from moorage.readiness.gate import Gate
+from moorage.units import human_bytes, human_seconds
 
 UNKNOWN = "not said"
 
@@ -35,6 +36,28 @@ def facts_section(facts: Iterable[EngineFacts]) -> Section:
         text="\n".join(text for one in found for text in one.surprises),
         header=("workload", "version", "names", "context", "KV cache"),
         rows=tuple(map(_row, found)),
+    )
+
+
+def gate_section(gates: Iterable[Gate]) -> Section:
+    """How each replica answered the golden prompts, and how fast."""
+    found = tuple(gates)
+    return Section(
+        title="Golden prompts" * bool(found),
+        text="\n".join(f"{one.workload}: {one.said}" for one in found if not one.wrong),
+        header=("workload", "asked", "answered", "took", "tokens", "wrong"),
+        rows=tuple(
+            (
+                one.workload,
+                answer.asked,
+                answer.answered,
+                human_seconds(answer.seconds),
+                "not said" if answer.tokens is None else str(answer.tokens),
+                answer.wrong,
+            )
+            for one in found
+            for answer in one.answers
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from moorage.spec.application import ApplicationSpec, AutoscalingSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
+from moorage.spec.gate import CompareSpec, MessageSpec, PromptSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.model import Mode, ModelSpec, slug
 from moorage.spec.patterns import (
@@ -44,6 +45,7 @@ from moorage.spec.patterns import (
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
 from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
+from moorage.spec.replacing import ReplaceSpec, ReplaceStrategy
 from moorage.spec.restart import RestartSpec, WhenDead
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
@@ -72,6 +74,7 @@ __all__ = [
     "ApiKey",
     "ApplicationSpec",
     "AutoscalingSpec",
+    "CompareSpec",
     "ContainerSettings",
     "Deadlines",
     "Distributed",
@@ -84,6 +87,7 @@ __all__ = [
     "IpcMode",
     "Kind",
     "MemorySpec",
+    "MessageSpec",
     "Mode",
     "ModelSpec",
     "Name",
@@ -93,7 +97,10 @@ __all__ = [
     "Policy",
     "Port",
     "ProbeSpec",
+    "PromptSpec",
     "ReadinessSpec",
+    "ReplaceSpec",
+    "ReplaceStrategy",
     "RestartPolicy",
     "RestartSpec",
     "Revision",

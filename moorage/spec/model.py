@@ -18,6 +18,7 @@ from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.replacing import ReplaceSpec
 from moorage.spec.restart import RestartSpec
 from moorage.spec.speculative import SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
@@ -33,6 +34,10 @@ class Mode(StrEnum):
     RERANKING = "reranking"
     CLASSIFICATION = "classification"
     IMAGE_GENERATION = "image-generation"
+
+
+OPERATIONAL = {"replace"}
+"""Fields that say how a deploy goes about it, not what serves then: they change no release."""
 
 
 class ModelSpec(Value):
@@ -97,6 +102,9 @@ class ModelSpec(Value):
     restart: RestartSpec = Field(
         RestartSpec(), description="What happens when its engine dies while it serves."
     )
+    replace: ReplaceSpec = Field(
+        ReplaceSpec(), description="How a new release takes over from the one that serves."
+    )
     secrets: dict[SecretVariable, SecretName] = Field(
         {},
         description="Secrets by name: environment variable of the engine -> name of the secret"
@@ -125,11 +133,13 @@ class ModelSpec(Value):
 
     @property
     def digest(self) -> str:
-        """Short fingerprint of everything that was asked for; equal specs have equal digests.
+        """Short fingerprint of what is meant to serve; equal specs have equal digests.
 
-        Defaults are left out, so that a field added later does not change every digest.
+        Defaults are left out, so that a field added later does not change every digest; so are the
+        fields that only say how a deploy goes about it.
         """
-        written = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+        asked = self.model_dump(mode="json", exclude_defaults=True, exclude=OPERATIONAL)
+        written = json.dumps(asked, sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
 
     @property

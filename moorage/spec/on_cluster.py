@@ -11,7 +11,15 @@ TAKEN: Mapping[str, frozenset[str]] = {
     "": frozenset(
         {
             *("name", "source", "revision", "engine", "context", "placement", "speculative"),
-            *("replicas", "mode", "readiness", "stopping", "secrets", "trust_remote_code"),
+            *(
+                "replicas",
+                "mode",
+                "readiness",
+                "stopping",
+                "replace",
+                "secrets",
+                "trust_remote_code",
+            ),
         }
     ),
     "engine": frozenset({"name", "runtime", "version", "args", "env", "application"}),
@@ -41,6 +49,8 @@ def mistake_on_cluster(written: Mapping[str, Any]) -> str:
             f"placement.cluster: {', '.join(foreign)} cannot be followed on a Ray cluster, where"
             " Ray starts the model; leave it out"
         )
+    if written.get("replace", {}).get("strategy") == "canary":
+        return "replace.strategy: Ray starts all replicas of an application at once; take surge"
     return _engine(written) or _secrets(written)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from moorage.spec.gate import CompareSpec, PromptSpec
 from moorage.spec.patterns import UrlPath
 from moorage.values import Value
 
@@ -56,3 +57,18 @@ class ReadinessSpec(Value):
         " that fits, the model's longest, the memory that is free), start it once more with that"
         " number. It counts for stated values too, and the release says what was changed.",
     )
+    prompts: tuple[PromptSpec, ...] = Field(
+        (),
+        max_length=32,
+        description="Golden prompts that every replica has to answer well before the release takes"
+        " over. If one does not, the deploy fails (`gate-failed`) and the old one serves on.",
+    )
+    compare: CompareSpec = Field(
+        CompareSpec(), description="How it has to compare with the release before."
+    )
+
+    @model_validator(mode="after")
+    def _compares_what_it_asks(self) -> ReadinessSpec:
+        if self.compare.min_tokens_per_second_ratio and not self.prompts:
+            raise ValueError("compare: it is measured with `prompts`; write at least one")
+        return self

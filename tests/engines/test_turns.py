@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.engines.turns import in_turns
+from moorage.engines.turns import in_turns, split_off
 from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 from moorage.spec import EngineName
 from tests.builders import a_container
@@ -70,3 +70,22 @@ def test_replicas_that_share_an_accelerator_start_one_after_the_other(
     containers: list[ContainerSpec], expected: list[list[str]]
 ) -> None:
     assert turns(*containers) == expected
+
+
+@pytest.mark.parametrize(
+    ("replicas", "share", "first"),
+    [(1, 0.25, 1), (4, 0.25, 1), (5, 0.25, 2), (10, 0.3, 3), (3, 0.01, 1), (3, 1, 3)],
+)
+def test_a_share_of_the_replicas_is_rounded_up_and_keeps_replicas_whole(
+    replicas: int, share: float, first: int
+) -> None:
+    containers = [container(number, host) for number in range(replicas) for host in ("a", "b")]
+    plan = LaunchPlan(
+        release="tiny.v1",
+        engine=EngineName.VLLM,
+        engine_version="0.32.0",
+        containers=tuple(containers),
+    )
+    one, rest = split_off(plan, share)
+    assert (len(one.containers), len(rest.containers)) == (2 * first, 2 * (replicas - first))
+    assert (*one.containers, *rest.containers) == plan.containers

@@ -24,9 +24,9 @@ pytestmark = pytest.mark.server
 
 MODELS = {
     *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
-    *("ReadinessSpec", "Deadlines", "ProbeSpec"),
+    *("ReadinessSpec", "Deadlines", "ProbeSpec", "PromptSpec", "MessageSpec", "CompareSpec"),
     *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
-    *("StoppingSpec", "RestartSpec", "ApplicationSpec", "AutoscalingSpec"),
+    *("StoppingSpec", "RestartSpec", "ReplaceSpec", "ApplicationSpec", "AutoscalingSpec"),
 }
 FLEET = {
     *("Fleet", "Host", "Avoided", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
@@ -36,6 +36,7 @@ FLEET = {
 ENUMS = {
     *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
     *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed", "ApiKey", "WhenDead"),
+    "ReplaceStrategy",
 }
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}

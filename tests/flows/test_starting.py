@@ -14,6 +14,7 @@ from flows.starting import starting
 from moorage.engines.recovery import Correction
 from moorage.failures import Cause, Failure
 from moorage.launch import LABEL_REPLICA, Flag, LaunchPlan, Workload, planned_workload
+from moorage.readiness.gate import Gate
 from moorage.readiness.protocol import Readiness
 from moorage.release import Release
 from moorage.spec import EngineName
@@ -32,6 +33,7 @@ class Steps:
 
     def __init__(self, ends: Iterable[Failure | None]) -> None:
         self.done: list[tuple[str, str, str]] = []
+        self.wrong: dict[str, str] = {}
         self._ends = iter(ends)
 
     async def launch(self, plan: LaunchPlan) -> tuple[Workload, ...]:
@@ -48,6 +50,18 @@ class Steps:
     async def correct(self, part: LaunchPlan, _correction: Correction) -> None:
         self._note("correct", part)
 
+    async def gate(
+        self, _spec: Any, _profile: Any, plan: LaunchPlan, started: Any, _before: Any
+    ) -> tuple[Gate, ...]:
+        self._note("gate", plan)
+        return tuple(
+            Gate(workload=one.name, answers=(), wrong=self.wrong.get(str(one.replica), ""))
+            for one in started
+        )
+
+    async def canary(self, _spec: Any, _profile: Any, _plan: Any, started: Any) -> None:
+        self.done.append(("canary", str(len(started)), ""))
+
     def _note(self, what: str, part: LaunchPlan) -> None:
         for spec in part.containers:
             self.done.append((what, spec.labels[LABEL_REPLICA], spec.argv[-1]))
@@ -57,7 +71,7 @@ class Steps:
 def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Steps]:
     def told(*ends: Failure | None) -> Steps:
         found = Steps(ends)
-        for name in ("launch", "verify", "correct"):
+        for name in ("launch", "verify", "correct", "gate", "canary"):
             monkeypatch.setattr(flow, name, getattr(found, name))
         return found
 
@@ -85,13 +99,13 @@ def in_two_turns() -> LaunchPlan:
     )
 
 
-def started(**spec: Any) -> Release:
+def started(before: Release | None = None, back_to: str = "", **spec: Any) -> Release:
     """The release as it is known when it runs, or when it has failed."""
     plan = in_two_turns()
-    known = [a_release(spec=a_spec(**spec), plan=plan)]
+    known = [a_release(spec=a_spec(**spec), plan=plan, rolled_back_to=back_to)]
 
     async def run() -> None:
-        async for further in starting(known[0], plan, a_profile()):
+        async for further in starting(known[0], plan, a_profile(), before):
             known.append(further)
 
     with suppress(Failure):
@@ -159,3 +173,49 @@ def test_there_is_one_second_try_at_most_and_it_is_known_even_when_it_fails(
     assert len(release.corrections) == corrected
     assert [what for what, *_ in told.done].count("correct") == corrected
     assert [what for what, *_ in told.done].count("launch") == len(ends)
+
+
+ASKED = {"prompts": [{"prompt": "2+2="}]}
+
+
+def way(told: Steps) -> list[tuple[str, str]]:
+    return [(what, replica) for what, replica, _ in told.done]
+
+
+def test_each_turn_passes_the_gate_before_the_next_one_starts(steps: Callable[..., Steps]) -> None:
+    told = steps(None, None)
+    release = started(readiness=ASKED)
+    assert way(told) == [("launch", "0"), ("gate", "0"), ("launch", "1"), ("gate", "1")]
+    assert len(release.gate) == 2
+
+
+def test_what_does_not_pass_the_gate_ends_the_start_and_is_known(
+    steps: Callable[..., Steps],
+) -> None:
+    told = steps(None)
+    told.wrong["0"] = "asked '2+2=', answered '5'"
+    release = started(readiness=ASKED)
+    assert way(told) == [("launch", "0"), ("gate", "0")]
+    assert release.gate[0].wrong == told.wrong["0"]
+
+
+@pytest.mark.parametrize(
+    ("share", "before", "back_to", "expected"),
+    [
+        pytest.param(0.5, True, "", ["launch", "canary", "launch"], id="half of two"),
+        pytest.param(1, True, "", ["launch", "launch", "canary"], id="all of them"),
+        pytest.param(0.5, False, "", ["launch", "launch"], id="there is none that spares it"),
+        pytest.param(0.5, True, "tiny.v1", ["launch", "launch"], id="it has served before"),
+    ],
+)
+def test_a_canary_is_watched_before_the_rest_starts(
+    steps: Callable[..., Steps],
+    share: float,
+    before: bool,
+    back_to: str,
+    expected: list[str],
+) -> None:
+    told = steps(None, None)
+    canary = {"strategy": "canary", "canary_share": share}
+    started(a_release() if before else None, back_to, replicas=2, replace=canary)
+    assert [what for what, *_ in told.done] == expected

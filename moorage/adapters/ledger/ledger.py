@@ -12,13 +12,14 @@ from moorage.adapters.ledger.locks import Locks
 from moorage.adapters.ledger.measurements import Measurements
 from moorage.adapters.ledger.releases import Releases
 from moorage.adapters.ledger.repairs import Repairs
+from moorage.adapters.ledger.routes import Routes
 from moorage.adapters.ledger.sightings import Sightings
 from moorage.adapters.ledger.tables import GATE
 from moorage.adapters.ledger.workloads import Workloads
 
 
 class Ledger:
-    """Releases, claims, workloads, measurements, repairs and locks in one database.
+    """Releases, routes, claims, workloads, measurements, repairs and locks in one database.
 
     Args:
         url: SQLAlchemy URL; the schema is brought up to date.
@@ -30,6 +31,7 @@ class Ledger:
     def __init__(self, url: str) -> None:
         self._engine = open_database(url)
         self.releases = Releases(self._engine)
+        self.routes = Routes(self._engine, self.releases)
         self.claims = Claims(self._engine)
         self.workloads = Workloads(self._engine)
         self.measurements = Measurements(self._engine)

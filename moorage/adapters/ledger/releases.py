@@ -12,14 +12,14 @@ from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, un
 from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, WORKLOADS
-from moorage.adapters.ledger.transitions import changing, logged, utc
+from moorage.adapters.ledger.transitions import Change, changing, logged, utc
 from moorage.failures import Cause, Failure
 from moorage.launch import Workload
 from moorage.placement.claims import Claim
 from moorage.release import Release, ReleaseRow, ReleaseState, release_id
 from moorage.spec import ModelSpec
 from moorage.states import SERVING, UNFINISHED
-from moorage.timeline import Transition
+from moorage.timeline import Transition, outage
 
 
 class Releases:
@@ -88,14 +88,20 @@ class Releases:
             own = RELEASES.c.id == release
             connection.execute(update(RELEASES).where(own).values(cause=cause))
 
-    def take_over(self, release: Release) -> None:
-        """In one step: the record is written, the release runs, its predecessor is stopping."""
+    def take_over(self, release: Release) -> Release:
+        """In one step: the record is written, the release runs, its predecessor is stopping.
+
+        Returns:
+            The record as it was written: with how long nobody served the name before.
+        """
         with changing(self._engine) as change:
-            _write(change.connection, release)
+            recorded = _with_downtime(change, release)
+            _write(change.connection, recorded)
             if release.replaced and change.state_of(release.replaced) in SERVING:
                 cause = f"superseded by {release.id}"
                 change.move(release.replaced, ReleaseState.STOPPING, cause)
             change.move(release.id, ReleaseState.RUNNING)
+        return recorded
 
     def give_up(
         self, release: str, cause: str, back_to: str = "", claims: Sequence[Claim] = ()
@@ -208,6 +214,17 @@ class Releases:
     def _rows(self, query: Select[Any]) -> list[ReleaseRow]:
         with reading(self._engine) as connection:
             return [_row(connection, row) for row in connection.execute(query)]
+
+
+def _with_downtime(change: Change, release: Release) -> Release:
+    if not release.replaced:
+        return release
+    seconds = 0.0
+    if change.state_of(release.replaced) not in SERVING:
+        seconds = outage(
+            logged(change.connection, release.replaced), release.created_at, datetime.now(UTC)
+        )
+    return release.model_copy(update={"downtime_seconds": seconds})
 
 
 def _write(connection: Connection, release: Release) -> None:

@@ -1,0 +1,77 @@
+"""The ledger as a router: the release that holds a name is where requests for it go.
+
+So nothing has to be kept in step: the transaction in which a release takes over is the switch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Engine, select
+
+from moorage.adapters.ledger.database import reading
+from moorage.adapters.ledger.releases import Releases
+from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
+from moorage.adapters.ledger.transitions import utc
+from moorage.placement.placement import Role
+from moorage.release import Release, ReleaseState
+from moorage.routing import Route
+from moorage.states import SERVING
+
+
+class Routes:
+    """Who answers for which name; a `Router`."""
+
+    def __init__(self, engine: Engine, releases: Releases) -> None:
+        self._engine, self._releases = engine, releases
+
+    def switch(self, release: Release) -> Release:
+        """In one transaction the release holds the name, and its predecessor holds it no more."""
+        return self._releases.take_over(release)
+
+    def close(self, release: str, cause: str) -> None:
+        """Nobody holds the name from then on."""
+        self._releases.move(release, ReleaseState.STOPPING, cause)
+
+    def reopen(self, release: str, cause: str) -> None:
+        """The release holds the name again."""
+        self._releases.move(release, ReleaseState.RUNNING, cause)
+
+    def routes(self, model: str = "") -> tuple[Route, ...]:
+        """Who answers now, by name.
+
+        One look at the database, which reads no records: clients may ask before each request.
+        """
+        columns = (RELEASES.c.id, RELEASES.c.model, RELEASES.c.state, RELEASES.c.created_at)
+        query = (
+            select(*columns, RELEASES.c.spec, WORKLOADS.c.workload)
+            .outerjoin(WORKLOADS, WORKLOADS.c.release == RELEASES.c.id)
+            .where(RELEASES.c.state.in_(SERVING))
+            .order_by(RELEASES.c.model, WORKLOADS.c.name)
+        )
+        if model:
+            query = query.where(RELEASES.c.model == model)
+        found: dict[str, list[Any]] = {}
+        with reading(self._engine) as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.model, []).append(row)
+        return tuple(_route(rows) for rows in found.values())
+
+
+def _route(rows: list[Any]) -> Route:
+    first = rows[0]
+    leaders = [row.workload for row in rows if row.workload and _leads(row.workload)]
+    loaded = [{pin["name"] for pin in one.get("adapters", ())} for one in leaders]
+    named = {adapter["name"] for adapter in first.spec.get("lora", ())}
+    return Route(
+        model=first.model,
+        release=first.id,
+        state=ReleaseState(first.state),
+        endpoints=tuple(one["endpoint"] for one in leaders if one["endpoint"]),
+        adapters=tuple(sorted(named.union(set.intersection(*loaded) if loaded else ()))),
+        since=utc(first.created_at),
+    )
+
+
+def _leads(workload: dict[str, Any]) -> bool:
+    return str(workload.get("role", Role.LEADER)) == Role.LEADER

@@ -1,0 +1,78 @@
+"""`moorage endpoint`: for scripts, one URL a line, or an error while nobody serves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from moorage.adapters.ledger import Ledger
+from moorage.cli.app import app
+from moorage.cli.output import WIDE, out
+from moorage.failures import ExitCode
+from tests.adapters.ledger.test_routes import started, switch
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    monkeypatch.setattr(out, "_width", WIDE)
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        yield ledger
+
+
+def asked(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, ["endpoint", *arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_each_replica_is_a_line_that_an_openai_client_takes(ledger: Ledger) -> None:
+    switch(ledger, started(ledger, replicas=2))
+    assert asked("tiny").output == "http://gpu-1:40000/v1\nhttp://gpu-1:40001/v1\n"
+    entry = json.loads(asked("tiny", "--json").output)
+    assert (entry["id"], entry["release"]) == ("tiny", "tiny.v1")
+    assert entry["endpoints"] == ["http://gpu-1:40000/v1", "http://gpu-1:40001/v1"]
+
+
+def test_all_models_are_listed(ledger: Ledger) -> None:
+    assert "Nothing is served." in asked("--all").output
+    switch(ledger, started(ledger))
+    assert "http://gpu-1:40000/v1" in asked("--all").output
+    listing = json.loads(asked("--all", "--json").output)
+    assert (listing["object"], [one["id"] for one in listing["data"]]) == ("list", ["tiny"])
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [(("tiny",), "unknown-release"), ((), "bad-setting"), (("tiny", "--all"), "bad-setting")],
+)
+def test_nothing_to_send_requests_to_is_an_error(arguments: tuple[str, ...], cause: str) -> None:
+    result = asked(*arguments, "--json", code=ExitCode.BAD_INPUT)
+    assert json.loads(result.output)["error"]["cause"] == cause
+
+
+def test_it_starts_without_prefect(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from moorage.cli.app import app\n"
+        "app(['endpoint', '--all', '--json'], standalone_mode=False)\n"
+        "sys.exit('prefect' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"MOORAGE_HOME": str(tmp_path), "PATH": "", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"object": "list", "data": []}
