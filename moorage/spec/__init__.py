@@ -9,7 +9,7 @@ from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, Rest
 from moorage.spec.engine import Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.memory import MemorySpec
-from moorage.spec.model import Mode, ModelSpec, slug
+from moorage.spec.model import BESIDE, Mode, ModelSpec, slug
 from moorage.spec.patterns import (
     ACCELERATOR_PATTERN,
     CAPABILITY_PATTERN,
@@ -39,11 +39,13 @@ from moorage.spec.patterns import (
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
 from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
+from moorage.spec.redeploying import Approval, OnDrift, RedeploySpec
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
 
 __all__ = [
     "ACCELERATOR_PATTERN",
+    "BESIDE",
     "CAPABILITY_PATTERN",
     "GROUP_PATTERN",
     "IMAGE_PATTERN",
@@ -63,6 +65,7 @@ __all__ = [
     "AdapterSpec",
     "AdapterUpdatesSpec",
     "ApplicationSpec",
+    "Approval",
     "AutoscalingSpec",
     "ContainerSettings",
     "Deadlines",
@@ -78,12 +81,14 @@ __all__ = [
     "ModelSpec",
     "Name",
     "NetworkMode",
+    "OnDrift",
     "PackageName",
     "PlacementSpec",
     "Policy",
     "Port",
     "ProbeSpec",
     "ReadinessSpec",
+    "RedeploySpec",
     "RestartPolicy",
     "Revision",
     "RuntimeName",

@@ -18,6 +18,7 @@ from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.patterns import Name, Port, Revision, SecretName, Source, VariableName
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.redeploying import RedeploySpec
 from moorage.spec.speculative import SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
 from moorage.values import Value
@@ -32,6 +33,10 @@ class Mode(StrEnum):
     RERANKING = "reranking"
     CLASSIFICATION = "classification"
     IMAGE_GENERATION = "image-generation"
+
+
+BESIDE = ("labels", "redeploy")
+"""Fields that do not change what runs: another value of them needs no other release."""
 
 
 class ModelSpec(Value):
@@ -93,6 +98,16 @@ class ModelSpec(Value):
     stopping: StoppingSpec = Field(
         StoppingSpec(), description="How the model is stopped while it serves."
     )
+    labels: dict[Name, Annotated[str, Field(max_length=63)]] = Field(
+        {},
+        max_length=64,
+        description="Labels by which models are chosen, such as those to be redeployed. They do not"
+        " change what runs.",
+    )
+    redeploy: RedeploySpec = Field(
+        RedeploySpec(),
+        description="When the model is deployed again by itself, and who has to agree.",
+    )
     secrets: dict[VariableName, SecretName] = Field(
         {},
         description="Secrets by name: environment variable of the engine -> name of the secret"
@@ -121,12 +136,18 @@ class ModelSpec(Value):
 
     @property
     def digest(self) -> str:
-        """Short fingerprint of everything that was asked for; equal specs have equal digests.
+        """Short fingerprint of all that decides what runs; specs that run the same have the same.
 
         Defaults are left out, so that a field added later does not change every digest.
         """
-        written = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+        content = self.model_dump(mode="json", exclude_defaults=True, exclude=set(BESIDE))
+        written = json.dumps(content, sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
+
+    @property
+    def as_it_runs(self) -> ModelSpec:
+        """The spec without what does not change what runs."""
+        return self.model_copy(update={"labels": {}, "redeploy": RedeploySpec()})
 
     @property
     def slug(self) -> str:

@@ -12,6 +12,7 @@ TAKEN: Mapping[str, frozenset[str]] = {
         {
             *("name", "source", "revision", "engine", "context", "placement", "speculative"),
             *("replicas", "mode", "readiness", "stopping", "secrets", "trust_remote_code"),
+            *("labels", "redeploy"),
         }
     ),
     "engine": frozenset({"name", "runtime", "version", "args", "env", "application"}),
