@@ -34,6 +34,7 @@ def _emit(one: Transition) -> None:
             "prefect.resource.id": f"{EVENT}.{one.release}",
             "prefect.resource.name": one.release,
             "moorage.state": one.after,
+            "moorage.before": one.before,
         },
         related=[
             _related("model", one.model),

@@ -17,8 +17,8 @@ from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import apply as files
-from moorage.cli import doctor as doctor_checks
 from moorage.cli import approvals as approval_commands
+from moorage.cli import doctor as doctor_checks
 from moorage.cli import exporting, inventory, lora, render, schemas
 from moorage.cli import fleet as fleet_commands
 from moorage.cli import history as releases

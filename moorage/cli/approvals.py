@@ -22,7 +22,8 @@ def approvals(
 
     found = guarded(waiting, as_json=as_json)
     if as_json:
-        return dump([one.model_dump(mode="json") for one in found])
+        dump([one.model_dump(mode="json") for one in found])
+        return
     rows = [
         (one.id[:8], one.name, f"{one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "")
         for one in found

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import TypeAdapter
 
 from moorage.cli.fleet import fleet_of
 from moorage.cli.flows import exit_code, guarded, run_flow
@@ -14,6 +15,7 @@ from moorage.cli.output import dump, print_table
 from moorage.failures import Cause, ExitCode, Failure
 from moorage.fleet import Fleet
 from moorage.redeploy.outcome import HEADER, Redeployed, is_failure, row_of
+from moorage.redeploy.waves import StopAt, WaveSize
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 FleetFile = Annotated[
@@ -58,12 +60,15 @@ def redeploy(
                 "which models?",
                 suggestion="Name them, choose them with --label KEY=VALUE, or say --all.",
             )
+        TypeAdapter(WaveSize).validate_python(wave)
+        TypeAdapter(StopAt).validate_python(stop_at)
         folder = str(files.resolve()) if files else ""
 
         def start() -> Awaitable[Any]:
             return _begin(names or [], labels, hosts, folder)
 
-        return run_flow(start, as_json=as_json, failed_too=True).result
+        ended: list[Redeployed] = run_flow(start, as_json=as_json, failed_too=True).result
+        return ended
 
     def _begin(
         chosen: list[str], labels: dict[str, str], hosts: Fleet, folder: str
