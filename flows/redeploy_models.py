@@ -70,7 +70,7 @@ async def redeploy_models(
             signal(DRIFTED, [one.model], release=one.before, why=one.why)
     todo = [one for one in found if one.action == OnDrift.REDEPLOY]
     if dry_run:
-        ended += [one.if_it_were_done for one in todo]
+        ended = [*(one.if_it_were_done for one in todo), *ended]
     else:
         refused = await _refused(todo)
         left = [one for one in todo if one.model not in {other.model for other in refused}]
