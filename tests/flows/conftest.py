@@ -20,6 +20,7 @@ __all__ = ["prefect_server", "tiny_llama"]
 DEPLOYMENTS = (
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),
     *("rollback-model/rollback", "apply-models/apply"),
+    *("redeploy-models/redeploy", "redeploy-models/watch-drift", "notify/notify"),
     *("load-adapter/load-adapter", "unload-adapter/unload-adapter"),
 )
 SERVE_SECONDS = 120
