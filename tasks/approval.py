@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from prefect import get_run_logger
-from prefect.exceptions import FlowPauseTimeout
 from prefect.flow_runs import apause_flow_run
 from prefect.input import RunInput
 from prefect.settings import get_current_settings
 from pydantic import Field
 
 from moorage.failures import Cause, Failure
-from moorage.redeploy.question import Answer, Question
+from moorage.redeploy.question import SERVER_SECONDS, Answer, Question
 from tasks.context import in_thread
 from tasks.signals import ASKED, GRANTED, REFUSED, TIMED_OUT, signal
 
@@ -81,8 +81,11 @@ async def _paused(question: Question) -> Answer:
     get_run_logger().info("waits for approval of %s", ", ".join(question.models))
     form = Approval.with_initial_data(description=question.plan)
     try:
-        given = await apause_flow_run(form, timeout=question.seconds, poll_interval=POLL_SECONDS)
-    except FlowPauseTimeout:
+        async with asyncio.timeout(question.seconds):
+            given = await apause_flow_run(
+                form, timeout=question.seconds + SERVER_SECONDS, poll_interval=POLL_SECONDS
+            )
+    except TimeoutError:
         why = f"nobody agreed within {question.seconds} s"
         signal(TIMED_OUT, question.models, seconds=question.seconds, why=why)
         raise Failure(Cause.APPROVAL_TIMED_OUT, f"{', '.join(question.models)}: {why}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import httpx
@@ -13,7 +13,7 @@ from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import get_current_settings
 
 from moorage.failures import Cause, Failure
-from moorage.redeploy.question import Answer
+from moorage.redeploy.question import SERVER_SECONDS, Answer
 from moorage.values import Value
 
 SCHEMA = "approval"
@@ -96,12 +96,13 @@ def _read(client: SyncPrefectClient, run: FlowRun) -> Waiting | None:
         plan = client.read_flow_run_input(run.id, keys["description"])
     except PrefectHTTPStatusError:
         return None
+    ends = run.state.state_details.pause_timeout
     spec = run.parameters.get("spec")
     return Waiting(
         id=str(run.id),
         name=run.name,
         model=spec.get("name", "") if isinstance(spec, dict) else "",
-        until=run.state.state_details.pause_timeout,
+        until=ends and ends - timedelta(seconds=SERVER_SECONDS),
         plan=plan,
     )
 

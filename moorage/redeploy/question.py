@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from moorage.values import Value
 
+SERVER_SECONDS = 60
+"""How much longer the server lets a run wait: it would end it first, without a cause or an event.
+
+Only a run whose process is gone is left to that."""
+
 
 class Question(Value):
     """What shall be done, and how long it may take to answer.
