@@ -1,7 +1,8 @@
 """What redeploying many models in one flow run costs of our own processor time, for each model.
 
 The engines are the tiny server of the tests, so nearly everything is ours. Counted are user and
-system time of the command, and beside it that of the Prefect server.
+system time of the command, and beside it that of the Prefect server. What the command costs without
+any model, mostly imports, is measured too: it is part of each figure.
 
     python benchmarks/redeploying.py [--models 100] [--wave 25]
 """
@@ -42,8 +43,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), chosen.models)
         try:
-            bench.measure("apply, all new", "apply", bench.specs, "--yes", "--at-once", 8)
-            waves = ("--all", "--wave", chosen.wave, "--at-once", 8, "--fleet", bench.fleet)
+            bench.measure("apply, all new", "apply", bench.specs, "--yes", "--at-once", 4)
+            waves = ("--all", "--wave", chosen.wave, "--at-once", 4, "--fleet", bench.fleet)
+            bench.measure("redeploy, no model at all", "redeploy", "none-*", *waves[1:])
             bench.measure("redeploy, nothing moved", "redeploy", *waves)
             bench.measure("redeploy --force, all", "redeploy", *waves, "--force")
         finally:

@@ -66,7 +66,7 @@ async def redeploy_models(
     found = await intents_of(names, labels, hosts, files, by_policy=by_policy, force=force)
     ended = [one.as_it_is for one in found if one.action != OnDrift.REDEPLOY]
     for one in ended:
-        if one.outcome == Became.NOTIFIED:
+        if one.outcome == Became.NOTIFIED and not dry_run:
             signal(DRIFTED, [one.model], release=one.before, why=one.why)
     todo = [one for one in found if one.action == OnDrift.REDEPLOY]
     if dry_run:

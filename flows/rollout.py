@@ -9,9 +9,11 @@ from typing import Any
 
 from prefect import get_run_logger
 from prefect.client.schemas.objects import State
+from prefect.exceptions import PrefectHTTPStatusError
 
 from flows.deploy_model import deploy_model
 from flows.outcome import outcome_of
+from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.redeploy.intent import Intent
 from moorage.redeploy.outcome import Became, Redeployed
@@ -88,14 +90,18 @@ class Rollout:
         )
         if self._is_over:
             return own
-        # The tag of an image moves without any change of the spec, so a redeploy has to be forced.
-        state: State[Any] = await deploy_model(
-            intent.spec,
-            self._fleet,
-            intent.applied_from,
-            force=self._force or intent.takes_an_image,
-            return_state=True,
-        )
+        try:
+            # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
+            state: State[Any] = await deploy_model(
+                intent.spec,
+                self._fleet,
+                intent.applied_from,
+                force=self._force or intent.takes_an_image,
+                return_state=True,
+            )
+        except PrefectHTTPStatusError as error:  # no run of it came to be; the others go on
+            failure = Failure(Cause.SERVER_UNAVAILABLE, str(error))
+            return intent.failed(failure).model_copy(update={"wave": wave})
         ended = await outcome_of(intent.model, "deploy", state)
         told = {"outcome": BECAME[ended.outcome], "message": ended.message, "after": ended.release}
         return own.model_copy(

@@ -84,6 +84,8 @@ def intent_of(
 ) -> Intent:
     """What is to be done about a model that was looked at.
 
+    A model that was rolled back is never redeployed by its policy, only told about.
+
     Args:
         release: What serves.
         spec: The model as it is meant to be served.
@@ -93,6 +95,9 @@ def intent_of(
     """
     decision = decide(drifts, spec.redeploy)
     action, why = (decision.action, decision.why) if by_policy else _taken(drifts)
+    if by_policy and release.rolled_back_to and action == OnDrift.REDEPLOY:
+        # A person went back on purpose; a policy does not undo that.
+        action, why = OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
     if force and action != OnDrift.REDEPLOY:
         action, why = OnDrift.REDEPLOY, told(drifts) or "asked for, though nothing has moved"
     beside = spec_changes(release.spec, spec) if spec.digest == release.spec_digest else ()

@@ -26,7 +26,7 @@ DEPLOYMENTS = (
 SERVE_SECONDS = 120
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def deployed(prefect_server: PrefectServer) -> dict[str, dict[str, Any]]:
     """What `prefect deploy --all` makes of prefect.yaml, by name."""
     prefect_server.post("/work_pools/", {"name": "moorage", "type": "process"})

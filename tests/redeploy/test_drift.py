@@ -107,6 +107,15 @@ class TestIntended:
         forced = intent_of(release, a_spec(), [], by_policy=False, force=True)
         assert forced.action == OnDrift.REDEPLOY
 
+    def test_a_policy_does_not_undo_a_rollback_but_a_person_may(self) -> None:
+        release = a_release(rolled_back_to="tiny.v0")
+        spec = a_spec(redeploy={"on_moved_branch": "redeploy"})
+        watched = intent_of(release, spec, [a_drift()], by_policy=True, force=False)
+        assert watched.action == OnDrift.NOTIFY
+        assert watched.why.startswith("was rolled back to tiny.v0; moved branch")
+        asked = intent_of(release, spec, [a_drift()], by_policy=False, force=False)
+        assert asked.action == OnDrift.REDEPLOY
+
     def test_a_moved_image_is_remembered_for_nothing_else_tells_the_deploy(self) -> None:
         moved = intent_of(
             a_release(), a_spec(), [a_drift(Moved.IMAGE)], by_policy=False, force=False
