@@ -59,6 +59,7 @@ bench: $(VENV)/.installed-dev ## What placement and survey take on large fleets,
 	$(BIN)/python benchmarks/placement.py
 	$(BIN)/python -m benchmarks.survey
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/redeploying.py --models 20 --wave 5
 
 fleet: $(VENV)/.installed-dev ## Three Docker hosts on this machine to play with (root), until Ctrl-C.
 	scripts/build_lifecycle_image.sh

@@ -15,11 +15,10 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows.deploy_model import deploy_model
+from flows.outcome import outcome_of
 from flows.retire_model import retire_model
-from moorage.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.fleet import Fleet
 from moorage.history.desired import Applied
-from moorage.release import Release
 from moorage.spec import ModelSpec, Name
 from tasks.context import in_thread, ledger
 from tasks.journal import heard_as
@@ -94,7 +93,7 @@ class _Turns:
 
 async def _deployed(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Applied:
     state: Ended = await deploy_model(spec, fleet, applied_from, return_state=True)
-    return await _outcome(spec.name, DEPLOY, state)
+    return await outcome_of(spec.name, DEPLOY, state)
 
 
 async def _retired(name: str, applied_from: str) -> Applied:
@@ -104,32 +103,7 @@ async def _retired(name: str, applied_from: str) -> Applied:
         message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
         return Applied(model=name, action=RETIRE, outcome="skipped", message=message)
     state: Ended = await retire_model(name, return_state=True)
-    return await _outcome(name, RETIRE, state)
-
-
-async def _outcome(model: str, action: str, state: Ended) -> Applied:
-    result = await state.aresult(raise_on_failure=False)
-    if state.is_completed():
-        release = result.id if isinstance(result, Release) else str(result or "")
-        outcome = "unchanged" if state.name == "Unchanged" else "done"
-        return Applied(
-            model=model,
-            action=action,
-            outcome=outcome,
-            message=state.message or "",
-            release=release,
-        )
-    failure = result if isinstance(result, Failure) else None
-    cause = failure.cause if failure else Cause.INTERRUPTED
-    code = CAUSES[cause].exit_code if failure else ExitCode.INTERNAL
-    return Applied(
-        model=model,
-        action=action,
-        outcome="failed",
-        message=str(failure or state.message or result),
-        cause=cause if failure else "internal",
-        exit_code=int(code),
-    )
+    return await outcome_of(name, RETIRE, state)
 
 
 def _summary(ended: list[Applied]) -> str:

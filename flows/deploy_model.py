@@ -9,6 +9,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.permission import permitted
 from flows.recipe import Afresh, Recipe
 from flows.replacing import announcement, downtime_of, how
 from flows.starting import starting
@@ -55,6 +56,7 @@ async def deploy_model(
     spec: ModelSpec,
     fleet: Fleet = Fleet(),  # noqa: B008
     applied_from: str = "",
+    force: bool = False,
 ) -> State[Release]:
     """Deploy a model so that it answers under its name.
 
@@ -65,17 +67,21 @@ async def deploy_model(
         spec: The model as it is meant to be served.
         fleet: The hosts it may run on; without it, this machine.
         applied_from: Set of files that it is applied from, for the record; empty = none.
+        force: Replace what serves even where neither the spec nor the model has changed, such as by
+            the image that its tag stands for now.
     """
     async with told(spec.name) as story:
         fleet = at_site(fleet, settings().site)
         await check_early(spec, fleet)
+        await permitted(spec, fleet, force=force)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
             old, healthy = await serving(spec)
             analysis = Analysis(spec)
-            if old and healthy and old.spec_digest == spec.digest:
+            if old and healthy and old.spec_digest == spec.digest and not force:
                 # Only the model itself can have changed; where it did not, no release is begun.
                 model, _ = await analysis.found()
                 if old.is_of(spec, model.revision, model.pins):
+                    await in_thread(ledger().releases.revise, old, spec)
                     return unchanged(old, await moved(old, fleet))
             recipe = Afresh(spec, {"applied_from": applied_from})
             release = await deploy_on_a_free_port(story, recipe, fleet, analysis, old)

@@ -9,13 +9,17 @@ from typing import Any
 
 from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.deployments.runner import RunnerDeployment
+from prefect.events import DeploymentTriggerTypes
 from prefect.runner import Runner
 from prefect.schedules import Schedule
 from prefect.utilities.templating import apply_values
+from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 POLL_SECONDS = 2.0
 """How often the server is asked for runs; Prefect's own 10 s is long for a person who waits."""
+
+_TRIGGER: TypeAdapter[DeploymentTriggerTypes] = TypeAdapter(DeploymentTriggerTypes)
 
 
 def deployments_of(path: Path) -> list[RunnerDeployment]:
@@ -27,7 +31,7 @@ def deployments_of(path: Path) -> list[RunnerDeployment]:
     # `prefect deploy` runs in the file's folder and takes PWD from the shell there.
     text = path.read_text().replace("{{ $PWD }}", str(path.absolute().parent))
     content: dict[str, Any] = YAML(typ="safe", pure=True).load(text)
-    return [_deployment(apply_values(entry, {})) for entry in content["deployments"]]
+    return [_deployment(_templated(entry)) for entry in content["deployments"]]
 
 
 def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
@@ -60,6 +64,12 @@ async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
     await serving
 
 
+def _templated(entry: dict[str, Any]) -> dict[str, Any]:
+    """The templates of triggers are for the server, which knows the event."""
+    filled: dict[str, Any] = apply_values({**entry, "triggers": []}, {})
+    return {**filled, "triggers": entry.get("triggers", [])}
+
+
 def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
     deployment = RunnerDeployment.from_entrypoint(
         entry["entrypoint"],
@@ -70,6 +80,7 @@ def _deployment(entry: dict[str, Any]) -> RunnerDeployment:
         enforce_parameter_schema=entry.get("enforce_parameter_schema", True),
         schedules=[Schedule(**schedule) for schedule in entry.get("schedules", ())],
         concurrency_limit=_limit(entry.get("concurrency_limit")),
+        triggers=[_TRIGGER.validate_python(trigger) for trigger in entry.get("triggers", ())],
     )
     # Said explicitly, so that a deployment which had a work pool is taken back from it: its workers
     # would race this machine for the runs.

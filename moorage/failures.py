@@ -50,6 +50,10 @@ class Cause(StrEnum):
     CLAIM_CONFLICT = "claim-conflict"
     PORT_TAKEN = "port-taken"
     DEPLOY_IN_PROGRESS = "deploy-in-progress"
+    APPROVAL_REFUSED = "approval-refused"
+    APPROVAL_TIMED_OUT = "approval-timed-out"
+    APPROVAL_IMPOSSIBLE = "approval-impossible"
+    UNKNOWN_APPROVAL = "unknown-approval"
     LOST_LOCK = "lost-lock"
     ACCELERATOR_STARTING = "accelerator-starting"
     NO_IMAGE = "no-image"
@@ -291,6 +295,26 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.BUSY,
         "Another flow is working on this model",
         "Wait for it, or cancel its flow run.",
+    ),
+    Cause.APPROVAL_REFUSED: _facts(
+        ExitCode.BUSY,
+        "A person refused the deployment",
+        "See the note; what served before still serves.",
+    ),
+    Cause.APPROVAL_TIMED_OUT: _facts(
+        ExitCode.BUSY,
+        "Nobody agreed to the deployment in time",
+        "Deploy again, and agree with `moorage approve`; `redeploy.approval_seconds` waits longer.",
+    ),
+    Cause.APPROVAL_IMPOSSIBLE: _facts(
+        ExitCode.BAD_INPUT,
+        "The deployment needs a person's approval, and nobody can be asked here",
+        "Run it at a terminal, or on a Prefect server: set PREFECT_API_URL.",
+    ),
+    Cause.UNKNOWN_APPROVAL: _facts(
+        ExitCode.BAD_INPUT,
+        "No such flow run waits for approval",
+        "`moorage approvals` lists those that wait.",
     ),
     Cause.LOST_LOCK: _facts(
         ExitCode.BUSY,

@@ -74,6 +74,7 @@ def _send(
             "prefect.resource.id": f"{EVENT}.{release}",
             "prefect.resource.name": release,
             "moorage.state": str(more.get("to") or more["state"]),
+            "moorage.before": str(more.get("from", "")),
         },
         related=[_related("model", model), *(_related("host", host) for host in hosts)],
         payload={"release": release, "model": model, "hosts": list(hosts), **more},

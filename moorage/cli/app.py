@@ -17,6 +17,7 @@ from moorage.adapters.pretrained import warm
 from moorage.adapters.settings import Settings
 from moorage.adapters.specs import load_fleet, load_spec
 from moorage.cli import apply as files
+from moorage.cli import approvals as approval_commands
 from moorage.cli import doctor as doctor_checks
 from moorage.cli import endpoint as endpoints
 from moorage.cli import exporting, inventory, keys, lora, render, schemas
@@ -26,6 +27,7 @@ from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
 from moorage.cli import models as model_commands
 from moorage.cli import reconcile as reconciling
+from moorage.cli import redeploy as redeployments
 from moorage.cli import show as pages
 from moorage.cli.find import release_of
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
@@ -47,6 +49,9 @@ app.command()(endpoints.endpoint)
 app.command()(releases.diff)
 app.command()(releases.rollback)
 app.command()(files.apply)
+app.command()(redeployments.redeploy)
+app.command()(approval_commands.approvals)
+app.command()(approval_commands.approve)
 app.command()(exporting.export)
 app.command("import")(files.take_in)
 app.add_typer(lora.app, name="lora")

@@ -133,7 +133,9 @@ def _run(
     wanted: _Wanted, work: Sequence[Intent], at_once: int, stop_on_failure: bool, *, as_json: bool
 ) -> Outcome[list[Applied]]:
     retire = [intent.model for intent in work if intent.action == Action.RETIRE]
-    names = {intent.model for intent in work} - set(retire)
+    noted = {intent.model for intent in work if intent.action == Action.NOTED}
+    names = {intent.model for intent in work} - set(retire) - noted
+    _note([spec for spec in wanted.specs if spec.name in noted])
     specs = [spec for spec in wanted.specs if spec.name in names]
 
     def start() -> Awaitable[Any]:
@@ -150,6 +152,14 @@ def _run(
         )
 
     return run_flow(start, as_json=as_json, failed_too=True)
+
+
+def _note(specs: Sequence[ModelSpec]) -> None:
+    """Write what does not change what runs into the records; a deploy might find more to change."""
+    releases = Ledger(Settings().ledger).releases
+    for spec in specs:
+        if row := releases.running(spec.name):
+            releases.revise(row, spec)
 
 
 def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:

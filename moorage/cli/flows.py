@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from rich.markup import escape
 
 from moorage.adapters.specs import InvalidFile
+from moorage.cli.asking import TerminalAsker
 from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
@@ -70,6 +71,7 @@ def run_flow(
     # Importing Prefect takes longer than refusing a bad spec should.
     from prefect.exceptions import TerminationSignal  # noqa: PLC0415
 
+    from tasks.approval import asking  # noqa: PLC0415
     from tasks.context import was_interrupted  # noqa: PLC0415
     from tasks.journal import listening  # noqa: PLC0415
 
@@ -85,7 +87,7 @@ def run_flow(
     try:
         if as_json:
             return asyncio.run(main())
-        with StepPrinter(err) as printer, listening(printer):
+        with StepPrinter(err) as printer, listening(printer), asking(TerminalAsker(printer)):
             return asyncio.run(main())
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.

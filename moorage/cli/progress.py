@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from rich.console import Console
@@ -52,6 +54,15 @@ class StepPrinter:
         _trace: TracebackType | None,
     ) -> None:
         self._live.stop()
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Leave the terminal to somebody else, such as a question."""
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start()
 
     def started(self, step: str) -> None:
         """Show a spinner."""

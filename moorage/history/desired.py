@@ -20,6 +20,9 @@ class Action(StrEnum):
     RESTORE = "restore"
     """It serves as its file says, but is not alive."""
 
+    NOTED = "note"
+    """It serves as its file says but for fields that do not change what runs; nothing restarts."""
+
     UNCHANGED = "unchanged"
     RETIRE = "retire"
     LEFT = "left"
@@ -116,6 +119,9 @@ def _intent(spec: ModelSpec, row: ReleaseRow | None, dead: Collection[str]) -> I
     if row.spec_digest == spec.digest:
         action = Action.RESTORE if row.id in dead else Action.UNCHANGED
         note = f"{row.id} is not alive" if row.id in dead else ""
+        beside = spec_changes(row.release.spec, spec) if row.release else ()
+        if beside and action == Action.UNCHANGED:
+            return Intent(model=spec.name, action=Action.NOTED, release=row.id, changes=beside)
         return Intent(model=spec.name, action=action, release=row.id, note=note)
     fields = spec_changes(row.release.spec, spec) if row.release else ()
     note = "" if row.release else f"another version of moorage wrote the record of {row.id}"

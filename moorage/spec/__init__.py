@@ -10,7 +10,7 @@ from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, Run
 from moorage.spec.extended_cache import ExtendedCacheSpec
 from moorage.spec.gate import CompareSpec, MessageSpec, PromptSpec
 from moorage.spec.memory import MemorySpec
-from moorage.spec.model import Mode, ModelSpec, slug
+from moorage.spec.model import BESIDE, Mode, ModelSpec, slug
 from moorage.spec.patterns import (
     ACCELERATOR_PATTERN,
     CAPABILITY_PATTERN,
@@ -45,6 +45,7 @@ from moorage.spec.patterns import (
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
 from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
+from moorage.spec.redeploying import Approval, OnDrift, RedeploySpec
 from moorage.spec.replacing import ReplaceSpec, ReplaceStrategy
 from moorage.spec.restart import RestartSpec, WhenDead
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
@@ -52,6 +53,7 @@ from moorage.spec.stopping import StoppingSpec
 
 __all__ = [
     "ACCELERATOR_PATTERN",
+    "BESIDE",
     "CAPABILITY_PATTERN",
     "FOLDER_PATTERN",
     "GROUP_PATTERN",
@@ -73,6 +75,7 @@ __all__ = [
     "AdapterUpdatesSpec",
     "ApiKey",
     "ApplicationSpec",
+    "Approval",
     "AutoscalingSpec",
     "CompareSpec",
     "ContainerSettings",
@@ -92,6 +95,7 @@ __all__ = [
     "ModelSpec",
     "Name",
     "NetworkMode",
+    "OnDrift",
     "PackageName",
     "PlacementSpec",
     "Policy",
@@ -99,6 +103,7 @@ __all__ = [
     "ProbeSpec",
     "PromptSpec",
     "ReadinessSpec",
+    "RedeploySpec",
     "ReplaceSpec",
     "ReplaceStrategy",
     "RestartPolicy",

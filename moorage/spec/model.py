@@ -18,6 +18,7 @@ from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
+from moorage.spec.redeploying import RedeploySpec
 from moorage.spec.replacing import ReplaceSpec
 from moorage.spec.restart import RestartSpec
 from moorage.spec.speculative import SpeculativeSpec
@@ -36,8 +37,8 @@ class Mode(StrEnum):
     IMAGE_GENERATION = "image-generation"
 
 
-OPERATIONAL = {"replace"}
-"""Fields that say how a deploy goes about it, not what serves then: they change no release."""
+BESIDE = ("labels", "redeploy", "replace", "restart")
+"""Fields that do not change what runs: another value of them needs no other release."""
 
 
 class ModelSpec(Value):
@@ -105,6 +106,16 @@ class ModelSpec(Value):
     replace: ReplaceSpec = Field(
         ReplaceSpec(), description="How a new release takes over from the one that serves."
     )
+    labels: dict[Name, Annotated[str, Field(max_length=63)]] = Field(
+        {},
+        max_length=64,
+        description="Labels by which models are chosen, such as those to be redeployed. They do not"
+        " change what runs.",
+    )
+    redeploy: RedeploySpec = Field(
+        RedeploySpec(),
+        description="When the model is deployed again by itself, and who has to agree.",
+    )
     secrets: dict[SecretVariable, SecretName] = Field(
         {},
         description="Secrets by name: environment variable of the engine -> name of the secret"
@@ -133,14 +144,21 @@ class ModelSpec(Value):
 
     @property
     def digest(self) -> str:
-        """Short fingerprint of what is meant to serve; equal specs have equal digests.
+        """Short fingerprint of all that decides what runs; specs that run the same have the same.
 
         Defaults are left out, so that a field added later does not change every digest; so are the
         fields that only say how a deploy goes about it.
         """
-        asked = self.model_dump(mode="json", exclude_defaults=True, exclude=OPERATIONAL)
-        written = json.dumps(asked, sort_keys=True)
+        content = self.model_dump(mode="json", exclude_defaults=True, exclude=set(BESIDE))
+        written = json.dumps(content, sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
+
+    @property
+    def as_it_runs(self) -> ModelSpec:
+        """The spec without what does not change what runs."""
+        return self.model_copy(
+            update={field: type(self).model_fields[field].default for field in BESIDE}
+        )
 
     @property
     def slug(self) -> str:

@@ -11,15 +11,8 @@ TAKEN: Mapping[str, frozenset[str]] = {
     "": frozenset(
         {
             *("name", "source", "revision", "engine", "context", "placement", "speculative"),
-            *(
-                "replicas",
-                "mode",
-                "readiness",
-                "stopping",
-                "replace",
-                "secrets",
-                "trust_remote_code",
-            ),
+            *("replicas", "mode", "readiness", "stopping", "secrets", "trust_remote_code"),
+            *("labels", "redeploy", "replace"),
         }
     ),
     "engine": frozenset({"name", "runtime", "version", "args", "env", "application"}),

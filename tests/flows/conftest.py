@@ -20,13 +20,14 @@ __all__ = ["prefect_server", "tiny_llama"]
 DEPLOYMENTS = (
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),
     *("rollback-model/rollback", "apply-models/apply"),
+    *("redeploy-models/redeploy", "redeploy-models/watch-drift", "notify/notify"),
     *("load-adapter/load-adapter", "unload-adapter/unload-adapter"),
     "reconcile-fleet/reconcile",
 )
 SERVE_SECONDS = 120
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def deployed(prefect_server: PrefectServer) -> dict[str, dict[str, Any]]:
     """What `prefect deploy --all` makes of prefect.yaml, by name."""
     prefect_server.post("/work_pools/", {"name": "moorage", "type": "process"})

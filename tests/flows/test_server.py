@@ -26,7 +26,8 @@ MODELS = {
     *("ModelSpec", "EngineSpec", "ContainerSettings", "PlacementSpec", "MemorySpec"),
     *("ReadinessSpec", "Deadlines", "ProbeSpec", "PromptSpec", "MessageSpec", "CompareSpec"),
     *("SpeculativeSpec", "AdapterSpec", "AdapterUpdatesSpec", "ExtendedCacheSpec"),
-    *("StoppingSpec", "RestartSpec", "ReplaceSpec", "ApplicationSpec", "AutoscalingSpec"),
+    *("StoppingSpec", "RestartSpec", "ReplaceSpec", "RedeploySpec", "ApplicationSpec"),
+    "AutoscalingSpec",
 }
 FLEET = {
     *("Fleet", "Host", "Avoided", "Reserve", "StaticAccelerator", "SshWay", "TlsWay"),
@@ -36,7 +37,7 @@ FLEET = {
 ENUMS = {
     *("EngineName", "RuntimeName", "Mode", "Policy", "Strategy", "DraftMethod"),
     *("IpcMode", "NetworkMode", "RestartPolicy", "Distributed", "ApiKey", "WhenDead"),
-    "ReplaceStrategy",
+    *("ReplaceStrategy", "OnDrift", "Approval"),
 }
 ENGINE = {"name": "transformers", "runtime": "process"}
 NEVER_READY = {**ENGINE, "command": ["sleep", "600"]}
@@ -67,7 +68,11 @@ class TestDeployed:
         assert many["required"] == ["specs"]
         assert many["properties"]["specs"]["items"]["$ref"] == "#/definitions/ModelSpec"
         assert set(many["definitions"]) == MODELS | FLEET | ENUMS
-        for schema in (back, many):
+        waves = deployed["redeploy-models/redeploy"]["parameter_openapi_schema"]
+        assert "required" not in waves or not waves["required"]
+        assert set(waves["definitions"]) == FLEET
+        assert waves["properties"]["wave"]["pattern"]
+        for schema in (back, many, waves):
             assert all(field["description"] for field in schema["properties"].values())
 
     @pytest.mark.parametrize("name", ["deploy-model/deploy", "plan-model/plan"])

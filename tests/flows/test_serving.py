@@ -36,6 +36,9 @@ def test_every_flow_is_deployed_once(served: dict[str, RunnerDeployment]) -> Non
         "retire-model/retire",
         "rollback-model/rollback",
         "apply-models/apply",
+        "redeploy-models/redeploy",
+        "redeploy-models/watch-drift",
+        "notify/notify",
         "load-adapter/load-adapter",
         "unload-adapter/unload-adapter",
         "reconcile-fleet/reconcile",
@@ -53,6 +56,9 @@ def test_what_is_served_is_what_is_written(served: dict[str, RunnerDeployment], 
     assert deployment.enforce_parameter_schema is entry["enforce_parameter_schema"] is True
     assert deployment.concurrency_limit == entry.get("concurrency_limit", {}).get("limit")
     assert len(deployment.schedules or []) == len(entry.get("schedules", []))
+    assert [trigger.name for trigger in deployment.triggers] == [
+        trigger["name"] for trigger in entry.get("triggers", [])
+    ]
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -94,6 +100,18 @@ def test_reconciling_runs_every_minute_and_what_could_not_be_started_in_time_is_
     assert (schedule.slug, schedule.active) == ("every-minute", True)
     assert ENTRIES["reconcile"]["schedules"][0]["cron"] == "* * * * *"
     assert ENTRIES["reconcile"]["concurrency_limit"]["collision_strategy"] == "CANCEL_NEW"
+
+
+def test_what_acts_by_itself_is_switched_off_and_what_only_tells_is_on(
+    served: dict[str, RunnerDeployment],
+) -> None:
+    for name in ("redeploy", "watch-drift"):
+        assert [schedule.active for schedule in served[name].schedules or []] == [False]
+    (died,), (told,) = served["redeploy"].triggers, served["notify"].triggers
+    assert (died.enabled, told.enabled) == (False, True)
+    # The server fills them in: here they must not be taken for ours.
+    assert "event.payload.model" in str(died.parameters)
+    assert "event.payload.text" in str(told.parameters)
 
 
 @pytest.mark.parametrize("name", ["deploy", "retire"])

@@ -43,6 +43,13 @@ def test_each_model_gets_what_it_needs() -> None:
     assert (change.what, change.before, change.after) == ("context", "512", "auto")
 
 
+def test_what_does_not_change_what_runs_is_noted() -> None:
+    specs = [a_spec(name="a", labels={"tier": "gold"}), a_spec(name="b", labels={"tier": "low"})]
+    noted, dead = intents(specs, [serving("a"), serving("b")], dead={"b.v1"})
+    assert (noted.action, dead.action) == (Action.NOTED, Action.RESTORE)
+    assert [change.what for change in noted.changes] == ["labels.tier"]
+
+
 @pytest.mark.parametrize(
     ("owner", "prune", "expected"),
     [

@@ -127,6 +127,21 @@ class Releases:
                     hand_back(change.connection, release, back_to, claims)
             return state not in SERVING
 
+    def revise(self, row: ReleaseRow, spec: ModelSpec) -> None:
+        """Let the record of what serves say those fields of its spec that do not change what runs.
+
+        Args:
+            row: The release, with its record.
+            spec: A spec of the same digest.
+        """
+        if not row.release or row.release.spec == spec or row.spec_digest != spec.digest:
+            return
+        record = row.release.model_copy(update={"spec": spec}).model_dump(mode="json")
+        written = {"record": record, "spec": record["spec"]}
+        with gate(self._engine) as connection:
+            own = (RELEASES.c.id == row.id, RELEASES.c.state.in_(SERVING))
+            connection.execute(update(RELEASES).where(*own).values(**written))
+
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
         """In one step: the record is written and the release has failed, unless it serves."""
         with changing(self._engine) as change:
@@ -228,7 +243,7 @@ def _with_downtime(change: Change, release: Release) -> Release:
 
 
 def _write(connection: Connection, release: Release) -> None:
-    """Write the audit record, once: records never change."""
+    """Write the audit record, once; only `revise` touches it again."""
     written = connection.execute(
         update(RELEASES)
         .where(RELEASES.c.id == release.id, RELEASES.c.record.is_(None))

@@ -123,6 +123,20 @@ def test_a_record_is_written_only_once(ledger: Ledger) -> None:
     assert ledger.releases.get(identity).cause == Cause.LOAD_TIMEOUT
 
 
+def test_fields_that_do_not_change_what_runs_are_written_into_the_record_of_what_serves(
+    ledger: Ledger,
+) -> None:
+    row = ledger.releases.get(running(ledger))
+    labelled = a_spec(labels={"tier": "gold"})
+    ledger.releases.revise(row, labelled)
+    after = ledger.releases.get(row.id)
+    assert after.release
+    assert after.release.spec == ledger.releases.specs([row.id])[row.id] == labelled
+    assert after.release == row.release.model_copy(update={"spec": labelled})  # type: ignore[union-attr]
+    ledger.releases.revise(after, a_spec(context=7))
+    assert ledger.releases.get(row.id) == after, "another spec is another release"
+
+
 def test_a_release_that_runs_is_neither_given_up_nor_failed(ledger: Ledger) -> None:
     identity = running(ledger)
     assert not ledger.releases.give_up(identity, Cause.INTERRUPTED)

@@ -1,0 +1,38 @@
+"""Tell somebody: what automations run when something needs a person."""
+
+from __future__ import annotations
+
+from prefect import flow, get_run_logger
+from prefect.blocks.abstract import NotificationBlock
+from prefect.blocks.core import Block
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from moorage.failures import Cause, Failure
+
+
+@flow(name="notify", flow_run_name="notify: {subject}", persist_result=False)
+async def notify(subject: str, body: str, block: str = "") -> State[None]:
+    """Write a message into the run's log, and send it where a block says.
+
+    Args:
+        subject: What it is about.
+        body: What happened.
+        block: A Prefect notification block as TYPE/NAME, such as slack-webhook/team; empty = none.
+    """
+    get_run_logger().warning("%s: %s", subject, body)
+    if block:
+        await _send(block, subject, body)
+    return Completed(message=f"{subject}: {body}")
+
+
+async def _send(block: str, subject: str, body: str) -> None:
+    try:
+        found: object = await Block.aload(block)
+    except ValueError as error:
+        raise Failure(Cause.BAD_SETTING, f"block {block}: {error}") from None
+    if not isinstance(found, NotificationBlock):
+        raise Failure(Cause.BAD_SETTING, f"block {block} is no notification block")
+    sending = found.notify(body, subject)
+    if sending is not None:
+        await sending

@@ -1,0 +1,102 @@
+"""Redeploy many models in waves: what has moved is looked at first, then each is a run below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import acreate_table_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+from pydantic import Field
+
+from flows.rollout import Rollout
+from moorage.failures import Failure
+from moorage.fleet import Fleet
+from moorage.redeploy.intent import Intent, question_of
+from moorage.redeploy.outcome import Became, Redeployed, is_failure, row_of, summary
+from moorage.redeploy.waves import StopAt, WaveSize, waves
+from moorage.sites import at_site
+from moorage.spec import OnDrift
+from tasks.approval import ask, granted
+from tasks.context import settings
+from tasks.intents import intents_of
+from tasks.signals import DRIFTED, signal
+
+Ended = State[Any]
+
+
+@flow(name="redeploy-models", flow_run_name="redeploy models", persist_result=False)
+async def redeploy_models(
+    names: list[str] = [],  # noqa: B006
+    labels: dict[str, str] = {},  # noqa: B006
+    fleet: Fleet = Fleet(),  # noqa: B008
+    files: str = "",
+    by_policy: bool = False,
+    force: bool = False,
+    wave: WaveSize = "1",
+    at_once: Annotated[int, Field(ge=1, le=64)] = 4,
+    pause_seconds: Annotated[int, Field(ge=0, le=86_400)] = 0,
+    stop_at: StopAt = "first",
+    dry_run: bool = False,
+) -> State[list[Redeployed]]:
+    """Deploy models that serve once more, where what they are made of has moved.
+
+    All are looked at first. Those with nothing to do cost no run of their own; each other one is a
+    run of `deploy-model` below this one.
+
+    Args:
+        names: Models, or patterns such as `llama-*`; none = all that serve. One that is named and
+            served until it failed is deployed too.
+        labels: Only models that carry all these labels; a value may be a pattern.
+        fleet: The hosts they may run on; without it, this machine.
+        files: Absolute path of a folder of specs, on the machine where this runs: what they say
+            goes before what serves. Models that do not serve are left to `apply`.
+        by_policy: Whether the `redeploy` section of each model says what is done. Otherwise
+            everything that has moved is taken, and what does not serve is brought back.
+        force: Redeploy also what has not moved.
+        wave: Models in a wave: a number, or a share of those to be redeployed such as 25%.
+        at_once: How many models of a wave are worked on at the same time.
+        pause_seconds: How long to wait between two waves.
+        stop_at: When no more is begun: `first` failure, `never`, or a share of all that failed.
+        dry_run: Only say what would be done.
+    """
+    hosts = at_site(fleet, settings().site)
+    found = await intents_of(names, labels, hosts, files, by_policy=by_policy, force=force)
+    ended = [one.as_it_is for one in found if one.action != OnDrift.REDEPLOY]
+    for one in ended:
+        if one.outcome == Became.NOTIFIED and not dry_run:
+            signal(DRIFTED, [one.model], release=one.before, why=one.why)
+    todo = [one for one in found if one.action == OnDrift.REDEPLOY]
+    if dry_run:
+        ended = [*(one.if_it_were_done for one in todo), *ended]
+    else:
+        refused = await _refused(todo)
+        left = [one for one in todo if one.model not in {other.model for other in refused}]
+        rollout = Rollout(fleet, at_once, stop_at, len(left), pause_seconds, force=force)
+        with granted([one.model for one in left if one.needs_approval]):
+            ended = [*await rollout.run(waves(left, wave)), *refused, *ended]
+    return await _told(ended)
+
+
+async def _refused(todo: Sequence[Intent]) -> list[Redeployed]:
+    """Ask once for all models that need approval; the others do not depend on the answer."""
+    asked = [one for one in todo if one.needs_approval]
+    if not asked:
+        return []
+    try:
+        await ask(question_of(asked))
+    except Failure as failure:
+        return [one.failed(failure) for one in asked]
+    return []
+
+
+async def _told(ended: Sequence[Redeployed]) -> Ended:
+    await acreate_table_artifact(
+        table=[row_of(one) for one in ended], key="redeploy", description=summary(ended)
+    )
+    get_run_logger().info("%s", summary(ended))
+    if is_failure(ended):
+        return Failed(message=summary(ended), data=list(ended))
+    return Completed(message=summary(ended), data=list(ended))

@@ -1,0 +1,101 @@
+"""`moorage redeploy`: many models deployed once more, in waves."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import TypeAdapter
+
+from moorage.cli.fleet import fleet_of
+from moorage.cli.flows import exit_code, guarded, run_flow
+from moorage.cli.output import dump, print_table
+from moorage.failures import Cause, ExitCode, Failure
+from moorage.fleet import Fleet
+from moorage.redeploy.outcome import HEADER, Redeployed, is_failure, row_of
+from moorage.redeploy.waves import StopAt, WaveSize
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+FleetFile = Annotated[
+    Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
+]
+
+
+def redeploy(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Models, or patterns such as 'llama-*'.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All that serve.")] = False,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", "-l", help="Only models with it: KEY=VALUE.")
+    ] = None,
+    files: Annotated[
+        Path | None, typer.Option("--files", help="Folder of specs that go before what serves.")
+    ] = None,
+    by_policy: Annotated[
+        bool, typer.Option("--by-policy", help="Do what the models' `redeploy` sections say.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also what has not moved.")] = False,
+    wave: Annotated[str, typer.Option(help="Models in a wave: 4, or a share: 25%.")] = "1",
+    at_once: Annotated[int, typer.Option(min=1, max=64, help="Of a wave at the same time.")] = 4,
+    pause: Annotated[int, typer.Option(min=0, help="Seconds between two waves.")] = 0,
+    stop_at: Annotated[
+        str, typer.Option(help="No more is begun at: first failure, never, or a share: 20%.")
+    ] = "first",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what has moved, and what would be done.")
+    ] = False,
+    fleet: FleetFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Deploy models that serve once more where their branch, image or file has moved, in waves."""
+
+    def action() -> list[Redeployed]:
+        labels, hosts = _labels(label or []), fleet_of(fleet)
+        if not (names or labels or every):
+            raise Failure(
+                Cause.BAD_SETTING,
+                "which models?",
+                suggestion="Name them, choose them with --label KEY=VALUE, or say --all.",
+            )
+        TypeAdapter(WaveSize).validate_python(wave)
+        TypeAdapter(StopAt).validate_python(stop_at)
+        folder = str(files.resolve()) if files else ""
+
+        def start() -> Awaitable[Any]:
+            return _begin(names or [], labels, hosts, folder)
+
+        ended: list[Redeployed] = run_flow(start, as_json=as_json, failed_too=True).result
+        return ended
+
+    def _begin(
+        chosen: list[str], labels: dict[str, str], hosts: Fleet, folder: str
+    ) -> Awaitable[Any]:
+        from flows.redeploy_models import redeploy_models  # noqa: PLC0415  (see run_flow)
+
+        waves = (wave, at_once, pause, stop_at, dry_run)
+        return redeploy_models(
+            chosen, labels, hosts, folder, by_policy, force, *waves, return_state=True
+        )
+
+    _show(guarded(action, as_json=as_json), as_json=as_json)
+
+
+def _labels(written: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in written]
+    if wrong := [name for name, sign, _ in pairs if not sign]:
+        raise Failure(Cause.BAD_SETTING, f"--label {wrong[0]}: a label is KEY=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def _show(ended: list[Redeployed], *, as_json: bool) -> None:
+    if as_json:
+        dump([one.model_dump(mode="json") for one in ended])
+    else:
+        rows = [[str(cell) for cell in row_of(one).values()] for one in ended]
+        print_table(HEADER, rows, empty="No model serves that is meant.")
+    if is_failure(ended):
+        codes = [one.exit_code for one in ended if one.exit_code]
+        exit_code(ExitCode(codes[0]) if codes else ExitCode.BUSY)

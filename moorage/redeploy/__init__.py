@@ -1,0 +1,1 @@
+"""Redeploying many models: which, why, in which waves, and when to stop."""

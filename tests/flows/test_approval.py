@@ -1,0 +1,123 @@
+"""Approval on a real server: a run waits, a person answers, automations hear of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.e2e.conftest import lifecycle_program, process_engine
+from tests.e2e.workplace import Workplace
+from tests.prefect_server import PrefectServer
+
+__all__ = ["lifecycle_program"]
+
+pytestmark = [pytest.mark.server, pytest.mark.process]
+
+HAPPEN_SECONDS = 90
+
+
+@pytest.fixture
+def deploy(
+    served: PrefectServer, workplace: Workplace, lifecycle_program: Path
+) -> Callable[..., dict[str, Any]]:
+    """Asks for the deploy of a model that needs approval."""
+    fleet = YAML(typ="safe").load(workplace.folder / "fleet.yaml")
+
+    def ask(name: str, seconds: int = 300, **changes: Any) -> dict[str, Any]:
+        spec = {
+            "name": workplace.named(name),
+            "source": f"file://{workplace.model}",
+            "engine": process_engine(lifecycle_program),
+            "redeploy": {"approval": "required", "approval_seconds": seconds},
+            **changes,
+        }
+        asked = served.ask("deploy-model/deploy", {"spec": spec, "fleet": fleet})
+        assert asked.status_code == 201, asked.text
+        return dict(asked.json())
+
+    return ask
+
+
+def test_a_deploy_waits_for_a_person_and_shows_its_plan(
+    served: PrefectServer, workplace: Workplace, deploy: Callable[..., dict[str, Any]]
+) -> None:
+    run = deploy("agreed")
+    name = workplace.named("agreed")
+    (waiting,) = until(lambda: workplace.json("approvals"))
+    assert (waiting["id"], waiting["model"]) == (run["id"], name)
+    assert f"{name}.v1" in waiting["plan"]
+    assert "--served-model-name" in waiting["plan"], "the plan is the exact command line"
+    assert served.get(f"/flow_runs/{run['id']}")["state"]["type"] == "PAUSED"
+    assert workplace.releases("agreed") == [], "nothing is claimed while a person thinks"
+    assert run["id"][:8] in workplace.run("approvals").stdout
+
+    workplace.run("approve", name, "--note", "go on")
+    done = served.ended(run["id"])
+    assert done["state"]["type"] == "COMPLETED", done["state"]["message"]
+    until(lambda: "approved: go on" in served.log(run["id"]))
+    assert workplace.json("approvals") == []
+
+    again = deploy("agreed")
+    assert served.ended(again["id"])["state"]["name"] == "Unchanged", "nobody is asked for nothing"
+    redeployed = redeploy(served, workplace, names=[name], force=True)
+    until(lambda: workplace.json("approvals"))
+    workplace.run("approve", redeployed["id"])
+    assert served.ended(redeployed["id"])["state"]["message"] == "1 redeployed"
+    assert [row.number for row in workplace.releases("agreed")] == [2, 1]
+
+
+def test_an_empty_answer_is_none_and_a_refusal_ends_the_run(
+    served: PrefectServer, workplace: Workplace, deploy: Callable[..., dict[str, Any]]
+) -> None:
+    run = deploy("refused")
+    until(lambda: workplace.json("approvals"))
+    empty = served.post(f"/flow_runs/{run['id']}/resume", {"run_input": {}})
+    assert empty["status"] != "ACCEPT"
+    assert served.get(f"/flow_runs/{run['id']}")["state"]["type"] == "PAUSED"
+    workplace.run("approve", run["id"][:8], "--refuse", "--note", "not on a Friday")
+    done = served.ended(run["id"])
+    assert done["state"]["type"] == "FAILED"
+    assert "not on a Friday" in done["state"]["message"]
+    assert workplace.releases("refused") == []
+    missing = workplace.json("approve", run["id"], code=2)["error"]
+    assert missing["cause"] == "unknown-approval"
+
+
+def test_no_answer_means_no_and_somebody_is_told(
+    served: PrefectServer, workplace: Workplace, deploy: Callable[..., dict[str, Any]]
+) -> None:
+    run = deploy("late", seconds=4)
+    done = served.ended(run["id"])
+    assert done["state"]["type"] == "FAILED"
+    assert "nobody agreed within 4 s" in done["state"]["message"]
+    assert workplace.json("approvals") == []
+
+    def told() -> list[dict[str, Any]]:
+        name = {"name": {"any_": ["notify: moorage.approval.timed-out"]}}
+        runs: list[dict[str, Any]] = served.post("/flow_runs/filter", {"flow_runs": name})
+        return [one for one in runs if workplace.named("late") in one["parameters"]["body"]]
+
+    (notice,) = until(told)
+    assert served.ended(notice["id"])["state"]["type"] == "COMPLETED"
+
+
+def redeploy(served: PrefectServer, workplace: Workplace, **parameters: Any) -> dict[str, Any]:
+    """Ask for a redeployment."""
+    fleet = YAML(typ="safe").load(workplace.folder / "fleet.yaml")
+    asked = served.ask("redeploy-models/redeploy", {"fleet": fleet, **parameters})
+    assert asked.status_code == 201, asked.text
+    return dict(asked.json())
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    """Wait for something, and return it."""
+    deadline = time.monotonic() + HAPPEN_SECONDS
+    while not (found := holds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    return found
