@@ -14,7 +14,7 @@ demo: $(VENV)/.installed-demo ## Deploy a tiny model, chat with it, show its rec
 	@KEEP=$(KEEP) scripts/demo.sh
 
 test: check ## Everything that this machine can test.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # docs/team.md. UP='--port 4300 --no-serve' gives options; WITH=compose uses containers.
 ifeq ($(WITH),compose)

@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from moorage.ray_serve import MARK_RELEASE
+from moorage.states import SERVING
 from tests.e2e.workplace import Workplace
 from tests.ray_cluster import RayCluster, ray_program
 
@@ -192,7 +193,7 @@ def test_a_cluster_that_dies_is_told_as_that(workplace: Workplace) -> None:
         failed = workplace.json("deploy", workplace.spec(**small(), context=64), code=8)
         assert failed["error"]["cause"] == "cluster-unavailable"
         assert dying.dashboard in failed["error"]["detail"]
-        (row,) = [row for row in workplace.releases() if row.state == "running"]
+        (row,) = [row for row in workplace.releases() if row.state in SERVING]
         assert row.id.endswith(".v1")
         assert workplace.run("retire", workplace.named("tiny"), code=8)
     finally:

@@ -53,9 +53,9 @@ def test_the_record_explains_every_argument_and_every_step(workplace: Workplace)
     assert all(flag["origin"] in ("user", "default", "derived") for flag in flags)
     assert all(flag["reason"] for flag in flags)
     assert [step["name"] for step in record["steps"]] == [
+        "compare",
         "resolve",
         "derive",
-        "compare",
         "survey",
         "place",
         "image",

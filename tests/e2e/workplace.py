@@ -25,6 +25,8 @@ from moorage.release import ReleaseRow
 REPOSITORY = Path(__file__).parents[2]
 COMMAND_SECONDS = 600
 HAPPEN_SECONDS = 60
+RANGES, WORKERS = 400, 4
+"""Ranges of ports, and how many processes of pytest share them without meeting."""
 
 
 class Workplace:
@@ -38,7 +40,8 @@ class Workplace:
         self.environment = {**os.environ, **environment, "MOORAGE_HOME": str(self.home)}
         self._ledger: Ledger | None = None
         # Ledgers of other tests do not know of each other, so each gets its own range of ports.
-        self.first_port = 20_000 + time.monotonic_ns() // 1000 % 400 * 40
+        turn = time.monotonic_ns() // 1000 % (RANGES // WORKERS)
+        self.first_port = 20_000 + (turn * WORKERS + worker() % WORKERS) * 40
         ports = f"{self.first_port}-{self.first_port + 39}"
         (folder / "fleet.yaml").write_text(f"hosts: [{{name: local, ports: {ports}}}]\n")
 
@@ -139,3 +142,8 @@ class Workplace:
             subprocess.run(["docker", "rm", "-f", name], capture_output=True, check=False)
         if self._ledger:
             self._ledger.close()
+
+
+def worker() -> int:
+    """Number of this process among those that pytest runs side by side."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -91,18 +91,25 @@ class TestFleet:
         """The host of that name."""
         return next(host for host in self.hosts if host.name == name)
 
-    def fleet_file(self, path: Path, address: Callable[[FleetHost], str], **fields: Any) -> Path:
+    def fleet_file(
+        self,
+        path: Path,
+        address: Callable[[FleetHost], str],
+        among: Sequence[FleetHost] = (),
+        **fields: Any,
+    ) -> Path:
         """Write a fleet file.
 
         Args:
             path: Where.
             address: How a host is reached, such as `lambda host: host.ssh`.
+            among: Hosts to name; none = all.
             fields: More fields of each host.
         """
         hosts = [
             {"name": host.name, "address": address(host), "bind": host.address, "ports": PORTS}
             | fields
-            for host in self.hosts
+            for host in among or self.hosts
         ]
         with path.open("w") as file:
             YAML().dump({"hosts": hosts}, file)

@@ -53,6 +53,16 @@ def workplace(
             container.remove(force=True)
 
 
+def two_hosts_with(image: str, place: Workplace, fleet: TestFleet) -> tuple[FleetHost, ...]:
+    """Give a large image to two hosts; the third is left out of the fleet file."""
+    hosts = fleet.hosts[:2]
+    for host in hosts:
+        host.daemon.load(image)
+    path = place.folder / "fleet.yaml"
+    fleet.fleet_file(path, lambda host: host.unix, among=hosts, interface="eth0")
+    return hosts
+
+
 def theirs(host: FleetHost, place: Workplace) -> list[Any]:
     """A test's containers on a host."""
     found = host.daemon.client().containers.list(all=True)
@@ -140,8 +150,7 @@ def test_a_replica_that_serves_is_dead_without_any_of_its_parts_and_comes_back_w
 def test_vllm_over_two_hosts_answers_a_chat(
     workplace: Workplace, fleet: TestFleet, vllm_image: str
 ) -> None:
-    for host in fleet.hosts[:2]:
-        host.daemon.load(vllm_image)
+    two_hosts_with(vllm_image, workplace, fleet)
     spec = workplace.spec(
         # The image has no compiler, and several ranks compile even where the engine runs eagerly.
         engine=vllm_engine(vllm_image, env={"TORCHDYNAMO_DISABLE": "1"}),
@@ -178,9 +187,7 @@ def test_a_cluster_of_ray_joins_two_hosts_and_vllm_on_cpu_refuses_it(
     workplace: Workplace, fleet: TestFleet, ray_image: str
 ) -> None:
     """The CPU platform has no device that Ray knows, so the cluster is as far as it goes."""
-    first, second = fleet.hosts[:2]
-    for host in (first, second):
-        host.daemon.load(ray_image)
+    first, second = two_hosts_with(ray_image, workplace, fleet)
     engine = vllm_engine(ray_image, distributed="ray")
     spec = workplace.spec(engine=engine, placement=TWO, context=1024)
     deploying = workplace.start("deploy", spec, "--json")

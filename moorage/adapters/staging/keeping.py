@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ WORK_SECONDS = 4 * 3600
 READING = {"list", "verify"}
 
 
-class Store:
+class Store(ABC):
     """One store: of a remote host, or of this machine.
 
     Attributes:
@@ -57,12 +58,13 @@ class Store:
             one.model_copy(update={"used_by": tuple(self._users(one, needs))}) for one in found
         )
 
+    @abstractmethod
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
         """Have the keeper do something there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
-        raise NotImplementedError
+        """Who needs what is stored; empty = nobody."""
 
 
 class OwnStore(Store):
