@@ -17,8 +17,11 @@ from moorage.isolation import Isolation
 from moorage.launch import Mount
 from moorage.spec import RuntimeName
 from tests.builders import a_container
+from tests.e2e.workplace import worker
 from tests.local_registry import empty_image, require_docker
 
+PORT = 19_000 + worker()
+"""Nobody's: tests that run beside these ones take others, and so do outgoing connections."""
 NVIDIA = "OCI runtime create failed: error running prestart hook #0: nvidia-container-cli: "
 
 
@@ -100,7 +103,7 @@ def image() -> Iterator[str]:
 def test_a_host_that_cannot_hand_out_a_gpu_says_so_and_keeps_nothing(image: str) -> None:
     name = image.replace("/", "-").replace(":", "-")
     more = {"runtime": RuntimeName.DOCKER, "accelerator_type": "cuda", "devices": ("GPU-0",)}
-    spec = a_container(name=name, image=image, **more)
+    spec = a_container(name=name, image=image, port=PORT, **more)
     with pytest.raises(Failure, match="device") as caught:
         DockerRuntime("local").start(spec, {})
     assert caught.value.cause is Cause.ACCELERATOR_RUNTIME_MISSING
@@ -142,6 +145,7 @@ def test_a_host_without_a_types_devices_has_one_clear_cause(
         name=name,
         image=image,
         runtime=RuntimeName.DOCKER,
+        port=PORT,
         accelerator_type=kind,
         devices=("0",),
         mounts=tuple(Mount(source=path, target=path) for path in mounts),

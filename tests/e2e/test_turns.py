@@ -105,9 +105,9 @@ def test_who_waits_starts_once_what_was_begun_before_is_stopped(
     workplace: Workplace, device: Device, number: signal.Signals
 ) -> None:
     first = workplace.start("deploy", device.spec("first", "deaf"), "--fleet", device.fleet)
-    workplace.wait_until(lambda: device.started == ["first"])
+    workplace.wait_until(lambda: device.started == ["first"], first)
     second = workplace.start("deploy", device.spec("second"), "--fleet", device.fleet)
-    workplace.wait_until(lambda: is_scheduled(workplace, "second"))
+    workplace.wait_until(lambda: waits(workplace, "second"), second)
 
     first.send_signal(number)
     first.communicate(timeout=60)
@@ -119,5 +119,6 @@ def test_who_waits_starts_once_what_was_begun_before_is_stopped(
     assert workplace.running() == {f"moorage-{workplace.named('second')}.v1-r0-leader"}
 
 
-def is_scheduled(workplace: Workplace, name: str) -> bool:
-    return [row.state for row in workplace.releases(name)] == ["scheduled"]
+def waits(workplace: Workplace, name: str) -> bool:
+    """Whether its files are there and its turn is all that is missing."""
+    return [row.state for row in workplace.releases(name)] == ["downloading"]

@@ -24,9 +24,12 @@ from moorage.release import ReleaseRow
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND_SECONDS = 600
-HAPPEN_SECONDS = 60
-RANGES, WORKERS = 400, 4
-"""Ranges of ports, and how many processes of pytest share them without meeting."""
+HAPPEN_SECONDS = 150
+RANGES, WORKERS = 300, 4
+"""Ranges of ports, and how many processes of pytest share them without meeting.
+
+All are below 32768, where Linux takes the ports of outgoing connections from.
+"""
 
 
 class Workplace:
@@ -124,10 +127,14 @@ class Workplace:
         )
         return [name for name in listed.stdout.split() if f"-{self.prefix}-" in name]
 
-    def wait_until(self, happened: Callable[[], bool]) -> None:
+    def wait_until(
+        self, happened: Callable[[], bool], by: subprocess.Popen[str] | None = None
+    ) -> None:
         """Wait for something that a command in the background will do."""
         deadline = time.monotonic() + HAPPEN_SECONDS
         while not happened():
+            ended = by is not None and by.poll() is not None and not happened()
+            assert not ended, by and by.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.1)
 
