@@ -31,7 +31,7 @@ async def canary(
     """
     seconds = spec.replace.canary_seconds
     with step("canary") as note:
-        key = await in_thread(api_key, spec, ENGINES[plan.engine])
+        key = await in_thread(api_key, plan)
         watches = [Watch(spec, profile, ENGINES[plan.engine], one, key) for one in workloads]
         tell(f"{len(workloads)} started; watched for {seconds} s before the rest starts")
         rounds, give_up = 0, time.monotonic() + seconds

@@ -10,7 +10,6 @@ from prefect import task
 
 from moorage.adapters.pattern import is_found
 from moorage.adapters.probe import ask
-from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan, Workload, serving
 from moorage.models.profile import ModelProfile
@@ -56,7 +55,7 @@ async def gate(
         before: Release to compare with; None = none.
     """
     with step("gate") as note:
-        key = await in_thread(api_key, spec, ENGINES[plan.engine])
+        key = await in_thread(api_key, plan)
         asking = [_Asking(spec, profile, one, key, before) for one in serving(workloads)]
         gates = tuple(await asyncio.gather(*(one.gate() for one in asking)))
         note.say("; ".join(one.said for one in gates))

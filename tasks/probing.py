@@ -48,7 +48,7 @@ async def answers(row: ReleaseRow, workload: Workload) -> str:
         return ""
     engine = ENGINES[release.plan.engine]
     question = engine.probes(release.spec, release.profile)[-1]
-    key = api_key(release.spec, engine)
+    key = api_key(release.plan)
     status, said = await ask(workload.endpoint, question, settings().probe_timeout_seconds, key)
     if status and status < 500:
         return ""
