@@ -16,11 +16,15 @@ from flows.starting import starting
 from flows.story import Story, told, unchanged
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
+from moorage.models.source import ResolvedModel
+from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit
+from moorage.placement.snapshot import FleetSnapshot
 from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.saga import Saga
 from moorage.sites import at_site
 from moorage.spec import ModelSpec
+from tasks.adapters import tidy
 from tasks.analysis import Analysis
 from tasks.arguments import check_early
 from tasks.cleanup import (
@@ -32,6 +36,7 @@ from tasks.cleanup import (
 )
 from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.facts import read_facts
+from tasks.fetched import before_fetching
 from tasks.image import moved
 from tasks.keep import keep
 from tasks.life import closed, enter
@@ -39,7 +44,7 @@ from tasks.measure import measure, remember
 from tasks.release import publish, serving
 from tasks.runner import task_runner
 from tasks.stage import stage
-from tasks.stopping import end_superseded, stop_for
+from tasks.stopping import end_superseded, finish_switch, stop_for
 from tasks.survey import survey
 from tasks.turns import Turn
 
@@ -134,6 +139,7 @@ async def _deploy(
             )
             draft = draft.model_copy(update={"placement": placement})
             notes = await recipe.check(placement, snapshot)
+            await _arm_fetching(saga, spec, model, placement, fleet, snapshot)
             await enter(draft.id, ReleaseState.DOWNLOADING)
             image, model = await asyncio.gather(
                 recipe.have_image(placement, snapshot), stage(spec, model, placement, snapshot)
@@ -157,6 +163,8 @@ async def _deploy(
             release = _finished(
                 draft, story, measured=measured, facts=facts, replacement=how(draft, old)
             )
+            if old:
+                saga.arm("end what it has replaced", finish_switch, old, draft.id, story.journal)
             release = await publish(release)
     except (Failure, TimeoutError) as error:
         failure = story.failure_of(error)
@@ -174,6 +182,21 @@ async def _deploy(
         to_its_end(turn.end)
         to_its_end(lambda: remember(release, story.journal))
     return release
+
+
+async def _arm_fetching(
+    saga: Saga,
+    spec: ModelSpec,
+    model: ResolvedModel,
+    placement: Placement,
+    fleet: Fleet,
+    snapshot: FleetSnapshot,
+) -> None:
+    if not settings().keep_fetched:
+        before = await in_thread(before_fetching, spec, model, placement, fleet, snapshot)
+        saga.arm("remove what was fetched", before.remove)
+    if model.updates_folder:
+        saga.arm("remove the folder of its adapters", tidy, spec.name)
 
 
 async def _begin(story: Story, recipe: Recipe, old: ReleaseRow | None) -> Release:
