@@ -39,7 +39,7 @@ from tasks.facts import read_facts
 from tasks.fetched import before_fetching
 from tasks.image import moved
 from tasks.keep import keep
-from tasks.life import closed, enter
+from tasks.life import begin, closed, enter
 from tasks.measure import measure, remember
 from tasks.release import publish, serving
 from tasks.runner import task_runner
@@ -201,7 +201,7 @@ async def _arm_fetching(
 
 async def _begin(story: Story, recipe: Recipe, old: ReleaseRow | None) -> Release:
     begun, spec = datetime.now(UTC), recipe.spec
-    identity = await in_thread(ledger().releases.begin, spec, "", story.flow_run_id)
+    identity = await begin(spec, story.flow_run_id)
     story.release = identity
     return Release(
         id=identity,
