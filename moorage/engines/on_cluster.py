@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from moorage.engines.application import (
     ApplicationRequest,
@@ -54,9 +55,20 @@ def plan_on_cluster(request: ApplicationRequest, engine: EngineName) -> LaunchPl
     )
 
 
+def _open_to_all(request: ApplicationRequest) -> list[str]:
+    """Ray Serve asks for no key, and its dashboard would show one."""
+    host = urlsplit(request.cluster.serve).hostname or ""
+    if host == "localhost" or host.startswith("127.") or host == "::1":
+        return []
+    return [
+        f"the application answers everybody who reaches {request.cluster.serve}, and knows no key;"
+        " a proxy in front of it can ask for one"
+    ]
+
+
 def _warnings(request: ApplicationRequest, engine: EngineName) -> tuple[str, ...]:
     spec, cluster = request.spec, request.cluster.name
-    told = []
+    told = _open_to_all(request)
     if not request.model.source.startswith("hf://"):
         told.append(f"{request.source} has to be on every node of {cluster}; nothing is copied")
     if "HF_TOKEN" in spec.secrets:

@@ -25,6 +25,7 @@ def planned(
     placement: dict[str, Any] | None = None,
     source: str = "hf://org/tiny",
     profile: dict[str, Any] | None = None,
+    serve: str = "http://head:8000",
     **spec: Any,
 ) -> LaunchPlan:
     asked = a_spec(
@@ -33,7 +34,7 @@ def planned(
         placement={"cluster": "ray", **(placement or {})},
         **spec,
     )
-    what, cluster = a_profile(**(profile or {})), a_cluster()
+    what, cluster = a_profile(**(profile or {})), a_cluster(serve=serve)
     where = propose_on_cluster(asked, what, cluster)
     assert SCHEMA
     request = ApplicationRequest(
@@ -157,7 +158,17 @@ def test_the_hubs_token_never_leaves_and_that_is_said() -> None:
 
 def test_a_version_that_nobody_knows_is_told() -> None:
     assert any("arguments are written as for vLLM 0.32.0" in told for told in planned().warnings)
-    assert not planned({"version": "0.32.0"}).warnings
+    told = planned({"version": "0.32.0"}).warnings
+    assert not any("arguments are written" in warning for warning in told)
+
+
+@pytest.mark.parametrize(
+    ("serve", "told"),
+    [("http://head:8000", 1), ("http://10.0.0.7:8000", 1), ("http://localhost:8000", 0)],
+)
+def test_an_application_that_answers_everybody_is_told(serve: str, told: int) -> None:
+    warnings = planned({"version": "0.32.0"}, serve=serve).warnings
+    assert sum("knows no key" in warning for warning in warnings) == told
 
 
 def test_a_package_that_the_cluster_lacks_is_named() -> None:

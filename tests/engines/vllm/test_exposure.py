@@ -8,10 +8,11 @@ import pytest
 from moorage.engines.keys import key_name, key_secret
 from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan
+from moorage.placement.placement import Role
 from moorage.placement.snapshot import Program
 from moorage.spec import EngineName
 from tests.builders import ON_CPU, a_host, an_image
-from tests.engines.test_plan import planned
+from tests.engines.test_plan import CASES, planned
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.32.0")
@@ -100,3 +101,14 @@ def test_a_process_is_looked_at_as_a_container_is() -> None:
     assert key_secret(as_process("0.0.0.0"), "VLLM_API_KEY") == "moorage-key-tiny"
     with pytest.raises(Failure, match=DEV_MODE):
         as_process("0.0.0.0", **{DEV_MODE: "1"})
+
+
+@pytest.mark.parametrize("case", ["hosts_native_tp8", "hosts_native_data", "hosts_ray_uneven"])
+def test_of_a_replica_on_several_hosts_who_answers_asks_for_the_key(case: str) -> None:
+    plan = CASES[case]()
+    keys = {
+        one.role: [v.secret for v in one.environment if v.name == "VLLM_API_KEY"]
+        for one in plan.containers
+    }
+    assert keys[Role.LEADER] == ["moorage-key-tiny"]
+    assert keys[Role.FOLLOWER] == [], "it has no port that others could ask"
