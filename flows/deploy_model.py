@@ -32,8 +32,8 @@ from tasks.cleanup import (
     free_claims,
     replaceable,
     sole_flow,
-    start_again,
 )
+from tasks.come_back import start_again
 from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.facts import read_facts
 from tasks.fetched import before_fetching

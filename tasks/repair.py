@@ -15,7 +15,8 @@ from moorage.reconcile.actions import Action, Deed, Outcome
 from moorage.release import ReleaseRow, ReleaseState
 from moorage.states import FINAL
 from tasks.announce import tell_of
-from tasks.cleanup import bring_back, recover
+from tasks.cleanup import recover
+from tasks.come_back import bring_back
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.launch import ABORT_SECONDS, stop

@@ -16,7 +16,7 @@ from moorage.reconcile.actions import Action
 from moorage.reconcile.backoff import not_before
 from moorage.release import ReleaseRow
 from tasks.announce import tell_of
-from tasks.cleanup import plan_of, start_part
+from tasks.come_back import plan_of, start_part
 from tasks.context import ledger, settings
 from tasks.image import have_again
 from tasks.launch import ABORT_SECONDS, stop

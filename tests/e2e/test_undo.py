@@ -16,7 +16,8 @@ from moorage.release import ReleaseRow
 from moorage.states import SERVING
 from tasks import context
 from tasks.adapters import tidy
-from tasks.cleanup import abandon, free_claims, recover, start_again
+from tasks.cleanup import abandon, free_claims, recover
+from tasks.come_back import start_again
 from tasks.journal import Journal
 from tasks.stopping import finish_switch
 from tests.e2e.conftest import installed_engine

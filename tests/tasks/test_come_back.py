@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from moorage.adapters.observation import Observation
+from moorage.failures import Cause, Failure
 from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseRow, ReleaseState
 from moorage.spec import EngineName
-from tasks import cleanup, context, stopping
-from tasks.cleanup import ENDING, SUPERSEDED, bring_back, start_again
+from tasks import come_back, context, stopping
+from tasks.cleanup import ENDING, SUPERSEDED
+from tasks.come_back import bring_back, start_again
 from tasks.context import ledger, router
 from tasks.journal import Journal
 from tasks.life import close_begun
@@ -21,6 +23,7 @@ from tasks.stopping import finish_switch
 from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 
 S = ReleaseState
+AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "").facts.summary
 PLACEMENT = a_placement(a_spec(), a_host())
 
 
@@ -38,15 +41,22 @@ class Hosts:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.runs: set[str] = set()
         self.started: list[str] = []
-        monkeypatch.setattr(cleanup, "runtime_for", lambda *_: self)
-        monkeypatch.setattr(cleanup, "start", self._start)
-        monkeypatch.setattr(cleanup, "have_again", lambda _release: None)
-        monkeypatch.setattr(cleanup, "must_listen", self._must_listen)
+        self.away: set[str] = set()
+        monkeypatch.setattr(come_back, "runtime_for", lambda *_: self)
+        monkeypatch.setattr(come_back, "start", self._start)
+        monkeypatch.setattr(come_back, "have_again", lambda _release: None)
+        monkeypatch.setattr(come_back, "must_listen", self._must_listen)
 
     def observe(self, workload: Workload) -> Observation:
+        self._must_be_there(workload.host)
         return Observation(running=workload.name in self.runs, ready=True, detail="")
 
+    def _must_be_there(self, host: str) -> None:
+        if host in self.away:
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{host} is away")
+
     def _start(self, release: str, spec: ContainerSpec) -> Workload:
+        self._must_be_there(spec.host)
         self.started.append(spec.name)
         self.runs.add(spec.name)
         ledger().workloads.put(release, planned_workload(spec))
@@ -99,7 +109,7 @@ def stopping_for_another(cause: str = "") -> tuple[ReleaseRow, str]:
         (ALL, []),
         (ALL - {"leader-1"}, ["leader-1"]),
         (ALL - {"head-0"}, ["head-0", "leader-0"]),
-        (set(), ["head-0", "leader-1", "leader-0"]),
+        (set(), ["head-0", "leader-0", "leader-1"]),
     ],
     ids=["nothing was stopped", "one replica was", "a part of one was", "all was"],
 )
@@ -115,6 +125,24 @@ def test_the_old_release_is_started_as_far_as_it_was_stopped(
     [route] = router().routes("tiny")
     assert (route.release, route.state) == (old.id, S.RUNNING)
     assert ledger().releases.transitions(old.id)[-1].cause == "its successor failed"
+
+
+def test_a_replica_whose_host_is_away_keeps_no_other_from_serving(hosts: Hosts) -> None:
+    old, new = stopping_for_another()
+    hosts.away = {"gpu-2"}
+    start_again(old, new)
+    assert hosts.started == ["leader-1"]
+    assert ledger().releases.get(old.id).state == S.RUNNING
+    told = ledger().releases.transitions(old.id)[-1].cause
+    assert told == f"its successor failed; replica 0: {AWAY}: gpu-2 is away"
+
+
+def test_a_release_that_nobody_can_start_stays_where_it_is(hosts: Hosts) -> None:
+    old, new = stopping_for_another()
+    hosts.away = {"gpu-2", "gpu-3"}
+    with pytest.raises(Failure, match="gpu-2 is away"):
+        start_again(old, new)
+    assert ledger().releases.get(old.id).state == S.STOPPING
 
 
 @pytest.mark.parametrize(("cause", "started"), [("", 0), (f"; {ENDING}", 3)])
