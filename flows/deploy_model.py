@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from prefect import flow
@@ -79,7 +80,7 @@ async def deploy_model(
             analysis = Analysis(spec)
             if old and healthy and old.spec_digest == spec.digest and not force:
                 # Only the model itself can have changed; where it did not, no release is begun.
-                model, _ = await analysis.found()
+                model = (await analysis.found()).model
                 if old.is_of(spec, model.revision, model.pins):
                     await in_thread(ledger().releases.revise, old, spec)
                     return unchanged(old, await moved(old, fleet))
@@ -126,19 +127,16 @@ async def _deploy(
     draft = await _begin(story, recipe, old)
     try:
         with Saga(story.undone, to_its_end) as saga, closed(draft.id, old, story.journal):
-            draft, model, profile = await analysis.of(draft)
+            draft, analyzed = await analysis.of(draft)
             snapshot = await survey(fleet, spec.placement.cluster)
             saga.arm("free the claims", free_claims, draft.id, old)
-            placement, snapshot = await recipe.place(
-                model, profile, fleet, snapshot, draft.id, replaceable(old)
-            )
+            placed = await recipe.place(analyzed, fleet, snapshot, draft.id, replaceable(old))
+            placement, snapshot = placed.placement, placed.snapshot
             draft = draft.model_copy(update={"placement": placement})
-            notes = await recipe.check(placement, snapshot)
+            notes = await recipe.check(placed)
             await enter(draft.id, ReleaseState.DOWNLOADING)
-            image, model = await asyncio.gather(
-                recipe.have_image(placement, snapshot), stage(spec, model, placement, snapshot)
-            )
-            plan = recipe.planned(model, profile, placement, snapshot, image, draft.id, notes)
+            image, model = await asyncio.gather(recipe.have_image(placed), stage(placed))
+            plan = recipe.planned(replace(placed, model=model), image, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
             await keep(plan, snapshot)
             turn = Turn(draft.id, spec.name, placement, old)
@@ -149,10 +147,14 @@ async def _deploy(
                 saga.arm(f"start {old.id} again", start_again, old, draft.id)
                 await stop_for(old, draft.id)
             saga.arm("stop what was started", abandon, draft.id)
-            async for further in starting(draft, plan, profile, old.release if old else None):
+            async for further in starting(
+                draft, plan, placed.profile, old.release if old else None
+            ):
                 draft = further
             plan = draft.plan or plan
-            measured = await measure(profile, plan, draft.workloads, snapshot, placement.predicted)
+            measured = await measure(
+                placed.profile, plan, draft.workloads, snapshot, placement.predicted
+            )
             facts = await read_facts(plan, measured)
             release = _finished(
                 draft, story, measured=measured, facts=facts, replacement=how(draft, old)
@@ -178,20 +180,8 @@ async def _deploy(
 
 async def _begin(story: Story, recipe: Recipe, old: ReleaseRow | None) -> Release:
     begun, spec = datetime.now(UTC), recipe.spec
-    identity = await in_thread(ledger().releases.begin, spec, "", story.flow_run_id)
-    story.release = identity
-    return Release(
-        id=identity,
-        model=spec.name,
-        spec=spec,
-        spec_digest=spec.digest,
-        revision="",
-        replaced=old.id if old else "",
-        flow_run_id=story.flow_run_id,
-        created_at=begun,
-        finished_at=begun,
-        **recipe.facts,
-    )
+    story.release = await in_thread(ledger().releases.begin, spec, "", story.flow_run_id)
+    return Release.begun(story.release, spec, story.flow_run_id, begun, old, **recipe.facts)
 
 
 def _finished(draft: Release, story: Story, **changes: object) -> Release:
