@@ -15,6 +15,7 @@ from flows.recipe import Afresh, Recipe
 from flows.replacing import announcement, downtime_of, how
 from flows.starting import starting
 from flows.story import Story, told, unchanged
+from moorage.chain import Placed
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.placement.propose import NoFit
@@ -22,6 +23,7 @@ from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.saga import Saga
 from moorage.sites import at_site
 from moorage.spec import ModelSpec
+from tasks.adapters import tidy
 from tasks.analysis import Analysis
 from tasks.arguments import check_early
 from tasks.cleanup import (
@@ -33,14 +35,15 @@ from tasks.cleanup import (
 )
 from tasks.context import in_thread, ledger, settings, to_its_end
 from tasks.facts import read_facts
+from tasks.fetched import before_fetching
 from tasks.image import moved
 from tasks.keep import keep
-from tasks.life import closed, enter
+from tasks.life import begin, closed, enter
 from tasks.measure import measure, remember
 from tasks.release import publish, serving
 from tasks.runner import task_runner
 from tasks.stage import stage
-from tasks.stopping import end_superseded, stop_for
+from tasks.stopping import end_superseded, finish_switch, stop_for
 from tasks.survey import survey
 from tasks.turns import Turn
 
@@ -134,6 +137,7 @@ async def _deploy(
             placement, snapshot = placed.placement, placed.snapshot
             draft = draft.model_copy(update={"placement": placement})
             notes = await recipe.check(placed)
+            await _arm_fetching(saga, placed, fleet)
             await enter(draft.id, ReleaseState.DOWNLOADING)
             image, model = await asyncio.gather(recipe.have_image(placed), stage(placed))
             plan = recipe.planned(replace(placed, model=model), image, notes)
@@ -159,6 +163,8 @@ async def _deploy(
             release = _finished(
                 draft, story, measured=measured, facts=facts, replacement=how(draft, old)
             )
+            if old:
+                saga.arm("end what it has replaced", finish_switch, old, draft.id, story.journal)
             release = await publish(release)
     except (Failure, TimeoutError) as error:
         failure = story.failure_of(error)
@@ -178,9 +184,17 @@ async def _deploy(
     return release
 
 
+async def _arm_fetching(saga: Saga, placed: Placed, fleet: Fleet) -> None:
+    if not settings().keep_fetched:
+        before = await in_thread(before_fetching, placed, fleet)
+        saga.arm("remove what was fetched", before.remove)
+    if placed.model.updates_folder:
+        saga.arm("remove the folder of its adapters", tidy, placed.spec.name)
+
+
 async def _begin(story: Story, recipe: Recipe, old: ReleaseRow | None) -> Release:
     begun, spec = datetime.now(UTC), recipe.spec
-    story.release = await in_thread(ledger().releases.begin, spec, "", story.flow_run_id)
+    story.release = await begin(spec, story.flow_run_id)
     return Release.begun(story.release, spec, story.flow_run_id, begun, old, **recipe.facts)
 
 

@@ -19,6 +19,7 @@ from moorage.launch import ContainerSpec, Workload
 from moorage.models.source import Companion
 from moorage.readiness.protocol import Probe, judge
 from moorage.release import Release, ReleaseRow
+from moorage.states import SERVING, UNFINISHED
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.retries import PLAIN
@@ -110,9 +111,13 @@ def write_down(release: Release, workloads: Sequence[Workload]) -> None:
 
 
 def tidy(model: str) -> None:
-    """Remove the files of adapters that are not loaded any more."""
-    row = ledger().releases.running(model)
-    shelf.tidy(settings().loaded(model), loaded(row) if row else ())
+    """Remove the files of adapters that are not loaded any more, and a folder that nobody sees."""
+    folder, own = settings().loaded(model), ledger().releases
+    holding = (*own.in_states(SERVING | UNFINISHED), *own.not_undone())
+    rows = [row for row in holding if row.model == model and row.workloads]
+    shelf.tidy(folder, [pin for row in rows for pin in loaded(row)])
+    if not rows:
+        shelf.forget(folder)
 
 
 async def _told(release: Release, workload: Workload, probe: Probe, key: str) -> None:

@@ -12,11 +12,12 @@ from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
 from moorage.engines.turns import in_turns
 from moorage.failures import Cause, Failure
-from moorage.launch import ContainerSpec, LaunchPlan, Workload
+from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import ReleaseRow, ReleaseState
+from moorage.spec import Deadlines
 from moorage.states import SERVING, UNFINISHED
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_thread, ledger, router, settings
 from tasks.drain import ending_of
 from tasks.image import have_again
 from tasks.joining import must_listen
@@ -25,12 +26,15 @@ from tasks.launch import ABORT_SECONDS, start, stop_all
 from tasks.life import claims_of
 
 COME_UP_SECONDS = 60.0
-"""How long an undo waits for a release that it started again."""
+"""How long reconciling waits for a release that it started again: others wait for it meanwhile."""
 
 POLL_SECONDS = 0.5
 
 SUPERSEDED = "superseded by"
 """How the cause of a release begins that stops for its successor (`tasks/stopping.py`)."""
+
+ENDING = "its engines were told to end"
+"""How the cause goes on while they are stopped: one that still runs may be about to end."""
 
 
 @asynccontextmanager
@@ -90,20 +94,31 @@ def replaceable(old: ReleaseRow | None) -> str:
     return old.id if old and old.release and old.release.plan else ""
 
 
-def start_again(row: ReleaseRow, successor: str) -> None:
-    """Undo of a stop-first: the old release serves again, exactly as it was planned."""
+def start_again(
+    row: ReleaseRow, successor: str, *, spare: bool = True, seconds: float | None = None
+) -> None:
+    """Undo of a stop-first: the old release serves again, exactly as it was planned.
+
+    Args:
+        row: The old release.
+        successor: The release for which it stopped.
+        spare: Leave replicas alone that were not stopped yet; what was told to end must not be.
+        seconds: How long to wait until it answers; None = as long as its spec lets it load.
+    """
     if ledger().releases.get(successor).state in SERVING:
         return
     if ledger().releases.get(row.id).state in SERVING:
         return  # it was never stopped
-    if row.release:
+    plan = plan_of(row)
+    down = _what_is_down(plan) if spare else plan
+    if row.release and down.containers:
         have_again(row.release)
-    for part in in_turns(plan_of(row)):
-        started = [started_again(row, part, spec) for spec in part.containers]
-        for workload in started:
-            _must_come_up(workload, row)
+    wait = _load_seconds(row) if seconds is None else seconds
+    for part in in_turns(down):
+        for workload in start_part(row, part):
+            _must_come_up(workload, row, wait)
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
-        ledger().releases.move(row.id, ReleaseState.RUNNING, "its successor failed")
+        router().reopen(row.id, "its successor failed")
 
 
 def successor_of(row: ReleaseRow) -> str:
@@ -118,7 +133,7 @@ def bring_back(row: ReleaseRow) -> None:
     successor = successor_of(row)
     abandon(successor)
     free_claims(successor, row)
-    start_again(row, successor)
+    start_again(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
 
 
 def must_be_clean(model: str) -> None:
@@ -181,20 +196,45 @@ def plan_of(row: ReleaseRow) -> LaunchPlan:
     return row.release.plan
 
 
-def started_again(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
-    """Start one container of a plan as it was, once what it awaits is there."""
+def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
+    """Start the containers of a part of a plan as they were, what others await first."""
+    ordered = sorted(part.containers, key=lambda spec: bool(spec.awaits))
+    return [_started_again(row, part, spec) for spec in ordered]
+
+
+def _started_again(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
     if spec.awaits:
         first = next(other for other in part.containers if other.name == spec.awaits)
         must_listen(first, part.engine)
     return start(row.id, spec)
 
 
-def _must_come_up(workload: Workload, row: ReleaseRow) -> None:
-    """Wait until a workload that was started again is healthy; one that ends is a failure."""
+def _what_is_down(plan: LaunchPlan) -> LaunchPlan:
+    """The replicas of a plan of which not everything runs."""
+    down = {spec.labels[LABEL_REPLICA] for spec in plan.containers if not _runs(spec)}
+    left = (spec for spec in plan.containers if spec.labels[LABEL_REPLICA] in down)
+    return plan.model_copy(update={"containers": tuple(left)})
+
+
+def _runs(spec: ContainerSpec) -> bool:
+    seen = runtime_for(spec.runtime, spec.address, settings()).observe(planned_workload(spec))
+    return seen.running and not seen.restarts
+
+
+def _load_seconds(row: ReleaseRow) -> float:
+    deadlines = row.release.spec.readiness.deadlines if row.release else Deadlines()
+    return float(deadlines.load_seconds)
+
+
+def _must_come_up(workload: Workload, row: ReleaseRow, seconds: float) -> None:
+    """Wait until a workload that was started again is healthy; one that ends is a failure.
+
+    What takes longer is not given up: reconciling asks it, and starts it again where it must.
+    """
     path = row.release.spec.readiness.probe.path if row.release else "/health"
     probe = Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)
     runtime = runtime_for(workload.runtime, workload.address, settings())
-    give_up = time.monotonic() + COME_UP_SECONDS
+    give_up = time.monotonic() + seconds
     while time.monotonic() < give_up:
         seen = runtime.observe(workload)
         if not seen.running or seen.restarts:

@@ -17,6 +17,9 @@ from moorage.routing import Router
 P = ParamSpec("P")
 R = TypeVar("R")
 
+EFFECT_SECONDS = 3600.0
+"""How long an effect that is under way may hold up its undo. Each has an end of its own before."""
+
 
 def settings() -> Settings:
     """Settings from the environment as it is now."""
@@ -66,6 +69,27 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     return await future
 
 
+async def in_full(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a blocking call that changes something outside; it is never left half done.
+
+    A thread cannot be cancelled. So whoever is cancelled meanwhile waits for the call's end first:
+    an undo that ran beside its effect would find nothing to undo, and the effect would stay.
+    """
+    ended = threading.Event()
+
+    def work() -> R:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            ended.set()
+
+    try:
+        return await in_thread(work)
+    except BaseException:
+        to_its_end(lambda: _wait(ended))
+        raise
+
+
 def was_interrupted(error: BaseException) -> bool:
     """Whether an error is an interruption, or what Prefect made of one.
 
@@ -100,6 +124,10 @@ def to_its_end(function: Callable[[], None]) -> None:
         # Not `Thread.join`: a join that an exception interrupts takes the thread for ended.
         with contextlib.suppress(BaseException):
             ended.wait()
+
+
+def _wait(ended: threading.Event) -> None:
+    ended.wait(EFFECT_SECONDS)
 
 
 @lru_cache

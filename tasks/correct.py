@@ -6,7 +6,7 @@ from prefect import task
 
 from moorage.engines.recovery import Correction
 from moorage.launch import LaunchPlan, planned_workload
-from tasks.context import in_thread
+from tasks.context import in_full
 from tasks.journal import step, tell
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.retries import PLAIN
@@ -23,5 +23,5 @@ async def correct(part: LaunchPlan, correction: Correction) -> None:
     with step("correct") as note:
         tell(f"the first try failed ({correction.cause}); trying again with {correction.said}")
         for spec in part.containers:
-            await in_thread(stop, planned_workload(spec), ABORT_SECONDS)
+            await in_full(stop, planned_workload(spec), ABORT_SECONDS)
         note.say(correction.said)

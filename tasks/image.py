@@ -146,6 +146,11 @@ def image_hosts(placement: Placement, snapshot: FleetSnapshot) -> list[HostSnaps
     return list({host.address: host for host in hosts}.values())
 
 
+def wanted_image(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> Image | None:
+    """The image of the containers as its publisher names it; None where there are none."""
+    return _image(spec, placement, snapshot)[0]
+
+
 async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, key: str) -> None:
     async def fetch(progress: Progress) -> None:
         await in_thread(

@@ -16,7 +16,7 @@ from moorage.joint import joint
 from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.placement.placement import Role
 from moorage.release import ReleaseState
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_full, in_thread, ledger, settings
 from tasks.each import OnHost, on_each
 from tasks.joining import must_listen
 from tasks.journal import step
@@ -48,7 +48,7 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
 @task(name="launch on a host", task_run_name="launch {release} on {specs[0].host}", **PLAIN)
 async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Workload, ...]:
     """Start the containers of one host, one after the other."""
-    return tuple([await in_thread(start, release, spec) for spec in specs])
+    return tuple([await in_full(start, release, spec) for spec in specs])
 
 
 async def _everywhere(plan: LaunchPlan) -> list[Workload]:

@@ -8,8 +8,26 @@ from contextlib import contextmanager
 from moorage.failures import Cause, Failure
 from moorage.placement.claims import Claim
 from moorage.release import ReleaseRow, ReleaseState
-from tasks.context import in_thread, ledger, to_its_end, was_interrupted
+from moorage.spec import ModelSpec
+from tasks.context import in_full, in_thread, ledger, to_its_end, was_interrupted
 from tasks.journal import Journal
+
+
+async def begin(spec: ModelSpec, flow_run_id: str) -> str:
+    """Begin a release; its id. One that was begun for a flow that was stopped then is closed."""
+    try:
+        return await in_full(ledger().releases.begin, spec, "", flow_run_id)
+    except BaseException as error:
+        cause = cause_of(error)
+        to_its_end(lambda: close_begun(spec.name, flow_run_id, cause))
+        raise
+
+
+def close_begun(model: str, flow_run_id: str, cause: str) -> None:
+    """Undo of `begin`: close what a flow run has begun of a model, whose lock it holds."""
+    for row in ledger().releases.unfinished():
+        if (row.model, row.flow_run_id, row.state) == (model, flow_run_id, ReleaseState.PENDING):
+            ledger().releases.give_up(row.id, cause)
 
 
 async def enter(release: str, state: ReleaseState, cause: str = "") -> None:

@@ -13,7 +13,7 @@ from moorage.release import Release, ReleaseRow
 from moorage.rendering import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
 from moorage.timeline import stays
-from tasks.context import in_thread, ledger, router, settings
+from tasks.context import in_full, in_thread, ledger, router, settings
 from tasks.journal import step
 from tasks.retries import PLAIN
 from tasks.sight import in_sight
@@ -39,7 +39,7 @@ async def serving(spec: ModelSpec) -> tuple[ReleaseRow | None, bool]:
 async def publish(release: Release) -> Release:
     """Write the record and send requests to the release, in one step; the record as written."""
     with step("release") as note:
-        release = await in_thread(router().switch, release)
+        release = await in_full(router().switch, release)
         told = stays(
             release.created_at,
             release.flow_run_id,

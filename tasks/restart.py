@@ -16,7 +16,7 @@ from moorage.reconcile.actions import Action
 from moorage.reconcile.backoff import not_before
 from moorage.release import ReleaseRow
 from tasks.announce import tell_of
-from tasks.cleanup import plan_of, started_again
+from tasks.cleanup import plan_of, start_part
 from tasks.context import ledger, settings
 from tasks.image import have_again
 from tasks.launch import ABORT_SECONDS, stop
@@ -40,7 +40,7 @@ def restart(action: Action, row: ReleaseRow) -> str:
                 stop(workload, ABORT_SECONDS)
         if row.release:
             have_again(row.release)
-        started = [started_again(row, part, spec) for spec in part.containers]
+        started = start_part(row, part)
     tell_of("restarted", row, action.reason)
     return f"started again: {', '.join(one.name for one in started)}"
 

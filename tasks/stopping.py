@@ -8,8 +8,9 @@ from contextlib import suppress
 from moorage.engines.draining import Drained
 from moorage.failures import Failure
 from moorage.release import ReleaseRow, ReleaseState
-from tasks.cleanup import SUPERSEDED, end_release
-from tasks.context import in_thread, ledger, router, to_its_end
+from moorage.states import SERVING
+from tasks.cleanup import ENDING, SUPERSEDED, end_release
+from tasks.context import in_full, in_thread, ledger, router, to_its_end
 from tasks.drain import drain, ending_of
 from tasks.journal import Journal, tell
 from tasks.launch import stop_all
@@ -18,7 +19,7 @@ from tasks.launch import stop_all
 async def retire(row: ReleaseRow) -> Drained:
     """End a release on purpose, once its requests are done."""
     drained = await _close(row)
-    await in_thread(end_release, row, ReleaseState.STOPPED, _and("retired", drained.told))
+    await in_full(end_release, row, ReleaseState.STOPPED, _and("retired", drained.told))
     return drained
 
 
@@ -28,7 +29,7 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     drained = await _close(old, cause)
     if drained.told:
         tell(f"{old.id}: {drained.told}")
-    await in_thread(_stop_all, old, _and(cause, drained.told))
+    await in_full(_stop_all, old, _and(cause, drained.told))
 
 
 async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
@@ -54,22 +55,36 @@ async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: floa
         to_its_end(lambda: _end_superseded(old.id, drained.told, journal))
 
 
+def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:
+    """Undo of the switch, which is one transaction: once made it stays, and the old one ends."""
+    if ledger().releases.get(release).state not in SERVING:
+        return
+    if ledger().releases.get(old.id).state == ReleaseState.STOPPING:
+        _end_superseded(old.id, "", journal)
+
+
 async def _close(row: ReleaseRow, cause: str = "") -> Drained:
     """Send nobody to a release any more, and wait for what it has in flight.
 
     When that is cancelled the release serves on, for nothing was stopped.
     """
-    await in_thread(router().close, row.id, cause)
     try:
+        await in_full(router().close, row.id, cause)
         return await drain(row)
     except BaseException:
-        to_its_end(lambda: router().reopen(row.id, "its stop was cancelled"))
+        to_its_end(lambda: _reopen(row.id))
         raise
 
 
+def _reopen(release: str) -> None:
+    if ledger().releases.get(release).state == ReleaseState.STOPPING:
+        router().reopen(release, "its stop was cancelled")
+
+
 def _stop_all(row: ReleaseRow, cause: str) -> None:
-    ledger().releases.explain(row.id, cause)
+    ledger().releases.explain(row.id, _and(cause, ENDING))
     stop_all(row.workloads, ending_of(row).grace_seconds)
+    ledger().releases.explain(row.id, cause)
 
 
 def _end_superseded(release: str, told: str, journal: Journal) -> None:

@@ -62,7 +62,7 @@ class DockerRuntime:
                     deliver(container, spec, secrets)
                     container.start()
                 except (APIError, Failure):
-                    container.remove(force=True)
+                    container.remove(force=True, v=True)
                     remove_volumes(client, container)
                     raise
             except ImageNotFound as error:
@@ -92,7 +92,7 @@ class DockerRuntime:
             try:
                 if container := _find(client, workload):
                     container.stop(timeout=int(grace_seconds))
-                    container.remove(force=True)
+                    container.remove(force=True, v=True)
                     remove_volumes(client, container)
             except NotFound:
                 return
@@ -116,7 +116,7 @@ class DockerRuntime:
                 code = container.wait(timeout=RUN_TIMEOUT_SECONDS)["StatusCode"]
                 output = bytes(container.logs(stdout=True, stderr=code != 0))
             finally:
-                container.remove(force=True)
+                container.remove(force=True, v=True)
         said = output.decode(errors="replace")
         if code:
             raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {said[-500:]}")
@@ -133,7 +133,7 @@ class DockerRuntime:
                 f"a container named {spec.name} is on {spec.host} that this ledger does not know",
                 suggestion=f"Rename or remove it: `docker rm {spec.name}`.",
             )
-        leftover.remove(force=True)
+        leftover.remove(force=True, v=True)
 
 
 def _seen(state: Mapping[str, Any], restarts: int) -> Observation:

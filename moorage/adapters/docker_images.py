@@ -17,6 +17,7 @@ from moorage.adapters.registry_errors import pull_failure
 from moorage.images.reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 PULL_TIMEOUT_SECONDS = 3600
+IN_USE = 409
 ANSWER_SECONDS = 10
 """How long a daemon that pulls may take to say that it is there."""
 
@@ -111,6 +112,20 @@ class DockerImages:
                         on_progress(layers.done, layers.total)
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
+
+    def remove(self, reference: str) -> None:
+        """Remove an image by one of its names; one that a container uses stays, whatever its state.
+
+        Nothing happens when it is not there.
+        """
+        with daemon(self.address) as client:
+            try:
+                client.api.remove_image(reference, noprune=False)
+            except ImageNotFound:
+                return
+            except APIError as error:
+                if error.status_code != IN_USE:
+                    raise pull_failure(str(error.explanation or error), reference) from error
 
     def _must_answer(self) -> None:
         connect(parse_access(self.address), ANSWER_SECONDS).ping()

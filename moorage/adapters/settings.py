@@ -59,6 +59,11 @@ class Settings(BaseSettings):
         description="Where looking at remote hosts, pulling and staging there is carried out: in"
         " the flow's process, or in a Ray cluster (extra `ray`).",
     )
+    keep_fetched: bool = Field(
+        True,
+        description="Whether models and images that a deploy has fetched stay when it fails; else"
+        " what no release needs is removed.",
+    )
     site: str = Field(
         "",
         description="Site that flows run at: hosts whose label `site` names another are left out."

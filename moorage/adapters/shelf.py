@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from moorage.adapters.disk import watching_the_disk
@@ -51,8 +52,14 @@ def shelve(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
     return place
 
 
+def forget(folder: Path) -> None:
+    """Remove the folder itself where it is empty. No container may see it any more."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
 def tidy(folder: Path, kept: Collection[Pin]) -> None:
-    """Remove what no server holds any more, and the folder itself once it is of no use.
+    """Remove what no server holds any more; the folder itself stays, for containers see it.
 
     Args:
         folder: The folder.

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,13 @@ import flows.deploy_model
 import flows.reconcile_fleet
 import flows.retire_model  # noqa: F401  (so that no command has to)
 from moorage.cli.app import app
+from moorage.failures import Cause, Failure
 from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
 from tests.e2e.workplace import REPOSITORY, Workplace
 
 NOTHING = ""
+KILLS, FAILS, STOPS = "kills itself", "fails", "gets SIGTERM"
 
 
 class Nursery:
@@ -45,8 +49,12 @@ class Nursery:
         folder: Path,
         point: str = NOTHING,
         victim: int = 0,
+        how: str = KILLS,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, or to the point at which it kills itself or a victim."""
+        """Run a command to its end, or to the point at which something happens to it.
+
+        It kills a victim where there is one, else what `how` says (`HAPPENS`).
+        """
         files = [folder / "stdout", folder / "stderr"]
         order = {
             "arguments": arguments,
@@ -54,6 +62,7 @@ class Nursery:
             "files": [str(file) for file in files],
             "point": point,
             "victim": victim,
+            "how": how,
         }
         assert self._process.stdin
         assert self._process.stdout
@@ -92,11 +101,16 @@ class ForkedWorkplace(Workplace):
         self._nursery = nursery or self._own
 
     def run(
-        self, *arguments: object, code: int | None = 0, point: str = NOTHING, victim: int = 0
+        self,
+        *arguments: object,
+        code: int | None = 0,
+        point: str = NOTHING,
+        victim: int = 0,
+        how: str = KILLS,
     ) -> subprocess.CompletedProcess[str]:
         words = list(map(str, arguments))
         assert self._nursery
-        done = self._nursery.run(words, self.environment, self.folder, point, victim)
+        done = self._nursery.run(words, self.environment, self.folder, point, victim, how)
         assert code is None or done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
@@ -129,7 +143,18 @@ def _prepare(order: dict[str, Any]) -> None:
         os.dup2(opened, number)
     if order["point"]:
         victim = order["victim"]
-        arm(order["point"], (lambda: kill_whole(victim)) if victim else None)
+        arm(order["point"], (lambda: kill_whole(victim)) if victim else HAPPENS[order["how"]])
+
+
+def _fail() -> None:
+    raise Failure(Cause.LAUNCH_REFUSED, "told to fail here")
+
+
+HAPPENS: dict[str, Callable[[], None] | None] = {
+    KILLS: None,
+    FAILS: _fail,
+    STOPS: lambda: os.kill(os.getpid(), signal.SIGTERM),
+}
 
 
 if __name__ == "__main__":

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
+import psutil
 import pytest
+from ruamel.yaml import YAML
 
+from moorage.adapters.ledger import Ledger
+from tasks.replace import LOCK
+from tests.e2e.conftest import lifecycle_program, process_engine
+from tests.e2e.workplace import Workplace
 from tests.flows.test_approval import until
 from tests.prefect_server import PrefectServer
+
+__all__ = ["lifecycle_program"]
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
 
 DIED, TELLS = "moorage-redeploy-what-died", "moorage-tell-what-needs-a-person"
+LEFT, UNSEEN, MUTE = (
+    f"moorage-reconcile-what-{what}"
+    for what in ("a-run-left", "is-out-of-sight", "does-not-answer")
+)
+QUIET_SECONDS = 10.0
+"""How long a trigger of `reconcile` rests once it has fired."""
 
 
 def automations(server: PrefectServer) -> dict[str, dict[str, Any]]:
@@ -40,12 +57,37 @@ def failed(model: str, before: str) -> dict[str, Any]:
     }
 
 
+def set_off(server: PrefectServer, flow: str) -> list[dict[str, Any]]:
+    """The runs of a flow that automations have started, oldest first."""
+    asked = {"flows": {"name": {"any_": [flow]}}, "sort": "START_TIME_ASC"}
+    found: list[dict[str, Any]] = server.post("/flow_runs/filter", asked)
+    return [one for one in found if (one["created_by"] or {}).get("type") == "AUTOMATION"]
+
+
+def tell(server: PrefectServer, event: str, said_by: str) -> None:
+    """An event about a release, as a flow of that name emits it."""
+    content = {
+        "id": str(uuid4()),
+        "occurred": datetime.now(UTC).isoformat(),
+        "event": f"moorage.release.{event}",
+        "resource": {"prefect.resource.id": "moorage.release.away.v1"},
+        "related": [
+            {
+                "prefect.resource.id": f"prefect.flow.{uuid4()}",
+                "prefect.resource.role": "flow",
+                "prefect.resource.name": said_by,
+            }
+        ],
+    }
+    httpx.post(f"{server.url}/events", json=[content], timeout=30).raise_for_status()
+
+
 def test_there_is_one_of_each_and_what_acts_is_switched_off(served: PrefectServer) -> None:
     def enabled() -> dict[str, bool]:
         return {name: one["enabled"] for name, one in automations(served).items()}
 
-    until(lambda: len(enabled()) == 2)
-    assert enabled() == {DIED: False, TELLS: True}
+    until(lambda: len(enabled()) == 5)
+    assert enabled() == {DIED: False, TELLS: True, LEFT: True, UNSEEN: True, MUTE: True}
 
 
 def test_a_release_that_ran_is_redeployed_and_one_that_never_ran_is_not(
@@ -61,13 +103,63 @@ def test_a_release_that_ran_is_redeployed_and_one_that_never_ran_is_not(
         timeout=30,
     ).raise_for_status()
 
-    def runs() -> list[dict[str, Any]]:
-        flow = {"name": {"any_": ["redeploy-models"]}}
-        found: list[dict[str, Any]] = served.post("/flow_runs/filter", {"flows": flow})
-        return [one for one in found if one["created_by"]["type"] == "AUTOMATION"]
-
-    until(runs)
-    assert [one["parameters"]["names"] for one in runs()] == [["died-once"]]
-    ended = served.ended(runs()[0]["id"])
+    until(lambda: set_off(served, "redeploy-models"))
+    runs = set_off(served, "redeploy-models")
+    assert [one["parameters"]["names"] for one in runs] == [["died-once"]]
+    ended = served.ended(runs[0]["id"])
     assert "nothing serves died-once" in ended["state"]["message"]
     httpx.delete(f"{served.url}/automations/{switched_on['id']}", timeout=30).raise_for_status()
+
+
+def test_a_run_that_is_killed_is_followed_by_a_reconcile(
+    served: PrefectServer, workplace: Workplace, lifecycle_program: Path
+) -> None:
+    until(lambda: LEFT in automations(served))
+    spec = {
+        "name": workplace.named("killed"),
+        "source": f"file://{workplace.model}",
+        "engine": process_engine(lifecycle_program, "deaf"),
+    }
+    fleet = YAML(typ="safe").load(workplace.folder / "fleet.yaml")
+    asked = served.ask("deploy-model/deploy", {"spec": spec, "fleet": fleet}).json()
+    until(workplace.running)
+    kill_run(asked["id"])
+    assert served.ended(asked["id"])["state"]["type"] == "CRASHED"
+    run = until(lambda: set_off(served, "reconcile-fleet"))[0]
+    assert served.ended(run["id"])["state"]["type"] == "COMPLETED"
+    until(lambda: [row.state for row in workplace.releases("killed")] == ["error"])
+    until(workplace.is_clean)
+
+
+def test_what_is_out_of_sight_or_mute_is_looked_at_once_and_no_reconcile_sets_off_a_chain(
+    served: PrefectServer, workplace: Workplace
+) -> None:
+    until(lambda: {UNSEEN, MUTE} <= automations(served).keys())
+    before = len(set_off(served, "reconcile-fleet"))
+
+    def further() -> int:
+        return len(set_off(served, "reconcile-fleet")) - before
+
+    tell(served, "unreachable", said_by="reconcile-fleet")
+    with Ledger(f"sqlite:///{workplace.home / 'ledger.db'}").locks.holding(
+        LOCK, wait_seconds=0, note="another reconcile"
+    ):
+        tell(served, "unreachable", said_by="deploy-model")
+        until(lambda: further() == 1)
+        ended = served.ended(set_off(served, "reconcile-fleet")[-1]["id"])
+        assert ended["state"]["name"] == "Skipped"
+        assert "another reconcile" in ended["state"]["message"]
+    for _ in range(3):
+        tell(served, "unresponsive", said_by="reconcile-fleet")
+    until(lambda: further() == 2)
+    served.ended(set_off(served, "reconcile-fleet")[-1]["id"])
+    time.sleep(QUIET_SECONDS)
+    assert further() == 2, "what a reconcile says sets off one more, and no chain"
+
+
+def kill_run(flow_run: str) -> None:
+    """Kill the process of a flow run, as the kernel does when memory runs out."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if flow_run in process.environ().get("PREFECT__FLOW_RUN_ID", ""):
+                process.kill()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tasks import context
-from tasks.context import in_thread, ledger, settings, was_interrupted
+from tasks.context import in_full, in_thread, ledger, settings, was_interrupted
 
 NUMBER: ContextVar[int] = ContextVar("number", default=0)
 
@@ -82,6 +82,30 @@ async def test_a_call_that_outlives_its_deadline_does_not_hold_up_the_flow() -> 
     assert not ended.is_set()
     ended.set()  # its late answer must not disturb the loop
     await asyncio.sleep(0.02)
+
+
+async def test_who_is_cancelled_waits_for_an_effect_that_is_under_way() -> None:
+    begun, may_end, done = threading.Event(), threading.Event(), list[str]()
+
+    def effect() -> None:
+        begun.set()
+        may_end.wait(5)
+        done.append("effect")
+
+    acting = asyncio.create_task(in_full(effect))
+    await in_thread(begun.wait, 5)
+    acting.cancel()
+    threading.Timer(0.1, may_end.set).start()
+    with pytest.raises(asyncio.CancelledError):
+        await acting
+    done.append("undo")
+    assert done == ["effect", "undo"]
+
+
+async def test_an_effect_gives_what_it_returns_and_raises_what_it_raises() -> None:
+    assert await in_full(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        await in_full(lambda: 1 // 0)
 
 
 class Signal(BaseException):
