@@ -1,4 +1,4 @@
-"""Many small models on this machine, with a Prefect server of their own, and what commands cost there."""
+"""Many small models on this machine, and what commands about them cost."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ class Many:
             "own cpu s": round(own, 1),
             "of supervisors": round(supervisors, 1),
             "own cpu s per model": round(own / self.models, 3),
-            "servers' cpu s per model": round(
-                (self._servers.seconds() - before) / self.models, 3
-            ),
+            "servers' cpu s per model": round((self._servers.seconds() - before) / self.models, 3),
             "load": round(os.getloadavg()[0], 1),
         }
 

@@ -29,7 +29,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with closing(Servers(folder)) as servers, closing(Many(folder, chosen.models, servers)) as m:
+        with (
+            closing(Servers(folder)) as servers,
+            closing(Many(folder, chosen.models, servers)) as m,
+        ):
             waves = ("--wave", chosen.wave, "--at-once", chosen.at_once, "--fleet", m.fleet)
             for what, *arguments in (
                 ("apply, all new", "apply", m.specs, "--yes", "--at-once", chosen.at_once),

@@ -1,11 +1,9 @@
-"""A team's server for a benchmark: PostgreSQL, and a Prefect server on it, as `make up` starts them."""
+"""A team's server for a benchmark: PostgreSQL with a Prefect server, as `make up` starts them."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-
-import psutil
 
 from scripts.team.__main__ import down, programs, up
 from scripts.team.place import Place
@@ -46,4 +44,3 @@ class Servers:
     def close(self) -> None:
         """Stop them."""
         down(self._place)
-        psutil.wait_procs([])

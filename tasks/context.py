@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import os
 import threading
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,13 +15,17 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.settings import Settings
 from moorage.routing import Router
 
+READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
+"""How the names of the variables begin that settings depend on."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def settings() -> Settings:
-    """Settings from the environment as it is now."""
-    return Settings()
+    """Settings from the environment as it is now; the same ones while it is the same."""
+    read = tuple(pair for pair in os.environ.items() if pair[0].upper().startswith(READ))
+    return _settings(read)
 
 
 def ledger() -> Ledger:
@@ -100,6 +105,11 @@ def to_its_end(function: Callable[[], None]) -> None:
         # Not `Thread.join`: a join that an exception interrupts takes the thread for ended.
         with contextlib.suppress(BaseException):
             ended.wait()
+
+
+@lru_cache(maxsize=4)
+def _settings(_environment: tuple[tuple[str, str], ...]) -> Settings:
+    return Settings()
 
 
 @lru_cache
