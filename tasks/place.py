@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from prefect import task
-from prefect.artifacts import acreate_table_artifact
 
 from moorage.adapters.collector import paused_collector
 from moorage.chain import Analyzed, Placed
@@ -19,6 +18,7 @@ from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec
+from tasks.artifacts import show_table
 from tasks.context import in_thread, ledger
 from tasks.journal import step
 from tasks.retries import PLAIN
@@ -122,11 +122,8 @@ def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placeme
 async def published(spec: ModelSpec, placement: Placement, description: str) -> None:
     """Show a placement, with what became of every host, as an artifact."""
     chosen = {seat.host for seat in placement.seats}
-    await acreate_table_artifact(
-        table=table(placement.verdicts, placement.terms, chosen),
-        key=f"placement-{spec.slug}",
-        description=description,
-    )
+    rows = table(placement.verdicts, placement.terms, chosen)
+    await show_table(f"placement-{spec.slug}", rows, description)
 
 
 def subject_of(analyzed: Analyzed) -> Subject:

@@ -17,6 +17,7 @@ import psutil
 from moorage.adapters.accelerators import found_here
 from moorage.adapters.docker import DockerRuntime
 from moorage.adapters.docker_images import DockerImages
+from moorage.adapters.listening import listening_ports
 from moorage.adapters.remote_host import look_at
 from moorage.adapters.runners import runner_images
 from moorage.engines.base import Engine
@@ -64,7 +65,7 @@ def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
         cores=psutil.cpu_count() or 1,
         ram_total=memory.total,
         ram_free=memory.available,
-        ports=tuple(sorted(_listening_ports() | _bound_ports(host))),
+        ports=tuple(sorted(listening_ports() | _bound_ports(host))),
         docker=docker,
         machine=platform.machine(),
         **dict(found_here() if host.accelerators == "auto" else Found()),
@@ -189,12 +190,6 @@ def _interface_with(bind: str) -> str:
         if any(item.address == bind for item in addresses):
             return str(name)
     return ""
-
-
-def _listening_ports() -> set[int]:
-    connections = psutil.net_connections(kind="tcp")
-    listening = (c.laddr for c in connections if c.status == psutil.CONN_LISTEN)
-    return {address.port for address in listening if address}
 
 
 def _bound_ports(host: Host) -> set[int]:

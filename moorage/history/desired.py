@@ -62,6 +62,7 @@ class Applied(Value):
         release: The release that it made or ended; empty = none.
         cause: Of a failure.
         exit_code: Of the class of the failure; 0 = there was none.
+        flow_run: Id of its flow run; empty = none came to be.
     """
 
     model: str
@@ -71,6 +72,7 @@ class Applied(Value):
     release: str = ""
     cause: str = ""
     exit_code: int = 0
+    flow_run: str = ""
 
 
 def intents(

@@ -45,10 +45,10 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
 
-    async def nothing(**_: Any) -> None:
+    async def nothing(*_: Any) -> None:
         """Artifacts need a server."""
 
-    monkeypatch.setattr(module, "acreate_table_artifact", nothing)
+    monkeypatch.setattr(module, "show_table", nothing)
     yield
     context._open.cache_clear()
 
