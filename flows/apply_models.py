@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import acreate_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
@@ -22,6 +21,7 @@ from moorage.history.desired import Applied
 from moorage.spec import ModelSpec, Name
 from tasks.context import in_thread, ledger
 from tasks.journal import heard_as
+from tasks.pages import show_table
 
 DEPLOY, RETIRE = "deploy", "retire"
 
@@ -62,7 +62,7 @@ async def apply_models(
         )
     )
     rows = [applied.model_dump() for applied in ended]
-    await acreate_table_artifact(table=rows, key="apply", description="What was applied")
+    await show_table(table=rows, key="apply", description="What was applied")
     message = _summary(ended)
     if any(applied.outcome in ("failed", "skipped") for applied in ended):
         return Failed(message=message, data=ended)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import acreate_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
@@ -22,6 +21,7 @@ from moorage.spec import OnDrift
 from tasks.approval import ask, granted
 from tasks.context import settings
 from tasks.intents import intents_of
+from tasks.pages import show_table
 from tasks.signals import DRIFTED, signal
 
 Ended = State[Any]
@@ -93,7 +93,7 @@ async def _refused(todo: Sequence[Intent]) -> list[Redeployed]:
 
 
 async def _told(ended: Sequence[Redeployed]) -> Ended:
-    await acreate_table_artifact(
+    await show_table(
         table=[row_of(one) for one in ended], key="redeploy", description=summary(ended)
     )
     get_run_logger().info("%s", summary(ended))

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from prefect import task
-from prefect.artifacts import acreate_table_artifact
 
 from moorage.adapters.collector import paused_collector
 from moorage.failures import Cause, Failure
@@ -22,6 +21,7 @@ from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec
 from tasks.context import in_thread, ledger
 from tasks.journal import step
+from tasks.pages import show_table
 from tasks.retries import PLAIN
 from tasks.survey import take_snapshot
 
@@ -134,7 +134,7 @@ def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placeme
 async def published(spec: ModelSpec, placement: Placement, description: str) -> None:
     """Show a placement, with what became of every host, as an artifact."""
     chosen = {seat.host for seat in placement.seats}
-    await acreate_table_artifact(
+    await show_table(
         table=table(placement.verdicts, placement.terms, chosen),
         key=f"placement-{spec.slug}",
         description=description,

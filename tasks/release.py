@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from prefect import task
-from prefect.artifacts import acreate_markdown_artifact
 
 from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
@@ -15,6 +14,7 @@ from moorage.spec import ModelSpec, slug
 from moorage.timeline import stays
 from tasks.context import in_thread, ledger, router, settings
 from tasks.journal import step
+from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 from tasks.sight import in_sight
 
@@ -45,7 +45,7 @@ async def publish(release: Release) -> Release:
             release.flow_run_id,
             await in_thread(ledger().releases.transitions, release.id),
         )
-        await acreate_markdown_artifact(
+        await show_markdown(
             markdown=release_document(release, told).markdown(),
             key=f"release-{release.spec.slug}",
             description=f"{release.id} serves {release.model}",
@@ -56,7 +56,7 @@ async def publish(release: Release) -> Release:
 
 async def publish_failure(model: str, failure: Failure, release: str) -> None:
     """Show a failure with its cause, suggestion and log tail as an artifact of the run."""
-    await acreate_markdown_artifact(
+    await show_markdown(
         markdown=failure_document(model, failure, release).markdown(),
         key=f"failure-{slug(model)}",
         description=str(failure)[:500],
@@ -65,7 +65,7 @@ async def publish_failure(model: str, failure: Failure, release: str) -> None:
 
 async def publish_plan(release: Release) -> None:
     """Show what a deploy would run as an artifact."""
-    await acreate_markdown_artifact(
+    await show_markdown(
         markdown=plan_document(release).markdown(),
         key=f"plan-{release.spec.slug}",
         description=f"What deploying {release.model} would run",

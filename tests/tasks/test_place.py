@@ -47,7 +47,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     async def nothing(**_: Any) -> None:
         """Artifacts need a server."""
 
-    monkeypatch.setattr(module, "acreate_table_artifact", nothing)
+    monkeypatch.setattr(module, "show_table", nothing)
     yield
     context._open.cache_clear()
 
