@@ -19,9 +19,9 @@ from flows.retire_model import retire_model
 from moorage.fleet import Fleet
 from moorage.history.desired import Applied
 from moorage.spec import ModelSpec, Name
-from tasks.artifacts import show_table
 from tasks.context import in_thread, ledger
 from tasks.journal import heard_as
+from tasks.pages import show_table
 
 DEPLOY, RETIRE = "deploy", "retire"
 

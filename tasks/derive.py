@@ -11,9 +11,9 @@ from moorage.models.source import ResolvedModel
 from moorage.rendering import profile_document
 from moorage.spec import EngineName, ModelSpec
 from moorage.units import human_bytes
-from tasks.artifacts import show_markdown
 from tasks.gate import must_talk
 from tasks.journal import step
+from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 
 

@@ -14,7 +14,7 @@ from prefect.artifacts import (
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactUpdate
 
-from tasks.artifacts import if_possible
+from tasks.pages import if_possible
 
 EVERY_SECONDS = 5.0
 

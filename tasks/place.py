@@ -18,9 +18,9 @@ from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec
-from tasks.artifacts import show_table
 from tasks.context import in_thread, ledger
 from tasks.journal import step
+from tasks.pages import show_table
 from tasks.retries import PLAIN
 from tasks.survey import take_snapshot
 

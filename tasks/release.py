@@ -12,9 +12,9 @@ from moorage.release import Release, ReleaseRow
 from moorage.rendering import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
 from moorage.timeline import stays
-from tasks.artifacts import show_markdown
 from tasks.context import in_full, in_thread, ledger, router, settings
 from tasks.journal import step
+from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 from tasks.sight import in_sight
 

@@ -34,9 +34,9 @@ from moorage.readiness.protocol import (
 from moorage.rendering import readiness_table
 from moorage.spec import ModelSpec, RuntimeName
 from moorage.units import human_seconds
-from tasks.artifacts import show_table
 from tasks.context import in_thread, settings
 from tasks.journal import step
+from tasks.pages import show_table
 from tasks.retries import PLAIN
 from tasks.together import ready_together
 
