@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import acreate_table_artifact
+from prefect.artifacts import acreate_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
@@ -18,7 +18,7 @@ from flows.deploy_model import deploy_model
 from flows.outcome import outcome_of
 from flows.retire_model import retire_model
 from moorage.fleet import Fleet
-from moorage.history.desired import Applied
+from moorage.history.desired import Applied, applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.context import in_thread, ledger
 from tasks.journal import heard_as
@@ -61,9 +61,10 @@ async def apply_models(
             for spec in specs
         )
     )
-    rows = [applied.model_dump() for applied in ended]
-    await acreate_table_artifact(table=rows, key="apply", description="What was applied")
     message = _summary(ended)
+    await acreate_markdown_artifact(
+        markdown=applied_document(ended).markdown(), key="apply", description=message
+    )
     if any(applied.outcome in ("failed", "skipped") for applied in ended):
         return Failed(message=message, data=ended)
     return Completed(message=message, data=ended)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from prefect import task
-from prefect.artifacts import acreate_table_artifact
+from prefect.artifacts import acreate_markdown_artifact
 
 from moorage.adapters.collector import paused_collector
 from moorage.failures import Cause, Failure
@@ -14,8 +14,8 @@ from moorage.fleet import Fleet
 from moorage.models.memory.demand import memory_model
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.placement.explain import table
 from moorage.placement.on_cluster import propose_on_cluster
+from moorage.placement.page import placement_document
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.snapshot import FleetSnapshot
@@ -133,9 +133,8 @@ def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placeme
 
 async def published(spec: ModelSpec, placement: Placement, description: str) -> None:
     """Show a placement, with what became of every host, as an artifact."""
-    chosen = {seat.host for seat in placement.seats}
-    await acreate_table_artifact(
-        table=table(placement.verdicts, placement.terms, chosen),
+    await acreate_markdown_artifact(
+        markdown=placement_document(spec.name, placement).markdown(),
         key=f"placement-{spec.slug}",
         description=description,
     )
