@@ -17,11 +17,11 @@ from flows.below import deployed_below, retired_below
 from flows.deploy_model import deploy_model
 from flows.retire_model import retire_model
 from moorage.fleet import Fleet
-from moorage.history.desired import Applied
+from moorage.history.desired import Applied, applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.context import in_thread, ledger
 from tasks.journal import heard_as
-from tasks.pages import show_table
+from tasks.pages import show_markdown
 
 DEPLOY, RETIRE = "deploy", "retire"
 
@@ -61,9 +61,8 @@ async def apply_models(
             for spec in specs
         )
     )
-    rows = [applied.model_dump() for applied in ended]
-    await show_table("apply", rows, "What was applied")
     message = _summary(ended)
+    await show_markdown("apply", applied_document(ended).markdown(), message)
     if any(applied.outcome in ("failed", "skipped") for applied in ended):
         return Failed(message=message, data=ended)
     return Completed(message=message, data=ended)

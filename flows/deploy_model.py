@@ -68,7 +68,8 @@ async def deploy_model(
     that serves, verified, and then takes over; when both do not fit, the old one stops first.
 
     Args:
-        spec: The model as it is meant to be served.
+        spec: The model as it is meant to be served. Only name and source are needed; the rest may
+            stay as it is.
         fleet: The hosts it may run on; without it, this machine.
         applied_from: Set of files that it is applied from, for the record; empty = none.
         force: Replace what serves even where neither the spec nor the model has changed, such as by

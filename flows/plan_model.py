@@ -33,7 +33,8 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
     """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.
 
     Args:
-        spec: The model as it is meant to be served.
+        spec: The model as it is meant to be served. Only name and source are needed; the rest may
+            stay as it is.
         fleet: The hosts it may run on; without it, this machine.
     """
     async with told(spec.name) as story:

@@ -12,15 +12,15 @@ from moorage.chain import Analyzed, Placed
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.memory.demand import memory_model
-from moorage.placement.explain import table
 from moorage.placement.on_cluster import propose_on_cluster
+from moorage.placement.page import placement_document
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec
 from tasks.context import in_thread, ledger
 from tasks.journal import step
-from tasks.pages import show_table
+from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 from tasks.survey import take_snapshot
 
@@ -121,9 +121,8 @@ def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placeme
 
 async def published(spec: ModelSpec, placement: Placement, description: str) -> None:
     """Show a placement, with what became of every host, as an artifact."""
-    chosen = {seat.host for seat in placement.seats}
-    rows = table(placement.verdicts, placement.terms, chosen)
-    await show_table(f"placement-{spec.slug}", rows, description)
+    page = placement_document(spec.name, placement).markdown()
+    await show_markdown(f"placement-{spec.slug}", page, description)
 
 
 def subject_of(analyzed: Analyzed) -> Subject:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
+from moorage.document import Document, Section
 from moorage.history.change import Change
 from moorage.history.specs import spec_changes
 from moorage.release import ReleaseRow
@@ -73,6 +74,16 @@ class Applied(Value):
     cause: str = ""
     exit_code: int = 0
     flow_run: str = ""
+
+
+def applied_document(ended: Sequence[Applied]) -> Document:
+    """What came of all of them, failures first."""
+    rows = [
+        (one.model, one.action, one.outcome, one.release or "-", one.message)
+        for one in sorted(ended, key=lambda one: one.outcome != "failed")
+    ]
+    header = ("model", "action", "outcome", "release", "message")
+    return Document(title="Applied", sections=(Section(header=header, rows=tuple(rows)),))
 
 
 def intents(
