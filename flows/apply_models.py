@@ -9,19 +9,19 @@ from functools import partial
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import acreate_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from flows.below import deployed_below, retired_below
 from flows.deploy_model import deploy_model
-from flows.outcome import outcome_of
 from flows.retire_model import retire_model
 from moorage.fleet import Fleet
-from moorage.history.desired import Applied
+from moorage.history.desired import Applied, applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.context import in_thread, ledger
 from tasks.journal import heard_as
+from tasks.pages import show_markdown
 
 DEPLOY, RETIRE = "deploy", "retire"
 
@@ -61,9 +61,8 @@ async def apply_models(
             for spec in specs
         )
     )
-    rows = [applied.model_dump() for applied in ended]
-    await acreate_table_artifact(table=rows, key="apply", description="What was applied")
     message = _summary(ended)
+    await show_markdown("apply", applied_document(ended).markdown(), message)
     if any(applied.outcome in ("failed", "skipped") for applied in ended):
         return Failed(message=message, data=ended)
     return Completed(message=message, data=ended)
@@ -92,8 +91,10 @@ class _Turns:
 
 
 async def _deployed(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Applied:
-    state: Ended = await deploy_model(spec, fleet, applied_from, return_state=True)
-    return await outcome_of(spec.name, DEPLOY, state)
+    def begin() -> Awaitable[Ended]:
+        return deploy_model(spec, fleet, applied_from, return_state=True)
+
+    return await deployed_below(spec.name, begin)
 
 
 async def _retired(name: str, applied_from: str) -> Applied:
@@ -102,8 +103,7 @@ async def _retired(name: str, applied_from: str) -> Applied:
     if row and (not applied_from or owner != applied_from):
         message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
         return Applied(model=name, action=RETIRE, outcome="skipped", message=message)
-    state: Ended = await retire_model(name, return_state=True)
-    return await outcome_of(name, RETIRE, state)
+    return await retired_below(name, lambda: retire_model(name, return_state=True))
 
 
 def _summary(ended: list[Applied]) -> str:

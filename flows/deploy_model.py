@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from prefect import flow
@@ -14,12 +15,10 @@ from flows.recipe import Afresh, Recipe
 from flows.replacing import announcement, downtime_of, how
 from flows.starting import starting
 from flows.story import Story, told, unchanged
+from moorage.chain import Placed
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
-from moorage.models.source import ResolvedModel
-from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.saga import Saga
 from moorage.sites import at_site
@@ -69,7 +68,8 @@ async def deploy_model(
     that serves, verified, and then takes over; when both do not fit, the old one stops first.
 
     Args:
-        spec: The model as it is meant to be served.
+        spec: The model as it is meant to be served. Only name and source are needed; the rest may
+            stay as it is.
         fleet: The hosts it may run on; without it, this machine.
         applied_from: Set of files that it is applied from, for the record; empty = none.
         force: Replace what serves even where neither the spec nor the model has changed, such as by
@@ -84,7 +84,7 @@ async def deploy_model(
             analysis = Analysis(spec)
             if old and healthy and old.spec_digest == spec.digest and not force:
                 # Only the model itself can have changed; where it did not, no release is begun.
-                model, _ = await analysis.found()
+                model = (await analysis.found()).model
                 if old.is_of(spec, model.revision, model.pins):
                     await in_thread(ledger().releases.revise, old, spec)
                     return unchanged(old, await moved(old, fleet))
@@ -131,20 +131,17 @@ async def _deploy(
     draft = await _begin(story, recipe, old)
     try:
         with Saga(story.undone, to_its_end) as saga, closed(draft.id, old, story.journal):
-            draft, model, profile = await analysis.of(draft)
+            draft, analyzed = await analysis.of(draft)
             snapshot = await survey(fleet, spec.placement.cluster)
             saga.arm("free the claims", free_claims, draft.id, old)
-            placement, snapshot = await recipe.place(
-                model, profile, fleet, snapshot, draft.id, replaceable(old)
-            )
+            placed = await recipe.place(analyzed, fleet, snapshot, draft.id, replaceable(old))
+            placement, snapshot = placed.placement, placed.snapshot
             draft = draft.model_copy(update={"placement": placement})
-            notes = await recipe.check(placement, snapshot)
-            await _arm_fetching(saga, spec, model, placement, fleet, snapshot)
+            notes = await recipe.check(placed)
+            await _arm_fetching(saga, placed, fleet)
             await enter(draft.id, ReleaseState.DOWNLOADING)
-            image, model = await asyncio.gather(
-                recipe.have_image(placement, snapshot), stage(spec, model, placement, snapshot)
-            )
-            plan = recipe.planned(model, profile, placement, snapshot, image, draft.id, notes)
+            image, model = await asyncio.gather(recipe.have_image(placed), stage(placed))
+            plan = recipe.planned(replace(placed, model=model), image, notes)
             draft = draft.model_copy(update={"image": image, "plan": plan})
             await keep(plan, snapshot)
             turn = Turn(draft.id, spec.name, placement, old)
@@ -155,10 +152,14 @@ async def _deploy(
                 saga.arm(f"start {old.id} again", start_again, old, draft.id)
                 await stop_for(old, draft.id)
             saga.arm("stop what was started", abandon, draft.id)
-            async for further in starting(draft, plan, profile, old.release if old else None):
+            async for further in starting(
+                draft, plan, placed.profile, old.release if old else None
+            ):
                 draft = further
             plan = draft.plan or plan
-            measured = await measure(profile, plan, draft.workloads, snapshot, placement.predicted)
+            measured = await measure(
+                placed.profile, plan, draft.workloads, snapshot, placement.predicted
+            )
             facts = await read_facts(plan, measured)
             release = _finished(
                 draft, story, measured=measured, facts=facts, replacement=how(draft, old)
@@ -184,37 +185,18 @@ async def _deploy(
     return release
 
 
-async def _arm_fetching(
-    saga: Saga,
-    spec: ModelSpec,
-    model: ResolvedModel,
-    placement: Placement,
-    fleet: Fleet,
-    snapshot: FleetSnapshot,
-) -> None:
+async def _arm_fetching(saga: Saga, placed: Placed, fleet: Fleet) -> None:
     if not settings().keep_fetched:
-        before = await in_thread(before_fetching, spec, model, placement, fleet, snapshot)
+        before = await in_thread(before_fetching, placed, fleet)
         saga.arm("remove what was fetched", before.remove)
-    if model.updates_folder:
-        saga.arm("remove the folder of its adapters", tidy, spec.name)
+    if placed.model.updates_folder:
+        saga.arm("remove the folder of its adapters", tidy, placed.spec.name)
 
 
 async def _begin(story: Story, recipe: Recipe, old: ReleaseRow | None) -> Release:
     begun, spec = datetime.now(UTC), recipe.spec
-    identity = await begin(spec, story.flow_run_id)
-    story.release = identity
-    return Release(
-        id=identity,
-        model=spec.name,
-        spec=spec,
-        spec_digest=spec.digest,
-        revision="",
-        replaced=old.id if old else "",
-        flow_run_id=story.flow_run_id,
-        created_at=begun,
-        finished_at=begun,
-        **recipe.facts,
-    )
+    story.release = await begin(spec, story.flow_run_id)
+    return Release.begun(story.release, spec, story.flow_run_id, begun, old, **recipe.facts)
 
 
 def _finished(draft: Release, story: Story, **changes: object) -> Release:

@@ -9,11 +9,13 @@ from prefect.client.schemas.objects import State
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.history.desired import Applied
 from moorage.release import Release
+from tasks.server import is_server_trouble
 
 
 async def outcome_of(model: str, action: str, state: State[Any]) -> Applied:
     """What came of one deploy or retirement."""
     result = await state.aresult(raise_on_failure=False)
+    flow_run = str(state.state_details.flow_run_id or "")
     if state.is_completed():
         release = result.id if isinstance(result, Release) else str(result or "")
         outcome = "unchanged" if state.name == "Unchanged" else "done"
@@ -23,15 +25,23 @@ async def outcome_of(model: str, action: str, state: State[Any]) -> Applied:
             outcome=outcome,
             message=state.message or "",
             release=release,
+            flow_run=flow_run,
         )
-    failure = result if isinstance(result, Failure) else None
-    cause = failure.cause if failure else Cause.INTERRUPTED
-    code = CAUSES[cause].exit_code if failure else ExitCode.INTERNAL
+    ended = broken(model, action, result)
+    told = ended.message if isinstance(result, Failure) else state.message or ended.message
+    return ended.model_copy(update={"message": told, "flow_run": flow_run})
+
+
+def broken(model: str, action: str, error: object) -> Applied:
+    """What came of one that raised, or of which no run came to be."""
+    cause = error.cause if isinstance(error, Failure) else None
+    if isinstance(error, Exception) and is_server_trouble(error):
+        cause = Cause.SERVER_UNAVAILABLE
     return Applied(
         model=model,
         action=action,
         outcome="failed",
-        message=str(failure or state.message or result),
-        cause=cause if failure else "internal",
-        exit_code=int(code),
+        message=str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}",
+        cause=cause or "internal",
+        exit_code=int(CAUSES[cause].exit_code if cause else ExitCode.INTERNAL),
     )

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from moorage.chain import Analyzed, Placed
 from moorage.fleet import Fleet
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
-from moorage.models.profile import ModelProfile
-from moorage.models.source import ResolvedModel
-from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.release import Release
 from moorage.spec import ModelSpec
@@ -35,31 +33,21 @@ class Recipe(Protocol):
 
     async def place(
         self,
-        model: ResolvedModel,
-        profile: ModelProfile,
+        analyzed: Analyzed,
         fleet: Fleet,
         snapshot: FleetSnapshot,
         release: str,
         running: str,
-    ) -> tuple[Placement, FleetSnapshot]:
-        """Choose where it runs and claim it; the placement, and the snapshot it was made on."""
+    ) -> Placed:
+        """Choose where it runs and claim it."""
 
-    async def check(self, placement: Placement, snapshot: FleetSnapshot) -> tuple[str, ...]:
+    async def check(self, placed: Placed) -> tuple[str, ...]:
         """Check its arguments before anything is pulled; what a person should know."""
 
-    async def have_image(self, placement: Placement, snapshot: FleetSnapshot) -> Image | None:
+    async def have_image(self, placed: Placed) -> Image | None:
         """Have its image on every placed host; None = the engine is installed there."""
 
-    def planned(
-        self,
-        model: ResolvedModel,
-        profile: ModelProfile,
-        placement: Placement,
-        snapshot: FleetSnapshot,
-        image: Image | None,
-        release: str,
-        notes: tuple[str, ...],
-    ) -> LaunchPlan:
+    def planned(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
         """Exactly what will run."""
 
 
@@ -72,36 +60,26 @@ class Afresh:
 
     async def place(
         self,
-        model: ResolvedModel,
-        profile: ModelProfile,
+        analyzed: Analyzed,
         fleet: Fleet,
         snapshot: FleetSnapshot,
         release: str,
         running: str,
-    ) -> tuple[Placement, FleetSnapshot]:
+    ) -> Placed:
         """Where it fits best now."""
-        return await place(self.spec, model, profile, fleet, snapshot, release, running)
+        return await place(analyzed, fleet, snapshot, release, running)
 
-    async def check(self, placement: Placement, snapshot: FleetSnapshot) -> tuple[str, ...]:
+    async def check(self, placed: Placed) -> tuple[str, ...]:
         """For the version that will run."""
-        return await check_placed(self.spec, placement, snapshot)
+        return await check_placed(placed)
 
-    async def have_image(self, placement: Placement, snapshot: FleetSnapshot) -> Image | None:
+    async def have_image(self, placed: Placed) -> Image | None:
         """The one that the spec, the fleet or the catalogue names."""
-        return await pull(self.spec, placement, snapshot)
+        return await pull(placed.spec, placed.placement, placed.snapshot)
 
-    def planned(
-        self,
-        model: ResolvedModel,
-        profile: ModelProfile,
-        placement: Placement,
-        snapshot: FleetSnapshot,
-        image: Image | None,
-        release: str,
-        notes: tuple[str, ...],
-    ) -> LaunchPlan:
+    def planned(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
         """By the rules of today."""
-        return planned(self.spec, model, profile, placement, snapshot, image, release, notes)
+        return planned(placed, image, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,41 +101,23 @@ class Again:
 
     async def place(
         self,
-        model: ResolvedModel,
-        profile: ModelProfile,
+        analyzed: Analyzed,
         fleet: Fleet,
         snapshot: FleetSnapshot,
         release: str,
         running: str,
-    ) -> tuple[Placement, FleetSnapshot]:
+    ) -> Placed:
         """Where it was, unless that is taken or gone."""
-        return await place_where_it_was(
-            self.target, model, profile, fleet, snapshot, release, running
-        )
+        return await place_where_it_was(self.target, analyzed, fleet, snapshot, release, running)
 
-    async def check(
-        self,
-        placement: Placement,  # noqa: ARG002
-        snapshot: FleetSnapshot,  # noqa: ARG002
-    ) -> tuple[str, ...]:
+    async def check(self, placed: Placed) -> tuple[str, ...]:  # noqa: ARG002
         """Nothing: the very same arguments were taken by the very same image."""
         return ()
 
-    async def have_image(self, placement: Placement, snapshot: FleetSnapshot) -> Image | None:
+    async def have_image(self, placed: Placed) -> Image | None:
         """By its digest, or the image that was built on the host."""
-        return await have_same_image(self.target, placement, snapshot)
+        return await have_same_image(self.target, placed.placement, placed.snapshot)
 
-    def planned(
-        self,
-        model: ResolvedModel,
-        profile: ModelProfile,
-        placement: Placement,
-        snapshot: FleetSnapshot,
-        image: Image | None,
-        release: str,
-        notes: tuple[str, ...],
-    ) -> LaunchPlan:
+    def planned(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
         """As it was recorded; only what the place demands is otherwise."""
-        return planned_again(
-            self.target, model, profile, placement, snapshot, image, release, notes
-        )
+        return planned_again(self.target, placed, image, notes)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 
 from prefect import flow
-from prefect.artifacts import acreate_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
@@ -17,9 +17,11 @@ from moorage.reconcile.actions import Action, Deed, Outcome
 from moorage.reconcile.decisions import decide
 from moorage.reconcile.facts import World
 from moorage.reconcile.page import changing, hosts_table, planned, summary, table
+from moorage.states import UNFINISHED, ReleaseState
 from tasks.context import in_thread, ledger
 from tasks.look import look
-from tasks.prefect_runs import close_runs
+from tasks.pages import show_table
+from tasks.prefect_runs import close_runs, end_runs, shown_as_running, unreported
 from tasks.repair import repair
 from tasks.replace import alone, narrowed, tried_elsewhere
 
@@ -63,6 +65,8 @@ async def _repaired(
     actions = decide(world)
     outcomes = await repair(actions, f"reconcile, flow run {story.flow_run_id}")
     await close_runs(await in_thread(_gone, outcomes))
+    since = world.now - timedelta(seconds=world.patience.orphan_seconds)
+    await end_runs(await in_thread(_over, await shown_as_running(since), since))
     await in_thread(ledger().repairs.tidy)
     waiting = tuple(Outcome(action=one, done=False, said="not yet") for one in _waits(actions))
     return world, actions, (*outcomes, *waiting)
@@ -90,14 +94,22 @@ def _gone(outcomes: Sequence[Outcome]) -> list[str]:
     return runs
 
 
+def _over(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
+    """Runs that have ended: nobody works on their model, and it was not moved for a while."""
+    ends = {}
+    for run in flow_runs:
+        rows = ledger().releases.moved_by(run)
+        late = all(row.updated_at < since and row.state not in UNFINISHED for row in rows)
+        if rows and late and not ledger().locks.holders([row.model for row in rows]):
+            ends[run] = unreported(rows[-1].state != ReleaseState.ERROR)
+    return ends
+
+
 async def _publish(world: World, outcomes: Sequence[Outcome]) -> None:
-    await acreate_table_artifact(
-        table=hosts_table(world), key="reconcile-hosts", description=summary(world, outcomes)
-    )
+    said = summary(world, outcomes)
+    await show_table("reconcile-hosts", hosts_table(world), said)
     if acted := changing(outcomes):
-        await acreate_table_artifact(
-            table=table(acted), key="reconcile", description=summary(world, outcomes)
-        )
+        await show_table("reconcile", table(acted), said)
 
 
 def _ended(world: World, outcomes: tuple[Outcome, ...]) -> State[tuple[Outcome, ...]]:

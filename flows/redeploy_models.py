@@ -6,22 +6,25 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import acreate_table_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from flows.redeployment_page import Page
 from flows.rollout import Rollout
+from flows.story import RunLog
 from moorage.failures import Failure
 from moorage.fleet import Fleet
 from moorage.redeploy.intent import Intent, question_of
-from moorage.redeploy.outcome import Became, Redeployed, is_failure, row_of, summary
+from moorage.redeploy.outcome import Became, Redeployed, is_failure, summary
+from moorage.redeploy.page import Wave
 from moorage.redeploy.waves import StopAt, WaveSize, waves
 from moorage.sites import at_site
 from moorage.spec import OnDrift
 from tasks.approval import ask, granted
 from tasks.context import settings
 from tasks.intents import intents_of
+from tasks.journal import journal
 from tasks.signals import DRIFTED, signal
 
 Ended = State[Any]
@@ -63,21 +66,22 @@ async def redeploy_models(
         dry_run: Only say what would be done.
     """
     hosts = at_site(fleet, settings().site)
-    found = await intents_of(names, labels, hosts, files, by_policy=by_policy, force=force)
+    with journal(RunLog(get_run_logger())):
+        found = await intents_of(names, labels, hosts, files, by_policy=by_policy, force=force)
     ended = [one.as_it_is for one in found if one.action != OnDrift.REDEPLOY]
-    for one in ended:
-        if one.outcome == Became.NOTIFIED and not dry_run:
-            signal(DRIFTED, [one.model], release=one.before, why=one.why)
     todo = [one for one in found if one.action == OnDrift.REDEPLOY]
     if dry_run:
-        ended = [*(one.if_it_were_done for one in todo), *ended]
-    else:
-        refused = await _refused(todo)
-        left = [one for one in todo if one.model not in {other.model for other in refused}]
-        rollout = Rollout(fleet, at_once, stop_at, len(left), pause_seconds, force=force)
-        with granted([one.model for one in left if one.needs_approval]):
-            ended = [*await rollout.run(waves(left, wave)), *refused, *ended]
-    return await _told(ended)
+        return await _told([*(one.if_it_were_done for one in todo), *ended], Page())
+    for one in ended:
+        if one.outcome == Became.NOTIFIED:
+            signal(DRIFTED, [one.model], release=one.before, why=one.why)
+    refused = await _refused(todo)
+    left = [one for one in todo if one.model not in {other.model for other in refused}]
+    page = Page([*refused, *ended])
+    rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force=force, told=page.told)
+    with granted([one.model for one in left if one.needs_approval]):
+        done = await rollout.run(waves(left, wave))
+    return await _told([*done, *refused, *ended], page, rollout.waves)
 
 
 async def _refused(todo: Sequence[Intent]) -> list[Redeployed]:
@@ -92,10 +96,8 @@ async def _refused(todo: Sequence[Intent]) -> list[Redeployed]:
     return []
 
 
-async def _told(ended: Sequence[Redeployed]) -> Ended:
-    await acreate_table_artifact(
-        table=[row_of(one) for one in ended], key="redeploy", description=summary(ended)
-    )
+async def _told(ended: Sequence[Redeployed], page: Page, waves: Sequence[Wave] = ()) -> Ended:
+    await page.written(waves, ended)
     get_run_logger().info("%s", summary(ended))
     if is_failure(ended):
         return Failed(message=summary(ended), data=list(ended))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 
 from prefect import flow
@@ -10,6 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import deploy_on_a_free_port
+from flows.dry_run import survey_cleaned_up, would_run
 from flows.recipe import Again
 from flows.replacing import announcement
 from flows.story import Story, told
@@ -21,11 +21,10 @@ from moorage.sites import at_site
 from moorage.spec import Name
 from tasks.again import planned_again, propose_where_it_was
 from tasks.analysis import Analysis
-from tasks.cleanup import abandoned, replaceable, sole_flow
+from tasks.cleanup import replaceable, sole_flow
 from tasks.context import in_thread, ledger, settings
-from tasks.release import publish_plan, serving
+from tasks.release import serving
 from tasks.runner import task_runner
-from tasks.survey import survey
 
 
 @flow(
@@ -69,36 +68,14 @@ async def rollback_model(
 
 
 async def _dry(story: Story, name: str, to: str, fleet: Fleet) -> Release:
-    begun = datetime.now(UTC)
     target, old, _ = await _target(name, to)
-    model, profile = await _as_it_was(target).found()
-    snapshot = await survey(fleet, target.spec.placement.cluster)
-    for row in await in_thread(abandoned):
-        snapshot = snapshot.without(row.id)
-    placement = await propose_where_it_was(target, model, profile, snapshot, replaceable(old))
+    analyzed = await _as_it_was(target).found()
+    snapshot = await survey_cleaned_up(fleet, target.spec)
+    placement = await propose_where_it_was(target, analyzed, snapshot, replaceable(old))
     identity = await in_thread(ledger().releases.next_id, name)
-    image = target.image
-    plan = planned_again(target, model, profile, placement, snapshot, image, identity, ())
-    release = Release(
-        id=identity,
-        model=name,
-        spec=target.spec,
-        spec_digest=target.spec_digest,
-        revision=model.revision,
-        companions=model.pins,
-        profile=profile,
-        placement=placement,
-        image=image,
-        plan=plan,
-        steps=tuple(story.journal.steps),
-        replaced=old.id if old else "",
-        flow_run_id=story.flow_run_id,
-        created_at=begun,
-        finished_at=datetime.now(UTC),
-        **_facts(target, old),
-    )
-    await publish_plan(release)
-    return release
+    placed = analyzed.placed(placement, snapshot, identity)
+    plan = planned_again(target, placed, target.image)
+    return await would_run(story, placed, target.image, plan, old, **_facts(target, old))
 
 
 async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]:
@@ -110,7 +87,7 @@ async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]
 
 def _as_it_was(target: Release) -> Analysis:
     """The model at its recorded revisions; staged again later, where it was removed."""
-    return Analysis(pinned_spec(target), partial(require_same, target))
+    return Analysis(target.spec, pinned_spec(target), partial(require_same, target))
 
 
 def _runs(release: Release, target: Release) -> bool:

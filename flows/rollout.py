@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from prefect import get_run_logger
 from prefect.client.schemas.objects import State
-from prefect.exceptions import PrefectHTTPStatusError
 
+from flows.below import deployed_below
 from flows.deploy_model import deploy_model
-from flows.outcome import outcome_of
-from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.redeploy.intent import Intent
-from moorage.redeploy.outcome import Became, Redeployed
+from moorage.redeploy.outcome import Became, Redeployed, summary
+from moorage.redeploy.page import Wave
 from moorage.redeploy.waves import is_over
 from tasks.journal import heard_as
 from tasks.signals import STOPPED_EARLY, signal
@@ -27,6 +26,9 @@ BECAME = {
     "failed": Became.FAILED,
 }
 
+Told = Callable[[Sequence[Wave], Sequence[Redeployed]], Awaitable[None]]
+"""Is told how far it is: the waves, and the models that have ended."""
+
 
 class Rollout:
     """One redeployment under way.
@@ -35,9 +37,9 @@ class Rollout:
         fleet: The hosts that the models may run on.
         at_once: Models of a wave that are worked on at the same time.
         stop_at: When no more is begun, see `moorage.redeploy.waves.StopAt`.
-        total: Models of all waves.
         pause_seconds: Between two waves.
         force: Whether a model is replaced though nothing has moved.
+        told: Is told whenever a model or a wave has ended.
     """
 
     def __init__(
@@ -45,42 +47,73 @@ class Rollout:
         fleet: Fleet,
         at_once: int,
         stop_at: str,
-        total: int,
         pause_seconds: int,
         *,
         force: bool,
+        told: Told,
     ) -> None:
         self._fleet, self._force = fleet, force
-        self._gate = asyncio.Semaphore(at_once)
-        self._stop_at, self._total, self._failed = stop_at, total, 0
-        self._pause_seconds = pause_seconds
+        self._gate, self._told = asyncio.Semaphore(at_once), told
+        self._stop_at, self._pause_seconds = stop_at, pause_seconds
+        self._waves: list[Wave] = []
+        self._ended: list[Redeployed] = []
 
     async def run(self, waves: Sequence[Sequence[Intent]]) -> list[Redeployed]:
-        """Go through the waves; what is not begun any more is told too."""
-        ended: list[Redeployed] = []
+        """Go through the waves; what is not begun any more is told too, in its order."""
+        self._waves = [
+            Wave(number=number, models=tuple(one.model for one in wave))
+            for number, wave in enumerate(waves, 1)
+        ]
+        await self._told(self._waves, self._ended)
         for number, wave in enumerate(waves, 1):
             if number > 1 and not self._is_over:
                 await asyncio.sleep(self._pause_seconds)
-            ended += await asyncio.gather(*(self._take(number, intent) for intent in wave))
-        if left := [one.model for one in ended if one.outcome == Became.NOT_BEGUN]:
+            await self._go(number, wave)
+        if left := [one.model for one in self._ended if one.outcome == Became.NOT_BEGUN]:
             signal(STOPPED_EARLY, left, why=f"not begun: {self._failed} models failed")
-        return ended
+        order = [model for wave in self._waves for model in wave.models]
+        return sorted(self._ended, key=lambda one: order.index(one.model))
+
+    @property
+    def waves(self) -> Sequence[Wave]:
+        """The waves, as far as they have come."""
+        return self._waves
+
+    @property
+    def _failed(self) -> int:
+        return sum(one.outcome == Became.FAILED for one in self._ended)
 
     @property
     def _is_over(self) -> bool:
-        return is_over(self._stop_at, self._failed, self._total)
+        return is_over(self._stop_at, self._failed, sum(len(wave.models) for wave in self._waves))
 
-    async def _take(self, wave: int, intent: Intent) -> Redeployed:
+    async def _go(self, number: int, wave: Sequence[Intent]) -> None:
+        begin, before = time.monotonic(), len(self._ended)
+        await asyncio.gather(*(self._take(number, intent) for intent in wave))
+        took = time.monotonic() - begin
+        at = number - 1
+        self._waves[at] = self._waves[at].model_copy(update={"seconds": took})
+        count, told = len(self._waves), summary(self._ended[before:])
+        get_run_logger().info("wave %d of %d, %.0f s: %s", number, count, took, told)
+        await self._told(self._waves, self._ended)
+
+    async def _take(self, wave: int, intent: Intent) -> None:
         async with self._gate:
+            if self._is_over:
+                self._ended.append(self._left(wave, intent))
+                return
             begin = time.monotonic()
             with heard_as(intent.model):
                 one = await self._deployed(wave, intent)
-            self._failed += one.outcome == Became.FAILED
-            get_run_logger().info("wave %d: %s %s: %s", wave, one.model, one.outcome, one.message)
-            return one.model_copy(update={"seconds": time.monotonic() - begin})
+            one = one.model_copy(update={"seconds": time.monotonic() - begin})
+            self._ended.append(one)
+            get_run_logger().info(
+                "%s %s in %.1f s: %s", one.model, one.outcome, one.seconds, one.message
+            )
+            await self._told(self._waves, self._ended)
 
-    async def _deployed(self, wave: int, intent: Intent) -> Redeployed:
-        own = Redeployed(
+    def _left(self, wave: int, intent: Intent) -> Redeployed:
+        return Redeployed(
             model=intent.model,
             outcome=Became.NOT_BEGUN,
             wave=wave,
@@ -88,22 +121,24 @@ class Rollout:
             why=intent.why,
             message=f"{self._failed} failed before: stopped at {self._stop_at}",
         )
-        if self._is_over:
-            return own
-        try:
+
+    async def _deployed(self, wave: int, intent: Intent) -> Redeployed:
+        def begin() -> Awaitable[State[Any]]:
             # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
-            state: State[Any] = await deploy_model(
-                intent.spec,
-                self._fleet,
-                intent.applied_from,
-                force=self._force or intent.takes_an_image,
-                return_state=True,
-            )
-        except PrefectHTTPStatusError as error:  # no run of it came to be; the others go on
-            failure = Failure(Cause.SERVER_UNAVAILABLE, str(error))
-            return intent.failed(failure).model_copy(update={"wave": wave})
-        ended = await outcome_of(intent.model, "deploy", state)
-        told = {"outcome": BECAME[ended.outcome], "message": ended.message, "after": ended.release}
-        return own.model_copy(
-            update={**told, "cause": ended.cause, "exit_code": ended.exit_code},
+            force = self._force or intent.takes_an_image
+            spec, origin = intent.spec, intent.applied_from
+            return deploy_model(spec, self._fleet, origin, force=force, return_state=True)
+
+        ended = await deployed_below(intent.model, begin)
+        return Redeployed(
+            model=intent.model,
+            outcome=BECAME[ended.outcome],
+            wave=wave,
+            before=intent.release,
+            after=ended.release,
+            why=intent.why,
+            message=ended.message,
+            cause=ended.cause,
+            exit_code=ended.exit_code,
+            flow_run=ended.flow_run,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 from prefect import get_run_logger
 from prefect.client.schemas.objects import State
@@ -24,6 +25,7 @@ class Story:
     """The journal of one flow run, and the release that it is about once there is one."""
 
     def __init__(self, opened: Journal, flow_run_id: str) -> None:
+        self.begun = datetime.now(UTC)
         self.journal = opened
         self.flow_run_id = flow_run_id
         self.release = ""

@@ -6,6 +6,10 @@ import re
 
 from moorage.values import Value
 
+NO_BREAK = "\u00a0"
+_QUANTITY = re.compile(r"[\d.]+ [A-Za-z]{1,4}( \d+ [a-z]{1,3})?")
+"""A number with its unit, such as `0.02 s` or `3 min 05 s`: narrow columns would break it."""
+
 
 class Section(Value):
     """One part of a document.
@@ -48,6 +52,8 @@ def _table(section: Section) -> str:
 
 
 def _cell(text: str) -> str:
+    if _QUANTITY.fullmatch(text):
+        return text.replace(" ", NO_BREAK)
     return text.replace("<", "&lt;").replace("|", "\\|").replace("\n", "<br>")
 
 

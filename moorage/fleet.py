@@ -105,7 +105,10 @@ class Host(Value):
     )
     ssh: SshWay | None = Field(None, description="How `ssh://` logs in.")
     tls: TlsWay | None = Field(None, description="Certificates for `tcp://`.")
-    labels: dict[str, str] = Field({}, description="Labels that `placement.host_labels` matches.")
+    labels: dict[str, str] = Field(
+        {},
+        description='Labels that `placement.host_labels` matches, such as `{"site": "site-a"}`.',
+    )
     runtimes: Literal["auto"] | tuple[Literal["docker", "process"], ...] = Field(
         "auto", description="Runtimes that may be used; `auto` takes all that are there."
     )
@@ -211,14 +214,15 @@ class Fleet(Value):
     )
     clusters: dict[Name, RayCluster] = Field(
         {},
-        description="Ray clusters by name, for `placement.cluster` of a spec. They are no hosts:"
-        " nothing is claimed on them.",
+        description="Ray clusters by name, for `placement.cluster` of a spec, such as"
+        ' `{"ray-a": {"dashboard": "http://head:8265", "serve": "http://head:8000"}}`. They are no'
+        " hosts: nothing is claimed on them.",
     )
     engines: dict[Name, EngineVersions] = Field(
         {},
         description="Versions of engines with an image or a command of their own, by engine"
         " (`vllm`, `transformers`), or by a name of your choice for a custom engine"
-        " (`engine.custom` of a spec).",
+        ' (`engine.custom` of a spec): `{"vllm": {"default_version": "0.32.0"}}`.',
     )
     registries: Registries = Field(
         Registries(), description="Where container images are taken from."

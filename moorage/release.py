@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from moorage.engines.recovery import Correction
 from moorage.failures import Cause
@@ -108,6 +108,39 @@ class Release(Value):
     flow_run_id: str = ""
     created_at: datetime
     finished_at: datetime
+
+    @classmethod
+    def begun(
+        cls,
+        identity: str,
+        spec: ModelSpec,
+        flow_run_id: str,
+        at: datetime,
+        old: ReleaseRow | None,
+        **facts: Any,
+    ) -> Self:
+        """The record of a release of which nothing but its spec is known.
+
+        Args:
+            identity: Its id.
+            spec: What the user wrote.
+            flow_run_id: Prefect flow run that makes it.
+            at: When it was begun, UTC.
+            old: The release that it will replace.
+            facts: Fields that say where it comes from.
+        """
+        return cls(
+            id=identity,
+            model=spec.name,
+            spec=spec,
+            spec_digest=spec.digest,
+            revision="",
+            replaced=old.id if old else "",
+            flow_run_id=flow_run_id,
+            created_at=at,
+            finished_at=at,
+            **facts,
+        )
 
     @property
     def ran(self) -> bool:

@@ -54,9 +54,9 @@ def release_document(
         now: The last state is told to last until then; None = it is not told how long.
     """
     outcome = "failed" if release.failure else f"serves {release.model}"
-    sections = [_facts(release), corrections_section(release.corrections), *_failure(release)]
-    sections += _plan_sections(release)
-    sections += [_endpoints(release), _loaded(release), _readiness(release)]
+    sections = [_endpoints(release), _facts(release), corrections_section(release.corrections)]
+    sections += [*_failure(release), *_plan_sections(release)]
+    sections += [_loaded(release), _readiness(release)]
     sections += [gate_section(release.gate), facts_section(release.facts)]
     sections += [_memory(release), _steps(release), timeline_section(told, now)]
     return _document(f"{release.id} {outcome}", sections)

@@ -7,12 +7,16 @@ from operator import attrgetter
 
 from pydantic import BaseModel, ConfigDict
 
+from moorage.forms import as_form
+
 
 class Value(BaseModel):
     """A frozen value. Unknown keys are refused, so that a typo never passes silently."""
 
     # What was written wrong may be a secret: an error does not repeat it, wherever it is logged.
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, json_schema_extra=as_form
+    )
 
 
 fields = attrgetter("__dict__")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from prefect import task
 
 from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.pinning import identified
+from moorage.chain import Analyzed, Placed
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.history.replanned import replanned
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
-from moorage.models.profile import ModelProfile
-from moorage.models.source import ResolvedModel
 from moorage.placement.again import bound, gone, moved_from, place_again
 from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
@@ -31,15 +31,11 @@ DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
 
 @task(name="place", task_run_name="place {target.model} where {target.id} ran", **PLAIN)
 async def propose_where_it_was(
-    target: Release,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    snapshot: FleetSnapshot,
-    running: str,
+    target: Release, analyzed: Analyzed, snapshot: FleetSnapshot, running: str
 ) -> Placement:
     """Where a release would run again. Nothing is claimed."""
     with step("place") as note:
-        placement = await _proposed_again(target, model, profile, running, snapshot)
+        placement = await _proposed_again(target, analyzed, running, snapshot)
         note.say(_told(placement))
         return placement
 
@@ -52,29 +48,27 @@ async def propose_where_it_was(
 )
 async def place_where_it_was(
     target: Release,
-    model: ResolvedModel,
-    profile: ModelProfile,
+    analyzed: Analyzed,
     fleet: Fleet,
     snapshot: FleetSnapshot,
     release: str,
     running: str,
-) -> tuple[Placement, FleetSnapshot]:
+) -> Placed:
     """Claim where a release ran; where that is taken or gone, find another place and say so.
 
     Returns:
-        The placement, and the snapshot it was made on.
+        The model with its place, on the snapshot that the place was chosen on.
     """
     with step("place") as note:
-        propose_on = partial(_proposed_again, target, model, profile, running)
-        placement, snapshot = await claimed(
-            propose_on, target.spec, fleet, snapshot, release, running
-        )
+        propose_on = partial(_proposed_again, target, analyzed, running)
+        placed = await claimed(propose_on, analyzed, fleet, snapshot, release, running)
+        placement = placed.placement
         note.say(_told(placement))
         if placement.moved:
             tell(f"placed anew: {placement.moved}")
         description = f"Placement of {release}: {_told(placement)}"
         await published(target.spec, placement, description)
-        return placement, snapshot
+        return placed
 
 
 @task(name="image", task_run_name="have the image of {target.id}", **PLAIN)
@@ -108,50 +102,39 @@ async def have_same_image(
 
 
 def planned_again(
-    target: Release,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    placement: Placement,
-    snapshot: FleetSnapshot,
-    image: Image | None,
-    release: str,
-    notes: tuple[str, ...],
+    target: Release, placed: Placed, image: Image | None, notes: tuple[str, ...] = ()
 ) -> LaunchPlan:
     """The recorded plan, with what the new release and its place demand.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do any more what the spec asks for.
     """
-    spec, before, recorded = target.spec, target.placement, target.plan
-    fresh = planned(spec, model, profile, placement, snapshot, image, release, notes)
+    before, recorded = target.placement, target.plan
+    fresh = planned(placed, image, notes)
     if recorded is None or before is None:
         return fresh
     then = None
-    if not gone(before.seats, snapshot):
-        then = planned(spec, model, profile, before, snapshot, image, target.id, ())
+    if not gone(before.seats, placed.snapshot):
+        then = planned(placed.placed(before, placed.snapshot, target.id), image)
     version, now = recorded.engine_version, fresh.engine_version
     note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
     return replanned(recorded, then, fresh, note if version and now and version != now else "")
 
 
 async def _proposed_again(
-    target: Release,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    running: str,
-    snapshot: FleetSnapshot,
+    target: Release, analyzed: Analyzed, running: str, snapshot: FleetSnapshot
 ) -> Placement:
     before = target.placement
     if before is None:
         raise Failure(Cause.CANNOT_ROLL_BACK, f"{target.id} was never placed")
     if target.spec.placement.cluster:
-        subject = await in_thread(subject_of, target.spec, model, profile)
+        subject = await in_thread(subject_of, analyzed)
         return await proposed(subject, snapshot, running)
     found = place_again(target.spec, before, target.id, snapshot, running)
     if isinstance(found, Placement):
         return found
     spec = bound(target.spec, before, target.image)
-    subject = await in_thread(subject_of, spec, model, profile)
+    subject = await in_thread(subject_of, replace(analyzed, spec=spec))
     placement = await proposed(subject, snapshot, running)
     return placement.model_copy(update={"moved": moved_from(before, target.id, found)})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.models.profile import ModelProfile
+from moorage.chain import Analyzed
 from moorage.models.source import ResolvedModel
 from moorage.release import Release, ReleaseState
 from moorage.spec import ModelSpec
@@ -18,31 +18,37 @@ class Analysis:
 
     Args:
         spec: The model as it is meant to be served.
+        sought: The same where exact revisions are meant instead of branches; None = no such.
         require: Fails where what was found is not what is meant.
     """
 
     def __init__(
-        self, spec: ModelSpec, require: Callable[[ResolvedModel], None] = lambda _: None
+        self,
+        spec: ModelSpec,
+        sought: ModelSpec | None = None,
+        require: Callable[[ResolvedModel], None] = lambda _: None,
     ) -> None:
-        self._spec, self._require = spec, require
-        self._found: tuple[ResolvedModel, ModelProfile] | None = None
+        self._spec, self._sought, self._require = spec, sought or spec, require
+        self._found: Analyzed | None = None
 
-    async def found(self) -> tuple[ResolvedModel, ModelProfile]:
+    async def found(self) -> Analyzed:
         """The model and its profile."""
         if self._found is None:
-            model = await resolve(self._spec)
+            model = await resolve(self._sought)
             self._require(model)
-            self._found = model, await derive(self._spec, model)
+            profile = await derive(self._sought, model)
+            self._found = Analyzed(self._spec, model, profile)
         return self._found
 
-    async def of(self, draft: Release) -> tuple[Release, ResolvedModel, ModelProfile]:
-        """The model, its profile, and the release that was begun for it, pinned to both.
+    async def of(self, draft: Release) -> tuple[Release, Analyzed]:
+        """The model, and the release that was begun for it, pinned to what was found.
 
         The release is `analyzing` meanwhile, unless the model is known already.
         """
         if self._found is None:
             await in_thread(ledger().releases.move, draft.id, ReleaseState.ANALYZING)
-        model, profile = await self.found()
+        found = await self.found()
+        model = found.model
         await in_thread(ledger().releases.pin, draft.id, model.revision)
-        pinned = {"revision": model.revision, "companions": model.pins, "profile": profile}
-        return draft.model_copy(update=pinned), model, profile
+        pinned = {"revision": model.revision, "companions": model.pins, "profile": found.profile}
+        return draft.model_copy(update=pinned), found

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from moorage.adapters import arguments
+from moorage.chain import Placed
 from moorage.engines.registry import ENGINES
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.placement.image import image_on
-from moorage.placement.placement import Placement
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import in_thread, settings
 
@@ -21,18 +20,17 @@ async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
     return None
 
 
-async def check_placed(
-    spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
-) -> tuple[str, ...]:
+async def check_placed(placed: Placed) -> tuple[str, ...]:
     """Check the arguments for the version that will run, before its image is pulled.
 
     Returns:
         What a person should know.
     """
+    spec, placement = placed.spec, placed.placement
     if spec.placement.cluster:
         return await in_thread(arguments.check_on_cluster, spec, settings().root)
     seat, engine = placement.seats[0], ENGINES[placement.engine]
-    host = snapshot.host(seat.host)
+    host = placed.snapshot.host(seat.host)
     in_container = seat.runtime == RuntimeName.DOCKER
     image = image_on(spec, engine, host, seat.accelerator_type) if in_container else None
     return await in_thread(arguments.check_placed, spec, engine, host, image, settings().root)

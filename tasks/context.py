@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import os
 import threading
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,6 +15,9 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.settings import Settings
 from moorage.routing import Router
 
+READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
+"""How the names of the variables begin that settings depend on."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -22,8 +26,9 @@ EFFECT_SECONDS = 3600.0
 
 
 def settings() -> Settings:
-    """Settings from the environment as it is now."""
-    return Settings()
+    """Settings from the environment as it is now; the same ones while it is the same."""
+    read = tuple(pair for pair in os.environ.items() if pair[0].upper().startswith(READ))
+    return _settings(read)
 
 
 def ledger() -> Ledger:
@@ -128,6 +133,11 @@ def to_its_end(function: Callable[[], None]) -> None:
 
 def _wait(ended: threading.Event) -> None:
     ended.wait(EFFECT_SECONDS)
+
+
+@lru_cache(maxsize=4)
+def _settings(_environment: tuple[tuple[str, str], ...]) -> Settings:
+    return Settings()
 
 
 @lru_cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from prefect import task
-from prefect.artifacts import acreate_markdown_artifact
 
 from moorage.models.config import derive_profile
 from moorage.models.files import require_loadable
@@ -14,6 +13,7 @@ from moorage.spec import EngineName, ModelSpec
 from moorage.units import human_bytes
 from tasks.gate import must_talk
 from tasks.journal import step
+from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 
 
@@ -25,11 +25,8 @@ async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
             require_loadable(model.weights.family)
         profile = derive_profile(spec, model)
         must_talk(spec, profile)
-        await acreate_markdown_artifact(
-            markdown=profile_document(spec, model, profile).markdown(),
-            key=f"model-{spec.slug}",
-            description=f"What {spec.source} is",
-        )
+        page = profile_document(spec, model, profile).markdown()
+        await show_markdown(f"model-{spec.slug}", page, f"What {spec.source} is")
         what = ", ".join(profile.architectures) or profile.model_type or "unknown"
         note.say(
             f"{what}, {profile.mode}, {profile.context} tokens,"

@@ -1,8 +1,6 @@
-"""Step look: what has moved since the release that serves was made."""
+"""What has moved since the release that serves was made."""
 
 from __future__ import annotations
-
-from prefect import task
 
 from moorage.adapters.pinning import digest_now
 from moorage.fleet import Fleet
@@ -13,11 +11,9 @@ from moorage.spec import ModelSpec
 from moorage.states import SERVING, ReleaseState
 from tasks.context import in_thread, ledger
 from tasks.release import serving
-from tasks.resolve import resolve
-from tasks.retries import PLAIN
+from tasks.resolve import resolve_in_passing
 
 
-@task(name="look", task_run_name="look at {spec.name}", **PLAIN)
 async def look(
     spec: ModelSpec, release: Release, fleet: Fleet, whether_it_serves: bool
 ) -> tuple[Drift, ...]:
@@ -32,10 +28,10 @@ async def look(
     Raises:
         Failure: When its source cannot be asked.
     """
-    model = await resolve(spec)
+    model = await resolve_in_passing(spec)
     drifts = (*file_drift(release, spec), *branch_drift(release, model.revision, model.pins))
     drifts += image_drift(release, await in_thread(_digest, release, fleet))
-    if whether_it_serves and not (await serving(spec))[1]:
+    if whether_it_serves and not (await serving.fn(spec))[1]:
         gone = Drift(kind=Moved.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts

@@ -10,14 +10,11 @@ from dataclasses import dataclass
 
 from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.staging.keeping import Store, prune, stores_of
+from moorage.chain import Placed
 from moorage.fleet import Fleet
 from moorage.images.reference import familiar, parse_reference
 from moorage.models.shelf import shelf
-from moorage.models.source import ResolvedModel
 from moorage.models.stored import Need, Stored, StoredState, needs
-from moorage.placement.placement import Placement
-from moorage.placement.snapshot import FleetSnapshot
-from moorage.spec import ModelSpec
 from moorage.states import SERVING, UNFINISHED
 from tasks.context import ledger, settings
 from tasks.image import image_hosts, wanted_image
@@ -70,29 +67,24 @@ class Fetched:
         return place in self.wanted and not before and not stored.used_by
 
 
-def before_fetching(
-    spec: ModelSpec,
-    model: ResolvedModel,
-    placement: Placement,
-    fleet: Fleet,
-    snapshot: FleetSnapshot,
-) -> Fetched:
+def before_fetching(found: Placed, fleet: Fleet) -> Fetched:
     """What the placed hosts have now.
 
     Raises:
         Failure: When one of them does not answer.
     """
+    model, placement = found.model, found.placement
     placed = {seat.host for seat in placement.seats}
     stores = tuple(one for one in stores_of(fleet, settings()) if one.host in placed)
-    found = [one for store in stores for one in store.stored(())]
-    image = wanted_image(spec, placement, snapshot)
-    addresses = {host.address for host in image_hosts(placement, snapshot)}
+    stored = [one for store in stores for one in store.stored(())]
+    image = wanted_image(found.spec, placement, found.snapshot)
+    addresses = {host.address for host in image_hosts(placement, found.snapshot)}
     every = (model, *(companion.model for companion in model.companions))
     return Fetched(
         wanted=frozenset((shelf(one.source), one.revision) for one in every),
         stores=stores,
         complete=frozenset(
-            (one.host, _place(one)) for one in found if one.state == StoredState.COMPLETE
+            (one.host, _place(one)) for one in stored if one.state == StoredState.COMPLETE
         ),
         image=_last_part(image.reference) if image else "",
         images={address: DockerImages(address).names() for address in addresses},

@@ -1,9 +1,12 @@
-"""What is to be done about many models: each is looked at, so many at the same time."""
+"""Step look: what is to be done about many models, each looked at, so many at the same time."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
+
+from prefect import task
 
 from moorage.adapters.desired import load_specs
 from moorage.failures import Cause, Failure
@@ -11,11 +14,14 @@ from moorage.fleet import Fleet
 from moorage.redeploy.intent import Intent, intent_of
 from moorage.redeploy.selection import chosen
 from moorage.release import Release
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, OnDrift
 from tasks.context import in_thread, settings
 from tasks.drift import candidates, look
+from tasks.journal import step, unheard
+from tasks.retries import PLAIN
 
 
+@task(name="look", task_run_name="look at what serves", **PLAIN)
 async def intents_of(
     names: list[str],
     labels: dict[str, str],
@@ -25,12 +31,29 @@ async def intents_of(
     by_policy: bool,
     force: bool,
 ) -> list[Intent]:
-    """Choose the models, look at each, and decide.
+    """Choose the models, look at each, and decide. All of them are one task run.
 
     Raises:
         Failure: When a name is unknown, or the files cannot be read; that one model cannot be
             looked at is in its intent.
     """
+    with step("look") as note, unheard():
+        found = await _intents(names, labels, fleet, files, by_policy=by_policy, force=force)
+        counts = Counter(one.action.value for one in found)
+        told = ", ".join(f"{action}: {counts[action]}" for action in OnDrift if counts[action])
+        note.say(f"{len(found)} models looked at{'; ' if told else ''}{told}")
+        return found
+
+
+async def _intents(
+    names: list[str],
+    labels: dict[str, str],
+    fleet: Fleet,
+    files: str,
+    *,
+    by_policy: bool,
+    force: bool,
+) -> list[Intent]:
     rows = await in_thread(candidates, names)
     written = await in_thread(_written, files)
     releases = {name: row.release for name, row in rows.items() if row.release}

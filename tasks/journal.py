@@ -133,6 +133,16 @@ def tell(text: str) -> None:
 
 
 @contextmanager
+def unheard() -> Iterator[None]:
+    """Let nobody hear the steps inside the block: of many models they are too many to read."""
+    token = _JOURNAL.set(None)
+    try:
+        yield
+    finally:
+        _JOURNAL.reset(token)
+
+
+@contextmanager
 def within(name: str) -> Iterator[Note]:
     """A part of a step that is under way: it tells progress, and is no step of its own."""
     current = _JOURNAL.get()

@@ -6,84 +6,72 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from prefect import task
-from prefect.artifacts import acreate_table_artifact
 
 from moorage.adapters.collector import paused_collector
+from moorage.chain import Analyzed, Placed
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.models.memory.demand import memory_model
-from moorage.models.profile import ModelProfile
-from moorage.models.source import ResolvedModel
-from moorage.placement.explain import table
 from moorage.placement.on_cluster import propose_on_cluster
+from moorage.placement.page import placement_document
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec
 from tasks.context import in_thread, ledger
 from tasks.journal import step
+from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 from tasks.survey import take_snapshot
 
 CLAIM_ATTEMPTS = 5
 
 
-@task(name="place", task_run_name="place {spec.name}", **PLAIN)
-async def propose_placement(
-    spec: ModelSpec,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    snapshot: FleetSnapshot,
-    running: str,
-) -> Placement:
+@task(name="place", task_run_name="place {analyzed.spec.name}", **PLAIN)
+async def propose_placement(analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
     """Choose where the model would run. Nothing is claimed."""
     with step("place") as note:
-        subject = await in_thread(subject_of, spec, model, profile)
+        subject = await in_thread(subject_of, analyzed)
         placement = await proposed(subject, snapshot, running)
-        await published(spec, placement, summary(placement))
+        await published(analyzed.spec, placement, summary(placement))
         note.say(summary(placement))
         return placement
 
 
-@task(name="place", task_run_name="place {spec.name}", timeout_seconds=120, **PLAIN)
+@task(name="place", task_run_name="place {analyzed.spec.name}", timeout_seconds=120, **PLAIN)
 async def place(
-    spec: ModelSpec,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    fleet: Fleet,
-    snapshot: FleetSnapshot,
-    release: str,
-    running: str,
-) -> tuple[Placement, FleetSnapshot]:
+    analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
+) -> Placed:
     """Choose where the model runs and claim it, together or not at all.
 
     Others may claim between the look and the claim; then it looks again, a few times.
 
     Returns:
-        The placement, and the snapshot it was made on.
+        The model with its place, on the snapshot that the place was chosen on.
     """
     with step("place") as note:
-        subject = await in_thread(subject_of, spec, model, profile)
+        subject = await in_thread(subject_of, analyzed)
         propose_on = partial(proposed, subject, running=running)
-        placement, snapshot = await claimed(propose_on, spec, fleet, snapshot, release, running)
-        note.say(summary(placement))
-        await published(spec, placement, f"Placement of {release}: {summary(placement)}")
-        return placement, snapshot
+        placed = await claimed(propose_on, analyzed, fleet, snapshot, release, running)
+        told = summary(placed.placement)
+        note.say(told)
+        await published(placed.spec, placed.placement, f"Placement of {release}: {told}")
+        return placed
 
 
 async def claimed(
     propose_on: Callable[[FleetSnapshot], Awaitable[Placement]],
-    spec: ModelSpec,
+    analyzed: Analyzed,
     fleet: Fleet,
     snapshot: FleetSnapshot,
     release: str,
     running: str,
-) -> tuple[Placement, FleetSnapshot]:
+) -> Placed:
     """Propose and claim, on a fresh look whenever others were faster.
 
     Args:
         propose_on: Proposes on a snapshot.
-        spec: What is placed.
+        analyzed: What is placed.
         fleet: The hosts.
         snapshot: How they were when it was looked last.
         release: The release that claims.
@@ -104,14 +92,14 @@ async def claimed(
                 placement.claims,
                 base,
                 instead_of=instead_of,
-                overcommit=spec.placement.overcommit,
+                overcommit=analyzed.spec.placement.overcommit,
             )
         except Failure as failure:
             if failure.cause != Cause.CLAIM_CONFLICT or attempt == CLAIM_ATTEMPTS:
                 raise
             attempt, snapshot = attempt + 1, await take_snapshot(fleet)
         else:
-            return placement, snapshot
+            return analyzed.placed(placement, snapshot, release)
 
 
 async def proposed(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
@@ -133,16 +121,13 @@ def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placeme
 
 async def published(spec: ModelSpec, placement: Placement, description: str) -> None:
     """Show a placement, with what became of every host, as an artifact."""
-    chosen = {seat.host for seat in placement.seats}
-    await acreate_table_artifact(
-        table=table(placement.verdicts, placement.terms, chosen),
-        key=f"placement-{spec.slug}",
-        description=description,
-    )
+    page = placement_document(spec.name, placement).markdown()
+    await show_markdown(f"placement-{spec.slug}", page, description)
 
 
-def subject_of(spec: ModelSpec, model: ResolvedModel, profile: ModelProfile) -> Subject:
+def subject_of(analyzed: Analyzed) -> Subject:
     """The model that looks for a place, with what was measured of its kind."""
+    spec, model, profile = analyzed.spec, analyzed.model, analyzed.profile
     architecture = profile.architectures[0] if profile.architectures else profile.model_type
     return Subject(
         spec=spec,

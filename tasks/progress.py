@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from uuid import UUID
 
-from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
-
 from tasks.journal import Note
+from tasks.pages import show_progress
 
 R = TypeVar("R")
 UPDATE_SECONDS = 2.0
@@ -39,18 +38,13 @@ async def shown(
     """Run something long with a progress artifact, which appears once it takes over 2 seconds."""
     progress = Progress(note)
     task = asyncio.ensure_future(work(progress))
-    artifact: UUID | None = None
+    page: UUID | None = None
     try:
         while not (await asyncio.wait({task}, timeout=UPDATE_SECONDS))[0]:
-            if artifact is None:
-                artifact = await acreate_progress_artifact(
-                    progress=progress.percent, key=key, description=description
-                )
-            else:
-                await aupdate_progress_artifact(artifact_id=artifact, progress=progress.percent)
+            page = await show_progress(key, page, progress.percent, description)
         result = await task
-        if artifact is not None:
-            await aupdate_progress_artifact(artifact_id=artifact, progress=100.0)
+        if page is not None:
+            await show_progress(key, page, 100.0, description)
         return result
     finally:
         task.cancel()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from prefect import task
-from prefect.artifacts import acreate_markdown_artifact
 
 from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
@@ -15,6 +14,7 @@ from moorage.spec import ModelSpec, slug
 from moorage.timeline import stays
 from tasks.context import in_full, in_thread, ledger, router, settings
 from tasks.journal import step
+from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 from tasks.sight import in_sight
 
@@ -45,10 +45,10 @@ async def publish(release: Release) -> Release:
             release.flow_run_id,
             await in_thread(ledger().releases.transitions, release.id),
         )
-        await acreate_markdown_artifact(
-            markdown=release_document(release, told).markdown(),
-            key=f"release-{release.spec.slug}",
-            description=f"{release.id} serves {release.model}",
+        await show_markdown(
+            f"release-{release.spec.slug}",
+            release_document(release, told).markdown(),
+            f"{release.id} serves {release.model}",
         )
         note.say(f"{release.id} serves {release.model}")
         return release
@@ -56,19 +56,15 @@ async def publish(release: Release) -> Release:
 
 async def publish_failure(model: str, failure: Failure, release: str) -> None:
     """Show a failure with its cause, suggestion and log tail as an artifact of the run."""
-    await acreate_markdown_artifact(
-        markdown=failure_document(model, failure, release).markdown(),
-        key=f"failure-{slug(model)}",
-        description=str(failure)[:500],
-    )
+    page = failure_document(model, failure, release).markdown()
+    await show_markdown(f"failure-{slug(model)}", page, str(failure)[:500])
 
 
 async def publish_plan(release: Release) -> None:
     """Show what a deploy would run as an artifact."""
-    await acreate_markdown_artifact(
-        markdown=plan_document(release).markdown(),
-        key=f"plan-{release.spec.slug}",
-        description=f"What deploying {release.model} would run",
+    page = plan_document(release).markdown()
+    await show_markdown(
+        f"plan-{release.spec.slug}", page, f"What deploying {release.model} would run"
     )
 
 

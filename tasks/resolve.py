@@ -16,7 +16,9 @@ from moorage.spec import ModelSpec
 from moorage.units import human_bytes
 from tasks.context import in_thread, settings
 from tasks.journal import step
-from tasks.retries import RETRIED
+from tasks.retries import RETRIED, patiently
+
+RESOLVE_SECONDS = 300
 
 
 async def resolve(spec: ModelSpec) -> ResolvedModel:
@@ -27,7 +29,23 @@ async def resolve(spec: ModelSpec) -> ResolvedModel:
     return brought_together(assets, found).model_copy(update={"updates_folder": later})
 
 
-@task(name="resolve", task_run_name="resolve {asset.source}", timeout_seconds=300, **RETRIED)
+async def resolve_in_passing(spec: ModelSpec) -> ResolvedModel:
+    """The same without task runs: of many models in one run they would be too many to read."""
+
+    async def found(asset: Asset) -> ResolvedModel:
+        async with asyncio.timeout(RESOLVE_SECONDS):
+            return await patiently()(resolve_asset.fn, spec, asset)
+
+    assets = assets_of(spec)
+    return brought_together(assets, await asyncio.gather(*map(found, assets)))
+
+
+@task(
+    name="resolve",
+    task_run_name="resolve {asset.source}",
+    timeout_seconds=RESOLVE_SECONDS,
+    **RETRIED,
+)
 async def resolve_asset(spec: ModelSpec, asset: Asset) -> ResolvedModel:
     """Find one of a spec's assets at its source."""
     with step(f"resolve{asset.step}") as note:

@@ -8,6 +8,7 @@ from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import exponential_backoff
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from moorage.failures import Failure
 
@@ -18,12 +19,24 @@ def is_retryable(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> boo
     return isinstance(error, Failure) and error.facts.retryable
 
 
+def patiently() -> AsyncRetrying:
+    """The same for a call that is no task run of its own: again after 1, 2, 4 s, with jitter."""
+    return AsyncRetrying(
+        stop=stop_after_attempt(RETRIES + 1),
+        wait=wait_exponential_jitter(1),
+        retry=retry_if_exception(lambda e: isinstance(e, Failure) and e.facts.retryable),
+        reraise=True,
+    )
+
+
+RETRIES = 3
+
 PLAIN: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False}
 """Options of a task whose result is only good for this run."""
 
 RETRIED: dict[str, Any] = {
     **PLAIN,
-    "retries": 3,
+    "retries": RETRIES,
     "retry_delay_seconds": exponential_backoff(1),
     "retry_jitter_factor": 0.5,
     "retry_condition_fn": is_retryable,

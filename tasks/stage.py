@@ -11,12 +11,12 @@ from moorage.adapters.sources import source_for, ways_to
 from moorage.adapters.sources.keys import read_keys
 from moorage.adapters.staging.bringing import bring
 from moorage.adapters.staging.host_store import Staged
+from moorage.chain import Placed
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.companions import brought_together
 from moorage.models.placed import folder_of
 from moorage.models.source import ResolvedModel
 from moorage.placement.lending import lender_for
-from moorage.placement.placement import Placement
 from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.spec import ModelSpec, slug
 from moorage.units import human_bytes
@@ -27,15 +27,16 @@ from tasks.progress import Progress, shown
 from tasks.retries import RETRIED
 
 
-async def stage(
-    spec: ModelSpec, model: ResolvedModel, placement: Placement, snapshot: FleetSnapshot
-) -> ResolvedModel:
+async def stage(placed: Placed) -> ResolvedModel:
     """Have the model, its adapters and its draft model on every placed host, complete."""
+    spec, model, snapshot = placed.spec, placed.model, placed.snapshot
     if snapshot.clusters:
         with step("stage") as note:
             note.say("nothing: the cluster's nodes take the model from its source")
         return model
-    hosts = [snapshot.host(name) for name in dict.fromkeys(seat.host for seat in placement.seats)]
+    hosts = [
+        snapshot.host(name) for name in dict.fromkeys(seat.host for seat in placed.placement.seats)
+    ]
     remote = [host for host in hosts if host.store]
     assets = assets_of(spec)
     found = (model, *(companion.model for companion in model.companions))

@@ -8,7 +8,6 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from prefect import task
-from prefect.artifacts import acreate_table_artifact
 
 from moorage.adapters.observation import Observation
 from moorage.adapters.probe import ask
@@ -37,6 +36,7 @@ from moorage.spec import ModelSpec, RuntimeName
 from moorage.units import human_seconds
 from tasks.context import in_thread, settings
 from tasks.journal import step
+from tasks.pages import show_table
 from tasks.retries import PLAIN
 from tasks.together import ready_together
 
@@ -87,10 +87,10 @@ async def verify(
         # The first one to be ready may have died while the last one loaded.
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)
-        await acreate_table_artifact(
-            table=readiness_table(tuple(results)),
-            key=f"readiness-{spec.slug}",
-            description=f"How {plan.release} proved that it answers",
+        await show_table(
+            f"readiness-{spec.slug}",
+            readiness_table(tuple(results)),
+            f"How {plan.release} proved that it answers",
         )
         note.say(
             "; ".join(

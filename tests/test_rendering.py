@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from moorage.chain import Placed
 from moorage.document import Document, Section
 from moorage.engines.plan import plan_launch
 from moorage.engines.recovery import Correction, amended
@@ -61,9 +62,8 @@ ON_A_HOST = [phase for phase in Phase if phase != Phase.DEPLOYED]
 def planned(spec: ModelSpec, image: Image | None, *hosts: HostSnapshot) -> Release:
     """A release up to its plan."""
     placement, release = a_placement(spec, *hosts), f"{spec.name}.v2"
-    plan = plan_launch(
-        spec, a_model(), a_profile(), placement, a_fleet(*hosts), image, release, LEDGER
-    )
+    placed = Placed(spec, a_model(), a_profile(), placement, a_fleet(*hosts), release)
+    plan = plan_launch(placed, image, LEDGER)
     return a_release(
         release,
         spec=spec,

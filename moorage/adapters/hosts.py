@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import importlib.metadata
 import importlib.util
 import platform
 import shutil
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import psutil
 from moorage.adapters.accelerators import found_here
 from moorage.adapters.docker import DockerRuntime
 from moorage.adapters.docker_images import DockerImages
+from moorage.adapters.ports import ports_in_use
 from moorage.adapters.remote_host import look_at
 from moorage.adapters.runners import runner_images
 from moorage.engines.base import Engine
@@ -64,7 +63,7 @@ def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
         cores=psutil.cpu_count() or 1,
         ram_total=memory.total,
         ram_free=memory.available,
-        ports=tuple(sorted(_listening_ports() | _bound_ports(host))),
+        ports=tuple(sorted(ports_in_use(host.bind, *host.port_range))),
         docker=docker,
         machine=platform.machine(),
         **dict(found_here() if host.accelerators == "auto" else Found()),
@@ -189,25 +188,3 @@ def _interface_with(bind: str) -> str:
         if any(item.address == bind for item in addresses):
             return str(name)
     return ""
-
-
-def _listening_ports() -> set[int]:
-    connections = psutil.net_connections(kind="tcp")
-    listening = (c.laddr for c in connections if c.status == psutil.CONN_LISTEN)
-    return {address.port for address in listening if address}
-
-
-def _bound_ports(host: Host) -> set[int]:
-    """Ports of the host's range that are bound, though nobody listens yet: a server that starts."""
-    low, high = host.port_range
-    return {port for port in range(low, high + 1) if not _can_bind(host.bind, port)}
-
-
-def _can_bind(address: str, port: int) -> bool:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as probe:
-        try:
-            probe.bind((address, port))
-        except OSError as error:
-            return error.errno != errno.EADDRINUSE
-    return True

@@ -40,6 +40,12 @@ PREFECT_DEFAULTS = {
 
 LOG_LINES_SHOWN = 25
 
+AWAY = "Prefect's API went away while the flow ran"
+AFTER = (
+    "What the flow has done is in the ledger: see `moorage status`. Start the Prefect server again;"
+    " then `moorage reconcile` puts right what was left, and the same command can be repeated."
+)
+
 
 @dataclass(frozen=True)
 class Outcome(Generic[R]):
@@ -69,6 +75,7 @@ def run_flow(
     # It complains about events that it still sends when a command ends; they do arrive.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)
     # Importing Prefect takes longer than refusing a bad spec should.
+    from httpx import TransportError  # noqa: PLC0415
     from prefect.exceptions import TerminationSignal  # noqa: PLC0415
 
     from tasks.approval import asking  # noqa: PLC0415
@@ -92,6 +99,9 @@ def run_flow(
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
         raise KeyboardInterrupt from error
+    except TransportError as error:
+        # All that flows ask others has failures of its own, so this was Prefect's own client.
+        raise Failure(Cause.SERVER_UNAVAILABLE, f"{AWAY}: {error}", suggestion=AFTER) from error
     except ValueError as error:
         if was_interrupted(error):
             raise KeyboardInterrupt from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moorage.chain import Placed
 from moorage.engines.base import Engine
 from moorage.engines.isolation import isolation_warnings
 from moorage.engines.registry import ENGINES
@@ -10,34 +11,16 @@ from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
 from moorage.models.placed import on_host
-from moorage.models.profile import ModelProfile
-from moorage.models.source import ResolvedModel
-from moorage.placement.placement import Placement, Seat
-from moorage.placement.snapshot import FleetSnapshot
+from moorage.placement.placement import Seat
 from moorage.spec import ModelSpec, RuntimeName
 
 
-def plan_launch(
-    spec: ModelSpec,
-    model: ResolvedModel,
-    profile: ModelProfile,
-    placement: Placement,
-    snapshot: FleetSnapshot,
-    image: Image | None,
-    release: str,
-    ledger: str,
-    caches: str = "",
-) -> LaunchPlan:
+def plan_launch(placed: Placed, image: Image | None, ledger: str, caches: str = "") -> LaunchPlan:
     """The plan of a release: one container for each seat, and what it needs beside it.
 
     Args:
-        spec: What the user wrote.
-        model: The model's files.
-        profile: What it is.
-        placement: Where it runs.
-        snapshot: The fleet that it was placed on.
+        placed: The model and its place.
         image: The image of its containers; None for processes.
-        release: Id of the release.
         ledger: Identity of the ledger that the release is in.
         caches: Directory of this machine under which engines keep caches, empty = nowhere;
             another machine has one in its store.
@@ -45,32 +28,12 @@ def plan_launch(
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
     """
-    engine = ENGINES[placement.engine]
-    _require_wishes(spec, engine)
-    _require_own_store(spec, placement, snapshot)
-    requests = []
-    for seat in placement.seats:
-        host = snapshot.host(seat.host)
-        placed = on_host(model, host.store)
-        requests.append(
-            LaunchRequest(
-                spec=spec,
-                profile=profile,
-                seat=seat,
-                host=host,
-                release=release,
-                ledger=ledger,
-                model_path=placed.path,
-                files=placed.files,
-                companions=placed.companions,
-                updates_folder=placed.updates_folder,
-                image=image if seat.runtime == RuntimeName.DOCKER else None,
-                caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,
-                peers=_peers(placement, snapshot, seat),
-            )
-        )
+    engine = ENGINES[placed.placement.engine]
+    _require_wishes(placed.spec, engine)
+    _require_own_store(placed)
+    requests = [_request(placed, seat, image, ledger, caches) for seat in placed.placement.seats]
     return LaunchPlan(
-        release=release,
+        release=placed.release,
         engine=engine.name,
         engine_version=_version(requests[0], engine),
         containers=tuple(spec for item in requests for spec in engine.containers(item)),
@@ -78,12 +41,34 @@ def plan_launch(
     )
 
 
-def _peers(placement: Placement, snapshot: FleetSnapshot, seat: Seat) -> tuple[Peer, ...]:
+def _request(
+    placed: Placed, seat: Seat, image: Image | None, ledger: str, caches: str
+) -> LaunchRequest:
+    host = placed.snapshot.host(seat.host)
+    model = on_host(placed.model, host.store)
+    return LaunchRequest(
+        spec=placed.spec,
+        profile=placed.profile,
+        seat=seat,
+        host=host,
+        release=placed.release,
+        ledger=ledger,
+        model_path=model.path,
+        files=model.files,
+        companions=model.companions,
+        updates_folder=model.updates_folder,
+        image=image if seat.runtime == RuntimeName.DOCKER else None,
+        caches=f"{host.store.rstrip('/')}/cache" if host.store else caches,
+        peers=_peers(placed, seat),
+    )
+
+
+def _peers(placed: Placed, seat: Seat) -> tuple[Peer, ...]:
     """All hosts of a seat's replica; none where it is alone."""
-    seats = [other for other in placement.seats if other.replica == seat.replica]
+    seats = [other for other in placed.placement.seats if other.replica == seat.replica]
     if len(seats) < 2:
         return ()
-    return tuple(Peer(address=snapshot.host(other.host).bind, seat=other) for other in seats)
+    return tuple(Peer(address=placed.snapshot.host(one.host).bind, seat=one) for one in seats)
 
 
 def _version(request: LaunchRequest, engine: Engine) -> str:
@@ -113,10 +98,11 @@ def _idle(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
     )
 
 
-def _require_own_store(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> None:
+def _require_own_store(placed: Placed) -> None:
     """Adapters that come later are put into folders of this machine."""
-    remote = [seat.host for seat in placement.seats if snapshot.host(seat.host).store]
-    if spec.lora_updates and remote:
+    hosts = [seat.host for seat in placed.placement.seats]
+    remote = [name for name in hosts if placed.snapshot.host(name).store]
+    if placed.spec.lora_updates and remote:
         raise Failure(
             Cause.BAD_SPEC,
             f"lora_updates: {remote[0]} is another machine, and adapters are loaded from this one",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
+from moorage.document import Document, Section
 from moorage.history.change import Change
 from moorage.history.specs import spec_changes
 from moorage.release import ReleaseRow
@@ -62,6 +63,7 @@ class Applied(Value):
         release: The release that it made or ended; empty = none.
         cause: Of a failure.
         exit_code: Of the class of the failure; 0 = there was none.
+        flow_run: Id of its flow run; empty = none came to be.
     """
 
     model: str
@@ -71,6 +73,17 @@ class Applied(Value):
     release: str = ""
     cause: str = ""
     exit_code: int = 0
+    flow_run: str = ""
+
+
+def applied_document(ended: Sequence[Applied]) -> Document:
+    """What came of all of them, failures first."""
+    rows = [
+        (one.model, one.action, one.outcome, one.release or "-", one.message)
+        for one in sorted(ended, key=lambda one: one.outcome != "failed")
+    ]
+    header = ("model", "action", "outcome", "release", "message")
+    return Document(title="Applied", sections=(Section(header=header, rows=tuple(rows)),))
 
 
 def intents(

@@ -59,14 +59,6 @@ def rows(
     return [*taken, *_shown(_grouped(able)), *_shown(_grouped(refused))]
 
 
-def table(
-    verdicts: Sequence[Verdict], terms: Sequence[str] = (), chosen: Collection[str] = ()
-) -> list[dict[str, str]]:
-    """The rows as a Prefect table."""
-    names = ("host", "outcome", "why")
-    return [dict(zip(names, row, strict=True)) for row in rows(verdicts, terms, chosen)]
-
-
 def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
     """Hosts with the same words together. The words follow from what they are grouped by."""
     alike: dict[tuple[object, ...], list[Verdict]] = {}

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from moorage.document import Section
+from moorage.document import Document, Section
 from moorage.models.memory.estimates import Term
 from moorage.placement.explain import rows, summary
 from moorage.placement.placement import Placement, Seat
 from moorage.units import human_bytes
+
+
+def placement_document(model: str, placement: Placement) -> Document:
+    """Where a model runs or could not, as a page of its own. A long reason wraps in a document."""
+    first, *others = placement_sections(placement)
+    named = first.model_copy(update={"title": ""})
+    return Document(title=f"Placement of {model}", sections=(named, *others))
 
 
 def placement_sections(placement: Placement | None) -> list[Section]:

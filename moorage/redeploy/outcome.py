@@ -36,6 +36,7 @@ class Redeployed(Value):
         cause: Of a failure.
         exit_code: Of the class of the failure; 0 = there was none.
         seconds: How long it took.
+        flow_run: Id of its own flow run; empty = it had none.
     """
 
     model: str
@@ -48,6 +49,7 @@ class Redeployed(Value):
     cause: str = ""
     exit_code: int = 0
     seconds: float = 0.0
+    flow_run: str = ""
 
 
 HEADER = ("wave", "model", "outcome", "before", "after", "why", "took", "message")

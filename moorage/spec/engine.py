@@ -103,8 +103,9 @@ class EngineSpec(Value):
     )
     env: dict[VariableName, str] = Field(
         {},
-        description="Environment variables for the engine; they win over derived ones. Never put"
-        " a secret here: use `secrets`.",
+        description="Environment variables for the engine, such as"
+        ' `{"VLLM_LOGGING_LEVEL": "DEBUG"}`; they win over derived ones. Never put a secret here:'
+        " use `secrets`.",
     )
     api_key: ApiKey = Field(
         ApiKey.AUTO,

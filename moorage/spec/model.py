@@ -109,8 +109,8 @@ class ModelSpec(Value):
     labels: dict[Name, Annotated[str, Field(max_length=63)]] = Field(
         {},
         max_length=64,
-        description="Labels by which models are chosen, such as those to be redeployed. They do not"
-        " change what runs.",
+        description="Labels by which models are chosen, such as those to be redeployed:"
+        ' `{"tier": "batch"}`. They do not change what runs.',
     )
     redeploy: RedeploySpec = Field(
         RedeploySpec(),
@@ -118,8 +118,9 @@ class ModelSpec(Value):
     )
     secrets: dict[SecretVariable, SecretName] = Field(
         {},
-        description="Secrets by name: environment variable of the engine -> name of the secret"
-        " (an environment variable of the deploying process, or a Prefect Secret block)."
+        description='Secrets by name, such as `{"HF_TOKEN": "hf-team"}`: environment variable of'
+        " the engine -> name of the secret (an environment variable of the deploying process, or a"
+        " Prefect Secret block)."
         " `HF_TOKEN` and `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` are used"
         " for the download too.",
     )

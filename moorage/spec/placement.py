@@ -64,7 +64,9 @@ class PlacementSpec(Value):
         description="Breaks ties between equal hosts. Empty = the order of the fleet.",
     )
     host_labels: dict[str, str] = Field(
-        {}, description="Only hosts that carry all these labels are considered."
+        {},
+        description="Only hosts that carry all these labels are considered, such as"
+        ' `{"site": "site-a"}`.',
     )
     across_hosts: bool = Field(
         False,

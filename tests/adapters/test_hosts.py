@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import socket
-
 import psutil
 
 from moorage.adapters.hosts import survey_host
@@ -34,17 +32,6 @@ def test_what_is_written_down_wins_over_what_is_detected() -> None:
     assert seen.ram_free <= GIB
     (gpu,) = seen.accelerators
     assert (gpu.type, gpu.index, gpu.memory_free) == ("cuda", 3, 80 * GIB)
-
-
-def test_a_port_is_in_use_as_soon_as_it_is_bound() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-        host = Host(name="here", runtimes=("process",), ports=f"{port}-{port}")
-        assert port in survey_host(host).ports_in_use
-        taken.listen()
-        assert port in survey_host(Host(name="here", runtimes=("process",))).ports_in_use
-    assert port not in survey_host(host).ports_in_use
 
 
 def test_a_host_without_any_runtime_is_unreachable_with_the_reason() -> None:

@@ -1,17 +1,21 @@
-"""What a drill needs: one place, a client that never stops asking, and a table of what came."""
+"""What a drill needs: one place, a client that never stops asking, and what is left over."""
 
 from __future__ import annotations
 
 import signal
 import threading
-import time
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
+import psutil
 
+from moorage.placement.claims import Resource
 from moorage.release import ReleaseRow
+from moorage.states import ReleaseState
+from tests.drill_table import COLUMNS, PROPERTY
 from tests.e2e.conftest import process_engine
 from tests.e2e.nursery import ForkedWorkplace
 
@@ -19,15 +23,23 @@ KILLED = -signal.SIGKILL
 
 HALF = ("*.partial", "*.incomplete", ".incomplete", "*.tmp", "*.part-*")
 
+Tell = Callable[[str, object], None]
+"""`record_property` of pytest."""
+
 
 class Caller(threading.Thread):
-    """Asks an engine without a pause, and counts what it does not answer."""
+    """Asks a release without a pause, and counts what it does not answer.
+
+    Attributes:
+        answered: How many requests were.
+        refused: When others were not, and why.
+    """
 
     def __init__(self, row: ReleaseRow) -> None:
         super().__init__(daemon=True)
         self._url, self._ended = f"{row.serving[0].endpoint}/v1/completions", threading.Event()
         self._question = {"model": row.model, "prompt": "hello", "max_tokens": 1}
-        self.answered, self.refused = 0, list[str]()
+        self.answered, self.refused = 0, list[tuple[datetime, str]]()
 
     def __enter__(self) -> Caller:
         self.start()
@@ -40,73 +52,132 @@ class Caller(threading.Thread):
     def run(self) -> None:
         with httpx.Client(timeout=10, trust_env=False) as client:
             while not self._ended.wait(0.02):
-                try:
-                    status = client.post(self._url, json=self._question).status_code
-                except httpx.HTTPError as error:
-                    self.refused.append(repr(error))
-                    continue
-                if status == 200:
-                    self.answered += 1
+                if wrong := self._ask(client):
+                    self.refused.append((datetime.now(UTC), wrong))
                 else:
-                    self.refused.append(str(status))
+                    self.answered += 1
+
+    def _ask(self, client: httpx.Client) -> str:
+        try:
+            status = client.post(self._url, json=self._question).status_code
+        except httpx.HTTPError as error:
+            return repr(error)
+        return "" if status == 200 else str(status)
 
 
 class Drill:
-    """One place in which flows are killed one after the other, and the table of what came of it."""
+    """One place in which something is killed again and again.
 
-    def __init__(self, place: ForkedWorkplace, program: Path) -> None:
-        self.place, self._program, self._round = place, program, 0
-        self.rows: list[tuple[str, ...]] = []
-        self._began = time.monotonic()
+    Args:
+        place: The place.
+        engine: `engine` of a spec; it takes variables of the environment.
+        fields: More fields of every spec.
+    """
+
+    def __init__(
+        self, place: ForkedWorkplace, engine: Callable[..., dict[str, Any]], **fields: Any
+    ) -> None:
+        self.place, self._engine, self._fields, self._round = place, engine, fields, 0
 
     def spec(self, name: str = "tiny", **fields: Any) -> Path:
         """A spec that differs from all before it."""
         self._round += 1
-        engine = process_engine(self._program, ROUND=str(self._round))
-        return self.place.spec(name, **{"engine": engine, **fields})
+        engine = self._engine(ROUND=str(self._round))
+        return self.place.spec(name, **{"engine": engine, **self._fields, **fields})
 
     def serving(self, name: str = "tiny") -> ReleaseRow:
+        """The one that serves."""
         [row] = [row for row in self.place.releases(name) if row.state == "running"]
         return row
 
+    def deployed(self) -> ReleaseRow:
+        """One that serves, deployed unless one does already."""
+        if self.place.ledger.releases.running(self.place.named("tiny")) is None:
+            self.place.run("deploy", self.spec())
+        return self.serving()
+
     def killed(self, point: str, *command: object) -> None:
+        """Run a command that kills itself at a point."""
         assert self.place.run(*command, code=None, point=point).returncode == KILLED
 
     def reconcile(self) -> str:
-        fleet = self.place.folder / "fleet.yaml"
-        told = self.place.json("reconcile", "--fleet", fleet)
-        assert all(one["done"] for one in told["actions"]), told
+        """Reconcile once, and say what was done."""
+        told = self.place.json("reconcile", "--fleet", self.place.folder / "fleet.yaml")
+        undone = [one for one in told["actions"] if not one["done"]]
+        assert undone == [], undone
         return ", ".join(one["deed"] for one in told["actions"]) or "nothing to do"
 
-    def leaks_nothing(self, *serving: ReleaseRow) -> None:
-        """Only what serves runs, and holds memory, ports, locks and files."""
-        ids, names = {row.id for row in serving}, {f"moorage-{row.id}-r0-leader" for row in serving}
-        assert {claim.release for claim in self.place.claims()} == ids
-        assert self.place.running() == names
-        assert {one.name for one in (self.place.home / "run").glob("*")} == names
-        assert [file for half in HALF for file in self.place.home.rglob(half)] == []
-        models = [row.model for row in self.place.ledger.releases.latest()]
-        assert self.place.ledger.locks.holders([*models, "reconcile:fleet"]) == {}
+    def leaks_nothing(self, *serving: ReleaseRow) -> str:
+        """Only what serves runs, and holds memory, ports, locks and files.
 
-    def tell(self, kind: str, point: str, done: str, caller: Caller | None, again: str) -> None:
-        asked = f"{caller.answered} of {caller.answered + len(caller.refused)}" if caller else "-"
-        self.rows.append((kind, point, done, asked, again))
+        Returns:
+            How much else there is, as the table shows it.
+        """
+        ledger, claims = self.place.ledger, self.place.claims()
+        held = {claim.index for claim in claims if claim.resource == Resource.PORT}
+        models = [row.model for row in ledger.releases.latest()]
+        left: dict[str, Collection[Any]] = {
+            "claims": {claim.release for claim in claims} ^ {row.id for row in serving},
+            "engines": self.running() ^ _engines(serving),
+            "ports": self.listening() - held,
+            "files": self.files() ^ self.folders(serving),
+            "locks": ledger.locks.holders([*models, "reconcile:fleet"]),
+        }
+        assert not any(left.values()), left
+        return ", ".join(f"{len(found)} {what}" for what, found in left.items())
 
-    def table(self) -> str:
-        header = ("what was killed", "at", "reconcile did", "old one answered", "then")
-        lines = [header, *self.rows]
-        widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
-        text = "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
-        seconds = time.monotonic() - self._began
-        return f"\n{text}\n{len(self.rows)} kills in {seconds:.0f} s, nothing leaked\n"
+    def running(self) -> set[str]:
+        """Names of the engines that run."""
+        return self.place.running()
+
+    def listening(self) -> set[int]:
+        """Ports of the place's range on which something listens."""
+        first = self.place.first_port
+        seen = psutil.net_connections(kind="tcp")
+        ports = {one.laddr[1] for one in seen if one.laddr and one.status == psutil.CONN_LISTEN}
+        return {port for port in ports if first <= port < first + 40}
+
+    def files(self) -> set[str]:
+        """Folders of engines, and half files wherever they are."""
+        half = {str(file) for file in self.half_files()}
+        return half | {one.name for one in (self.place.home / "run").glob("*")}
+
+    def half_files(self) -> list[Path]:
+        """What is being written, or was when its process was killed."""
+        return [file for one in HALF for file in self.place.home.rglob(one)]
+
+    def folders(self, serving: tuple[ReleaseRow, ...]) -> set[str]:
+        """Folders that engines have."""
+        return _engines(serving)
+
+    def answered(self, caller: Caller, old: ReleaseRow) -> str:
+        """How many of the requests the old one answered until it was replaced: all of them."""
+        new = self.place.ledger.releases.running(old.model)
+        switched = datetime.now(UTC)
+        if new and new.id != old.id:
+            way = self.place.ledger.releases.transitions(new.id)
+            switched = next(one.at for one in way if one.after == ReleaseState.RUNNING)
+        missed = [why for when, why in caller.refused if when < switched]
+        assert missed == []
+        assert caller.answered
+        return f"{caller.answered} of {caller.answered}"
+
+    def repeated(self, spec: Path, *, new: bool) -> str:
+        """Deploy again what was to be deployed; what took over already is left as it is."""
+        outcome = str(self.place.json("deploy", spec)["outcome"])
+        assert outcome == ("unchanged" if new else "completed")
+        return outcome
 
 
-def show(request: pytest.FixtureRequest, drill: Drill) -> None:
-    """Print the table of a drill, whatever pytest captures."""
-    reporter = request.config.pluginmanager.getplugin("terminalreporter")
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        reporter.write(drill.table())
+def row(tell: Tell, *cells: str) -> None:
+    """Put a row into the table, in the order of its columns."""
+    tell(PROPERTY, dict(zip(COLUMNS, cells, strict=True)))
+
+
+def on_processes(place: ForkedWorkplace, program: Path) -> Drill:
+    """A drill with the tiny server as processes."""
+    return Drill(place, lambda **more: process_engine(program, **more))
+
+
+def _engines(rows: tuple[ReleaseRow, ...]) -> set[str]:
+    return {one.name for row in rows for one in row.workloads}

@@ -70,7 +70,14 @@ RETIRING: dict[str, tuple[str, str, str]] = {
 }
 """Points of a retire."""
 
-EVERY_POINT = {**POINTS, **SECOND_TRY, **STOP_FIRST, **RETIRING}
+DOWNLOADING: dict[str, tuple[str, str, str]] = {
+    "a file has come": ("before", "moorage.adapters.sources.store", "Manifest.accept"),
+    "a file is verified": ("after", "moorage.adapters.sources.store", "Manifest.accept"),
+    "all files are verified": ("before", "moorage.adapters.sources.store", "Manifest.publish"),
+}
+"""Points of a deploy that has to download its model."""
+
+EVERY_POINT = {**POINTS, **SECOND_TRY, **STOP_FIRST, **RETIRING, **DOWNLOADING}
 
 
 def main(spec: str, point: str) -> None:

@@ -1,4 +1,4 @@
-"""Servers that a deploy needs, which can be killed and started again: PostgreSQL and Prefect's."""
+"""Servers that a deploy needs, which are killed and started again: PostgreSQL and Prefect's."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.arguments import user_tokens
+from moorage.chain import Placed
 from moorage.engines.calibration import calibration_key, key_of_container, words_of_fields
 from moorage.engines.plan import plan_launch
 from moorage.launch import Flag, LaunchPlan
@@ -125,7 +126,7 @@ def test_what_fields_of_the_spec_make_is_known_before_the_launch(wish: dict[str,
     model, profile = with_companions(a_model(), spec), a_profile()
     host = a_host(accelerators=(an_accelerator(name=DEVICE),))
     placement, fleet = a_placement(spec, host), a_fleet(host)
-    plan = plan_launch(spec, model, profile, placement, fleet, an_image(), "tiny.v1", "l")
+    plan = plan_launch(Placed(spec, model, profile, placement, fleet, "tiny.v1"), an_image(), "l")
     given = user_tokens(spec.engine.args)
     options = memory_options(spec, companions=model.companions)
     fields = words_of_fields(options.lora, spec.speculative, given)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moorage.chain import Placed
 from moorage.engines.devices import DEVICES, device_kind, in_a_process
 from moorage.engines.plan import plan_launch
 from moorage.failures import Failure
@@ -39,7 +40,8 @@ def planned(kind: str, engine: dict[str, Any], host: HostSnapshot) -> LaunchPlan
     spec = a_spec(engine={"name": "vllm", **engine}, placement={"accelerators": wanted})
     snapshot, image = a_fleet(host), None if "runtime" in engine else some_image()
     placement = propose(Subject(spec, a_profile()), snapshot)
-    return plan_launch(spec, a_model(), a_profile(), placement, snapshot, image, "tiny.v1", LEDGER)
+    placed = Placed(spec, a_model(), a_profile(), placement, snapshot, "tiny.v1")
+    return plan_launch(placed, image, LEDGER)
 
 
 def contained(kind: str, host: HostSnapshot | None = None, **container: Any) -> ContainerSpec:

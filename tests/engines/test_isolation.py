@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moorage.chain import Placed
 from moorage.engines.plan import plan_launch
 from moorage.launch import LaunchPlan
 from moorage.placement.propose import Subject, propose
@@ -26,8 +27,8 @@ def planned(container: dict[str, Any], host: HostSnapshot | None = None, **wish:
     engine = {"name": "vllm", "container": container}
     spec, snapshot = a_spec(engine=engine, **wish), a_fleet(host or a_host())
     placement = propose(Subject(spec, a_profile()), snapshot)
-    known = (a_model(), a_profile(), placement, snapshot, an_image())
-    return plan_launch(spec, *known, "tiny.v1", LEDGER)
+    placed = Placed(spec, a_model(), a_profile(), placement, snapshot, "tiny.v1")
+    return plan_launch(placed, an_image(), LEDGER)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from moorage.chain import Placed
 from moorage.engines.plan import plan_launch
 from moorage.failures import Cause, Failure
 from moorage.fleet_engines import EngineVersion, EngineVersions
@@ -91,7 +92,8 @@ def planned(
     model = model or with_companions(a_model(), spec)
     placement = propose(Subject(spec, a_profile(**profile)), snapshot)
     known, release = a_profile(**profile), f"{spec.name}.v1"
-    return plan_launch(spec, model, known, placement, snapshot, image, release, LEDGER, caches)
+    placed = Placed(spec, model, known, placement, snapshot, release)
+    return plan_launch(placed, image, LEDGER, caches)
 
 
 def over_hosts(
@@ -105,8 +107,8 @@ def over_hosts(
     )
     snapshot, model = a_fleet(*named), with_companions(a_model(), spec)
     placement = propose(Subject(spec, known), snapshot)
-    found = image or an_image()
-    return plan_launch(spec, model, known, placement, snapshot, found, "tiny.v1", LEDGER)
+    placed = Placed(spec, model, known, placement, snapshot, "tiny.v1")
+    return plan_launch(placed, image or an_image(), LEDGER)
 
 
 def configured(default_version: str | None = None, **version: str) -> HostSnapshot:
@@ -810,8 +812,8 @@ def test_an_interface_that_is_not_known_is_told_and_left_to_the_engine() -> None
     spec, known = a_spec(**wish), a_profile()
     snapshot = a_fleet(*(a_host(f"h{at}", 0, bind=f"10.0.0.{at}") for at in (1, 2)))
     placement = propose(Subject(spec, known), snapshot)
-    image = an_image(**CPU_IMAGE)
-    plan = plan_launch(spec, a_model(), known, placement, snapshot, image, "tiny.v1", LEDGER)
+    placed = Placed(spec, a_model(), known, placement, snapshot, "tiny.v1")
+    plan = plan_launch(placed, an_image(**CPU_IMAGE), LEDGER)
     assert sum("write `interface`" in warning for warning in plan.warnings) == 2
     names = {v.name for container in plan.containers for v in container.environment}
     assert "VLLM_HOST_IP" in names

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from moorage.chain import Placed
 from moorage.engines.plan import plan_launch
 from moorage.images.image import Image
 from moorage.models.assets import AssetRole, Pin
@@ -45,9 +46,8 @@ def planned(
     identity, image = f"{spec.name}.v{number}", image or an_image()
     fleet = a_fleet(*hosts)
     placement = placement or a_placement(spec, *fleet.hosts)
-    plan = plan_launch(
-        spec, a_model(), a_profile(), placement, fleet, image, identity, LEDGER, "/home/cache"
-    )
+    placed = Placed(spec, a_model(), a_profile(), placement, fleet, identity)
+    plan = plan_launch(placed, image, LEDGER, "/home/cache")
     values = {"profile": a_profile(), "placement": placement, "image": image, "plan": plan}
     return a_release(identity, spec=spec, **{**values, **changes})
 

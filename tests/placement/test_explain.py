@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.placement.claims import Resource
-from moorage.placement.explain import MOST_SHOWN, explain, rows, summary, table
+from moorage.placement.explain import MOST_SHOWN, explain, rows, summary
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.units import GIB
 from tests.builders import a_claim, a_host, an_accelerator
@@ -93,19 +93,15 @@ def test_a_thousand_hosts_take_one_screen() -> None:
     assert shown[0][:2] == ("host-36", "taken")
 
 
-def test_a_table_has_what_was_taken_first_with_the_parts_of_its_score() -> None:
+def test_the_rows_have_what_was_taken_first_with_the_parts_of_its_score() -> None:
     verdicts = [
         away("a"),
         Verdict("b", score=60.0, points=(40.0, 20.0, 0.0)),
         Verdict("c", score=90.0, points=(40.0, 50.0, 0.0)),
     ]
-    shown = table(verdicts, ("apart", "host free", "image there"), {"c"})
-    assert [(row["host"], row["outcome"]) for row in shown] == [
-        ("c", "taken"),
-        ("b", "fits"),
-        ("a", "unreachable"),
-    ]
-    assert shown[0]["why"] == "score 90.0 (apart 40.0, host free 50.0)"
+    shown = rows(verdicts, ("apart", "host free", "image there"), {"c"})
+    assert [row[:2] for row in shown] == [("c", "taken"), ("b", "fits"), ("a", "unreachable")]
+    assert shown[0][2] == "score 90.0 (apart 40.0, host free 50.0)"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.placement.claims import Resource
-from moorage.placement.explain import explain, table
+from moorage.placement.explain import explain, rows
 from moorage.placement.placement import CPU, Placement
 from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal, Verdict
@@ -294,9 +294,9 @@ def test_the_explanation_has_a_line_for_every_refused_host() -> None:
         "cpu-1: no-such-accelerator: vllm can use none of what is there: the host has no"
         " accelerators",
     ]
-    shown = table(placement.verdicts, placement.terms, {"gpu-2"})
-    assert [row["outcome"] for row in shown] == ["taken", "unreachable", "no-such-accelerator"]
-    assert "apart 40.0" in shown[0]["why"]
+    shown = rows(placement.verdicts, placement.terms, {"gpu-2"})
+    assert [outcome for _, outcome, _ in shown] == ["taken", "unreachable", "no-such-accelerator"]
+    assert "apart 40.0" in shown[0][2]
 
 
 def test_the_verdicts_stand_in_the_order_of_the_fleet() -> None:

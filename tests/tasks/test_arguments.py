@@ -8,13 +8,23 @@ from typing import Any
 import pytest
 
 from moorage.adapters.schemas import SchemaStore
+from moorage.chain import Placed
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.placement.snapshot import HostSnapshot, Program
 from moorage.spec import EngineName
 from tasks.arguments import check_early, check_placed
-from tests.builders import ON_CPU, a_cpu_host, a_fleet, a_host, a_placement, a_spec
+from tests.builders import (
+    ON_CPU,
+    a_cpu_host,
+    a_fleet,
+    a_host,
+    a_model,
+    a_placement,
+    a_profile,
+    a_spec,
+)
 
 TYPO = ["--max-modle-len 4096"]
 VLLM = {"name": "vllm", "runtime": "docker", "args": TYPO}
@@ -30,7 +40,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def noted(host: HostSnapshot, **wish: Any) -> tuple[str, ...]:
     """What is said to a spec that is placed on a host."""
     spec = a_spec(**wish)
-    return await check_placed(spec, a_placement(spec, host), a_fleet(host))
+    placed = Placed(spec, a_model(), a_profile(), a_placement(spec, host), a_fleet(host), "tiny.v1")
+    return await check_placed(placed)
 
 
 async def test_the_engine_that_auto_chose_is_asked() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from moorage.adapters.sources.store import Manifest
+from moorage.chain import Placed
 from moorage.fleet import Fleet, Host
 from moorage.models.shelf import MANIFEST, shelf
 from moorage.models.source import ResolvedModel
@@ -16,7 +17,7 @@ from moorage.spec import ModelSpec
 from tasks import context, fetched
 from tasks.context import ledger
 from tasks.fetched import Fetched, before_fetching
-from tests.builders import a_fleet, a_host, a_model, a_placement, a_spec
+from tests.builders import a_fleet, a_host, a_model, a_placement, a_profile, a_spec
 
 FLEET = Fleet(hosts=(Host(name="gpu-1"),))
 HOST = a_host(address="local")
@@ -81,7 +82,8 @@ def stored(home: Path, revision: str, *, complete: bool = True) -> Path:
 
 def before() -> Fetched:
     spec = spec_of()
-    return before_fetching(spec, model(), a_placement(spec, HOST), FLEET, a_fleet(HOST))
+    placed = Placed(spec, model(), a_profile(), a_placement(spec, HOST), a_fleet(HOST), "tiny.v1")
+    return before_fetching(placed, FLEET)
 
 
 @pytest.mark.parametrize("complete", [True, False])

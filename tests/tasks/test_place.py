@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.adapters.ledger import Ledger
+from moorage.chain import Analyzed, Placed
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet, Host, StaticAccelerator
 from moorage.placement.claims import Claim, Resource
@@ -44,10 +45,10 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
     monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
 
-    async def nothing(**_: Any) -> None:
+    async def nothing(*_: Any) -> None:
         """Artifacts need a server."""
 
-    monkeypatch.setattr(module, "acreate_table_artifact", nothing)
+    monkeypatch.setattr(module, "show_table", nothing)
     yield
     context._open.cache_clear()
 
@@ -83,9 +84,9 @@ def outrun(
     return arrange
 
 
-async def placed(release: str) -> tuple[Placement, FleetSnapshot]:
+async def placed(release: str) -> Placed:
     snapshot = await take_snapshot(FLEET)
-    return await place.fn(SPEC, a_model(), a_profile(), FLEET, snapshot, release, "")
+    return await place.fn(Analyzed(SPEC, a_model(), a_profile()), FLEET, snapshot, release, "")
 
 
 @pytest.mark.parametrize("times", range(CLAIM_ATTEMPTS))
@@ -94,14 +95,14 @@ async def test_who_was_too_late_looks_again_and_takes_something_else(
 ) -> None:
     proposals = outrun(times)
     release = ledger().releases.begin(SPEC, REVISION, "")
-    placement, snapshot = await placed(release)
+    found = await placed(release)
 
     seen = [{one.release for one in looked.host("gpu-1").claims} for _, looked in proposals]
     assert seen == [{f"rival.v{number + 1}" for number in range(at)} for at in range(times + 1)]
-    assert (placement, snapshot) == proposals[-1]
+    assert (found.placement, found.snapshot, found.release) == (*proposals[-1], release)
     own = [one for one in ledger().claims.all() if one.release == release]
     assert {(one.resource, one.index, one.amount) for one in own} == {
-        (one.resource, one.index, one.amount) for one in placement.claims
+        (one.resource, one.index, one.amount) for one in found.placement.claims
     }
     assert ledger().releases.get(release).state == ReleaseState.SCHEDULED
 

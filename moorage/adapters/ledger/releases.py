@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, un
 
 from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.tables import CLAIMS, RELEASES, WORKLOADS
+from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.adapters.ledger.transitions import Change, changing, logged, utc
 from moorage.failures import Cause, Failure
 from moorage.launch import Workload
@@ -194,6 +194,12 @@ class Releases:
         query = select(RELEASES.c.id, RELEASES.c.spec).where(RELEASES.c.id.in_(list(identities)))
         with reading(self._engine) as connection:
             return {row.id: ModelSpec.model_validate(row.spec) for row in connection.execute(query)}
+
+    def moved_by(self, flow_run_id: str) -> list[ReleaseRow]:
+        """Releases that a flow run has moved, in order of creation."""
+        moved = select(TRANSITION_LOG.c.release).where(TRANSITION_LOG.c.flow_run_id == flow_run_id)
+        query = select(RELEASES).where(RELEASES.c.id.in_(moved))
+        return self._rows(query.order_by(RELEASES.c.created_at))
 
     def unfinished(self) -> list[ReleaseRow]:
         """Releases in states that only a living flow may leave behind."""

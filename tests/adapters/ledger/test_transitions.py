@@ -94,6 +94,16 @@ LOG = (
 )
 
 
+def test_a_run_is_known_by_what_it_moved(ledger: Ledger) -> None:
+    begin(ledger)
+    moved = begin(ledger, "other")
+    with writing_as(Author("a run")):
+        ledger.releases.move(moved, S.ANALYZING)
+        ledger.releases.move(moved, S.SCHEDULED)
+    assert [row.id for row in ledger.releases.moved_by("a run")] == [moved]
+    assert ledger.releases.moved_by("another") == []
+
+
 def test_what_is_not_allowed_is_not_even_logged(ledger: Ledger, engine: Engine) -> None:
     identity = begin(ledger)
     for before, after in PAIRS:

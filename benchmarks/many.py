@@ -1,0 +1,125 @@
+"""Many small models on this machine, and what commands about them cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.servers import Servers
+from moorage.adapters.process import MARK
+
+REPOSITORY = Path(__file__).parents[1]
+PROGRAM = Path(
+    os.environ.get("MOORAGE_BUILD_CACHE", Path.home() / ".cache" / "moorage" / "images"),
+    "lifecycle",
+    "vllm",
+)
+PORTS = "21000-21999"
+
+
+class Many:
+    """A home and so many specs; the engines are the tiny server of the tests.
+
+    Args:
+        folder: For all of it; others than this user have to be able to enter it.
+        models: How many.
+        servers: Prefect's server and the ledger.
+    """
+
+    def __init__(self, folder: Path, models: int, servers: Servers) -> None:
+        self.models, self.specs, self._servers = models, folder / "specs", servers
+        self.fleet = self.specs / "fleet.yaml"
+        script = REPOSITORY / "scripts"
+        subprocess.run([script / "build_lifecycle_image.sh", "--binary-only"], check=True)
+        words = [sys.executable, script / "make_tiny_model.py", folder / "model"]
+        subprocess.run(words, check=True)
+        self.specs.mkdir()
+        self.fleet.write_text(f"hosts: [{{name: local, ports: {PORTS}}}]\n")
+        for number in range(models):
+            self._write(f"m{number:03}", folder / "model")
+        self._home = folder / "home"
+        self.environment = {**servers.environment, "MOORAGE_HOME": str(self._home)}
+
+    def measure(self, what: str, *arguments: object) -> dict[str, Any]:
+        """Run a command; what it cost.
+
+        Of our own are: user and system time of the command with all its threads and the children
+        that it waited for, and of the supervisors that it started and that live on.
+        """
+        before, begin, began = self._servers.seconds(), time.monotonic(), time.time()
+        with tempfile.TemporaryFile() as output:
+            command = subprocess.Popen(
+                [sys.executable, "-m", "moorage.cli.app", *map(str, arguments)],
+                cwd=REPOSITORY,
+                env=self.environment,
+                stdout=output,
+                stderr=output,
+            )
+            _, status, used = os.wait4(command.pid, 0)
+            if status:
+                output.seek(0)
+                sys.exit(output.read().decode()[-3000:])
+        wall = time.monotonic() - begin
+        supervisors = sum(map(_seconds, self._supervisors(began)))
+        own = used.ru_utime + used.ru_stime + supervisors
+        return {
+            "what": what,
+            "models": self.models,
+            "wall s": round(wall, 1),
+            "own cpu s": round(own, 1),
+            "of supervisors": round(supervisors, 1),
+            "own cpu s per model": round(own / self.models, 3),
+            "servers' cpu s per model": round((self._servers.seconds() - before) / self.models, 3),
+            "load": round(os.getloadavg()[0], 1),
+        }
+
+    def close(self) -> None:
+        """End every engine."""
+        for process in self._marked():
+            process.kill()
+
+    def _supervisors(self, began: float) -> Iterator[psutil.Process]:
+        """Those that were started since then."""
+        for process in self._marked():
+            if process.create_time() >= began and "supervisor" in " ".join(process.cmdline()):
+                yield process
+
+    def _marked(self) -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARK, "").startswith(str(self._home)):
+                    yield process
+            except psutil.Error:
+                continue
+
+    def _write(self, name: str, model: Path) -> None:
+        words = "--host {{host}} --port {{port}} --served-model-name {{model_name}}"
+        spec = {
+            "name": name,
+            "source": f"file://{model}",
+            "engine": {
+                "name": "vllm",
+                "runtime": "process",
+                "command": [str(PROGRAM), "serve", "{{model_path}}", *words.split()],
+            },
+            "placement": {"accelerators": 0, "ram": "8MiB"},
+            "readiness": {"deadlines": {"load_seconds": 120}},
+            "stopping": {"drain_seconds": 0},
+        }
+        (self.specs / f"{name}.yaml").write_text(json.dumps(spec))
+
+
+def _seconds(process: psutil.Process) -> float:
+    try:
+        return sum(process.cpu_times()[:2])
+    except psutil.Error:
+        return 0.0

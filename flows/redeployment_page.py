@@ -1,0 +1,43 @@
+"""The page of a redeployment, as its run keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prefect.utilities.urls import url_for
+
+from moorage.redeploy.outcome import Redeployed, summary
+from moorage.redeploy.page import Wave, redeployment_page
+from tasks.page import LivePage
+
+TITLE = "Redeployment"
+
+
+class Page:
+    """What is shown of one run.
+
+    Args:
+        others: Models that are in no wave.
+    """
+
+    def __init__(self, others: Sequence[Redeployed] = ()) -> None:
+        self._others = others
+        self._live = LivePage("redeploy")
+
+    async def told(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
+        """Write it again, unless that was done a moment ago."""
+        if self._live.is_due:
+            await self.written(waves, [*ended, *self._others])
+
+    async def written(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
+        """Write it as it is now."""
+        total = sum(len(wave.models) for wave in waves)
+        done = sum(1 for one in ended if one.wave)
+        page = redeployment_page(TITLE, waves, ended, _link)
+        percent = 100.0 * done / total if total else 100.0
+        await self._live.write(page.markdown(), summary(ended), percent)
+
+
+def _link(one: Redeployed) -> str:
+    """Its own run, where its steps and its record are."""
+    return (url_for("flow-run", one.flow_run) or "") if one.flow_run else ""

@@ -1,0 +1,131 @@
+"""The page of a redeployment: what a person reads while it goes on, and afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from moorage.document import Document, Section
+from moorage.redeploy.outcome import Became, Redeployed, summary
+from moorage.units import human_seconds
+from moorage.values import Value
+
+TROUBLE = (Became.FAILED,)
+WAVE_COLUMNS = ("model", "outcome", "from", "to", "took", "why")
+ALL_WAVES_COLUMNS = ("wave", "models", "outcome", "took")
+FAILED_COLUMNS = ("model", "wave", "cause", "what happened")
+
+
+class Wave(Value):
+    """One wave, as far as it has come.
+
+    Attributes:
+        number: From 1.
+        models: Names, in their order.
+        seconds: How long it took; 0 = it has not ended.
+    """
+
+    number: int
+    models: tuple[str, ...]
+    seconds: float = 0.0
+
+
+def redeployment_page(
+    title: str,
+    waves: Sequence[Wave],
+    ended: Sequence[Redeployed],
+    link: Callable[[Redeployed], str] = lambda _: "",
+) -> Document:
+    """What becomes of every model: what failed first, then wave by wave, then what was left.
+
+    Args:
+        title: Of the run.
+        waves: All of them, also those that are not begun.
+        ended: What has ended so far, in whatever order.
+        link: Where the run and the record of a model are; empty = it has none.
+    """
+    by_model = {one.model: one for one in ended}
+    told = [_wave(wave, len(waves), by_model, link) for wave in waves]
+    waiting = sum(1 for wave in waves for model in wave.models if model not in by_model)
+    left = f", {waiting} still to come" if waiting else ""
+    parts = [
+        Section(text=f"{summary(ended)}{left}."),
+        _failed(ended, link),
+        _all_waves(waves, by_model),
+        *told,
+        *_others(ended, link),
+    ]
+    filled = (part for part in parts if part.text or part.rows)
+    return Document(title=title, sections=tuple(filled))
+
+
+def _failed(ended: Sequence[Redeployed], link: Callable[[Redeployed], str]) -> Section:
+    rows = tuple(
+        (_named(one, link), str(one.wave or "-"), one.cause, one.message)
+        for one in ended
+        if one.outcome in TROUBLE
+    )
+    return Section(title="What failed" if rows else "", header=FAILED_COLUMNS, rows=rows)
+
+
+def _all_waves(waves: Sequence[Wave], ended: Mapping[str, Redeployed]) -> Section:
+    """One line a wave; where there is only one, its own table says it all."""
+    if len(waves) < 2:
+        return Section()
+    rows = tuple(
+        (str(wave.number), str(len(wave.models)), _came_of(wave, ended), _took(wave.seconds))
+        for wave in waves
+    )
+    return Section(title="Waves", header=ALL_WAVES_COLUMNS, rows=rows)
+
+
+def _wave(
+    wave: Wave,
+    count: int,
+    ended: Mapping[str, Redeployed],
+    link: Callable[[Redeployed], str],
+) -> Section:
+    begun = [ended[model] for model in wave.models if model in ended]
+    waiting = [model for model in wave.models if model not in ended]
+    took = f" in {human_seconds(wave.seconds)}" if wave.seconds else ""
+    return Section(
+        title=f"Wave {wave.number} of {count}: {_came_of(wave, ended)}{took}",
+        text=f"Still to come: {', '.join(waiting)}" if waiting else "",
+        header=WAVE_COLUMNS,
+        rows=tuple(_row(one, link) for one in begun),
+    )
+
+
+def _others(ended: Sequence[Redeployed], link: Callable[[Redeployed], str]) -> tuple[Section, ...]:
+    """Models that were in no wave: what is as it was meant to be needs no table."""
+    others = [one for one in ended if not one.wave and one.outcome not in TROUBLE]
+    plain = [one.model for one in others if one.outcome == Became.UNCHANGED and not one.why]
+    rows = tuple(_row(one, link) for one in others if one.model not in plain)
+    return (
+        Section(title="In no wave" if rows else "", header=WAVE_COLUMNS, rows=rows),
+        Section(title=f"Unchanged: {len(plain)}" if plain else "", text=", ".join(plain)),
+    )
+
+
+def _row(one: Redeployed, link: Callable[[Redeployed], str]) -> tuple[str, ...]:
+    why = one.why or "-"
+    if one.outcome == Became.NOT_BEGUN:
+        why = f"{why} ({one.message})"
+    cells = (one.outcome, one.before or "-", one.after or "-", _took(one.seconds), why)
+    return (_named(one, link), *cells)
+
+
+def _named(one: Redeployed, link: Callable[[Redeployed], str]) -> str:
+    target = link(one)
+    return f"[{one.model}]({target})" if target else one.model
+
+
+def _came_of(wave: Wave, ended: Mapping[str, Redeployed]) -> str:
+    begun = [ended[model] for model in wave.models if model in ended]
+    if not begun:
+        return "still to come"
+    left = len(wave.models) - len(begun)
+    return f"{summary(begun)}, {left} still to come" if left else summary(begun)
+
+
+def _took(seconds: float) -> str:
+    return human_seconds(seconds) if seconds else "-"

@@ -1,0 +1,116 @@
+"""The kill drill for other ways: stop-first, a second try, a download, and a retire."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moorage.release import ReleaseRow
+from moorage.states import SERVING
+from tests.e2e.conftest import installed_engine
+from tests.e2e.drill import Caller, Drill, Tell, on_processes, row
+from tests.e2e.interrupted import DOWNLOADING, RETIRING, SECOND_TRY, STOP_FIRST
+from tests.e2e.nursery import ForkedWorkplace
+from tests.hub.server import Hub
+from tests.prefect_server import PrefectServer
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
+FIXED = 20
+"""Which port of the range a release has that cannot share it; others take the first ones."""
+
+
+@pytest.fixture(scope="module")
+def drill(
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_llama: Path,
+    lifecycle_program: Path,
+    prefect_server: PrefectServer,
+) -> Iterator[Drill]:
+    folder = tmp_path_factory.mktemp("drill")
+    place = ForkedWorkplace(folder, tiny_llama, prefect_server.environment)
+    yield on_processes(place, lifecycle_program)
+    place.close()
+
+
+@pytest.fixture
+def others(drill: Drill) -> list[ReleaseRow]:
+    """One release of another model, which nothing of this concerns."""
+    drill.deployed()
+    return drill.place.ledger.releases.in_states(SERVING)
+
+
+@pytest.mark.parametrize("point", STOP_FIRST)
+def test_a_deploy_that_stops_the_old_release_first(
+    drill: Drill, others: list[ReleaseRow], point: str, record_property: Tell
+) -> None:
+    """The old one may have stopped by then: it serves again."""
+    port = drill.place.first_port + FIXED
+    drill.place.run("deploy", drill.spec("fixed", port=port))
+    old, spec = drill.serving("fixed"), drill.spec("fixed", port=port)
+    drill.killed(point, "deploy", spec)
+    done = drill.reconcile()
+    assert drill.serving("fixed").id == old.id
+    left = drill.leaks_nothing(*others, old)
+    with Caller(old) as caller:
+        time.sleep(0.2)
+    answered = f"{drill.answered(caller, old)} once reconciled"
+    repeated = drill.repeated(spec, new=False)
+    row(record_property, "stop-first deploy", point, "SIGKILL", done, left, answered, repeated)
+    drill.place.run("retire", drill.place.named("fixed"))
+    drill.leaks_nothing(*others)
+
+
+@pytest.mark.parametrize("point", SECOND_TRY)
+def test_a_deploy_that_tries_twice(
+    drill: Drill,
+    others: list[ReleaseRow],
+    lifecycle_program: Path,
+    point: str,
+    record_property: Tell,
+) -> None:
+    engine = installed_engine(drill.place, lifecycle_program, "holds:1024")
+    spec = drill.place.spec("twice", engine=engine)
+    drill.killed(point, "deploy", spec)
+    done = drill.reconcile()
+    left = drill.leaks_nothing(*others)
+    repeated = drill.repeated(spec, new=False)
+    drill.leaks_nothing(*others, drill.serving("twice"))
+    row(record_property, "second try", point, "SIGKILL", done, left, "-", repeated)
+    drill.place.run("retire", drill.place.named("twice"))
+
+
+@pytest.mark.parametrize("point", DOWNLOADING)
+def test_a_deploy_that_downloads(
+    drill: Drill, others: list[ReleaseRow], tiny_llama: Path, point: str, record_property: Tell
+) -> None:
+    """What came already stays, under a name that nobody takes for the model; a deploy goes on."""
+    files = {file.name: file.read_bytes() for file in tiny_llama.iterdir()}
+    repo = f"acme/{list(DOWNLOADING).index(point)}"
+    with Hub({repo: files}) as hub:
+        drill.place.environment["HF_ENDPOINT"] = hub.url
+        spec = drill.spec("fetched", source=f"hf://{repo}")
+        drill.killed(point, "deploy", spec)
+        done = drill.reconcile()
+        shelf = drill.place.home / "models" / repo.replace("/", "--")
+        assert [one.suffix for one in shelf.glob("[!.]*") if one.is_dir()] == [".partial"]
+        repeated = drill.repeated(spec, new=False)
+    left = drill.leaks_nothing(*others, drill.serving("fetched"))
+    row(record_property, "download", point, "SIGKILL", done, left, "-", repeated)
+    drill.place.run("retire", drill.place.named("fetched"))
+
+
+@pytest.mark.parametrize("point", RETIRING)
+def test_a_retire(
+    drill: Drill, others: list[ReleaseRow], point: str, record_property: Tell
+) -> None:
+    drill.place.run("deploy", drill.spec("ends"))
+    drill.killed(point, "retire", drill.place.named("ends"))
+    done = drill.reconcile()
+    left = drill.leaks_nothing(*others)
+    again = drill.place.json("retire", drill.place.named("ends"))
+    assert again["message"].endswith("was not running")
+    row(record_property, "retire", point, "SIGKILL", done, left, "-", again["outcome"])
