@@ -21,7 +21,7 @@ from tasks.come_back import start_again
 from tasks.journal import Journal
 from tasks.stopping import finish_switch
 from tests.e2e.conftest import installed_engine
-from tests.e2e.drill import Caller, Drill
+from tests.e2e.drill import Caller, Drill, on_processes
 from tests.e2e.nursery import FAILS, STOPS, ForkedWorkplace
 from tests.prefect_server import PrefectServer
 
@@ -89,7 +89,7 @@ def drill(
     """A place where another model serves throughout: what it uses stays."""
     folder = tmp_path_factory.mktemp("undo")
     place = ForkedWorkplace(folder, tiny_llama, prefect_server.environment)
-    drill = Drill(place, lifecycle_program)
+    drill = on_processes(place, lifecycle_program)
     place.run("deploy", drill.spec("beside"))
     yield drill
     place.close()
