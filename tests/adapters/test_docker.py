@@ -100,6 +100,29 @@ def image() -> Iterator[str]:
 
 
 @pytest.mark.docker
+def test_the_volumes_that_an_image_asks_for_go_with_their_container() -> None:
+    require_docker()
+    client, name = docker.from_env(), f"moorage/volume-{uuid4().hex[:8]}"
+    client.api.import_image_from_data(
+        empty_image(), repository=name, tag="1", changes=["VOLUME /data"]
+    )
+    spec = a_container(
+        name=name.replace("/", "-"), image=f"{name}:1", port=PORT, runtime=RuntimeName.DOCKER
+    )
+    runtime, made = DockerRuntime("local"), set[str]()
+    try:
+        for _ in range(2):  # the second takes the place of the first
+            workload = runtime.start(spec, {})
+            mounts = client.containers.get(spec.name).attrs["Mounts"]
+            made |= {mount["Name"] for mount in mounts}
+        runtime.stop(workload, 0)
+        assert len(made) == 2
+        assert made.isdisjoint(volume.id for volume in client.volumes.list())
+    finally:
+        client.images.remove(f"{name}:1", force=True)
+
+
+@pytest.mark.docker
 def test_a_host_that_cannot_hand_out_a_gpu_says_so_and_keeps_nothing(image: str) -> None:
     name = image.replace("/", "-").replace(":", "-")
     more = {"runtime": RuntimeName.DOCKER, "accelerator_type": "cuda", "devices": ("GPU-0",)}
