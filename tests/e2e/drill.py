@@ -142,9 +142,9 @@ class Drill:
         half = {str(file) for file in self.half_files()}
         return half | {one.name for one in (self.place.home / "run").glob("*")}
 
-    def half_files(self) -> list[Path]:
-        """What is being written, or was when its process was killed."""
-        return [file for one in HALF for file in self.place.home.rglob(one)]
+    def half_files(self, root: Path | None = None) -> list[Path]:
+        """What is being written, or was when its process was killed; below the home, or a root."""
+        return [file for one in HALF for file in (root or self.place.home).rglob(one)]
 
     def folders(self, serving: tuple[ReleaseRow, ...]) -> set[str]:
         """Folders that engines have."""

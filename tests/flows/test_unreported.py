@@ -1,0 +1,69 @@
+"""Which flow runs have ended, though Prefect shows them as running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flows.reconcile_fleet import _over
+from moorage.adapters.ledger.author import Author, writing_as
+from moorage.states import ReleaseState
+from tasks import context
+from tasks.context import ledger
+from tests.builders import REVISION, a_spec
+
+RUN = "00000000-0000-0000-0000-000000000001"
+LATER = timedelta(minutes=1)
+TO_THE_END = (
+    *(ReleaseState.ANALYZING, ReleaseState.SCHEDULED, ReleaseState.DOWNLOADING),
+    *(ReleaseState.STARTING, ReleaseState.RUNNING),
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    yield
+    context._open.cache_clear()
+
+
+def led(*states: ReleaseState) -> None:
+    """A run has moved a release through states."""
+    with writing_as(Author(RUN)):
+        release = ledger().releases.begin(a_spec(name="tiny"), REVISION, RUN)
+        for state in states:
+            ledger().releases.move(release, state)
+
+
+def over(after: timedelta = LATER) -> str:
+    ends = _over([RUN], datetime.now(UTC) + after)
+    return str(ends[RUN].name) if ends else ""
+
+
+@pytest.mark.parametrize(
+    ("states", "end"),
+    [
+        (TO_THE_END, "Completed"),
+        ((ReleaseState.ANALYZING, ReleaseState.ERROR), "Crashed"),
+        ((ReleaseState.ANALYZING,), ""),
+    ],
+)
+def test_a_run_is_what_became_of_its_release(states: tuple[ReleaseState, ...], end: str) -> None:
+    led(*states)
+    assert over() == end
+
+
+def test_a_run_that_still_works_or_has_just_ended_is_left_alone() -> None:
+    led(*TO_THE_END)
+    assert over(-LATER) == ""
+    with ledger().locks.holding("tiny", wait_seconds=0):
+        assert over() == ""
+    assert over() == "Completed"
+
+
+def test_a_run_that_moved_nothing_is_left_alone() -> None:
+    assert over() == ""
