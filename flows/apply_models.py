@@ -13,9 +13,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from flows.below import deployed_below, retired_below
-from flows.deploy_model import deploy_model
-from flows.retire_model import retire_model
+from flows import below
 from moorage.fleet import Fleet
 from moorage.history.desired import Applied, applied_document
 from moorage.spec import ModelSpec, Name
@@ -92,9 +90,9 @@ class _Turns:
 
 async def _deployed(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Applied:
     def begin() -> Awaitable[Ended]:
-        return deploy_model(spec, fleet, applied_from, return_state=True)
+        return below.DEPLOY(spec, fleet, applied_from, return_state=True)
 
-    return await deployed_below(spec.name, begin)
+    return await below.deployed_below(spec.name, begin)
 
 
 async def _retired(name: str, applied_from: str) -> Applied:
@@ -103,7 +101,7 @@ async def _retired(name: str, applied_from: str) -> Applied:
     if row and (not applied_from or owner != applied_from):
         message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
         return Applied(model=name, action=RETIRE, outcome="skipped", message=message)
-    return await retired_below(name, lambda: retire_model(name, return_state=True))
+    return await below.retired_below(name, lambda: below.RETIRE(name, return_state=True))
 
 
 def _summary(ended: list[Applied]) -> str:

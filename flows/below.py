@@ -10,13 +10,20 @@ from typing import Any
 
 from prefect.client.schemas.objects import State
 
+from flows.deploy_model import deploy_model
 from flows.outcome import broken, outcome_of
+from flows.retire_model import retire_model
 from moorage.failures import CAUSES, Cause
 from moorage.history.desired import Applied
 from moorage.release import ReleaseRow
 from moorage.states import SERVING
 from tasks.context import in_thread, ledger, was_interrupted
 from tasks.server import is_server_trouble
+
+DEPLOY = deploy_model.with_options(validate_parameters=False)
+RETIRE = retire_model.with_options(validate_parameters=False)
+"""As runs below another one, whose parameters were validated with it: Prefect would make a model
+of all parameters anew for each call, which takes longer than any other part of a call."""
 
 Begin = Callable[[], Awaitable[State[Any]]]
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
@@ -18,6 +19,7 @@ from moorage.fleet import Fleet
 from moorage.redeploy.intent import Intent, question_of
 from moorage.redeploy.outcome import Became, Redeployed, is_failure, summary
 from moorage.redeploy.page import Wave
+from moorage.redeploy.selection import meant
 from moorage.redeploy.waves import StopAt, WaveSize, waves
 from moorage.sites import at_site
 from moorage.spec import OnDrift
@@ -30,7 +32,13 @@ from tasks.signals import DRIFTED, signal
 Ended = State[Any]
 
 
-@flow(name="redeploy-models", flow_run_name="redeploy models", persist_result=False)
+def _name() -> str:
+    given = flow_run.parameters
+    told = meant(given["names"], given["labels"], given["files"])
+    return f"{'look at' if given['dry_run'] else 'redeploy'} {told}"
+
+
+@flow(name="redeploy-models", flow_run_name=_name, persist_result=False)
 async def redeploy_models(
     names: list[str] = [],  # noqa: B006
     labels: dict[str, str] = {},  # noqa: B006

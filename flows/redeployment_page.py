@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
 from moorage.redeploy.outcome import Redeployed, summary
-from moorage.redeploy.page import Wave, redeployment_page
+from moorage.redeploy.page import Links, Wave, redeployment_page
+from moorage.spec import slug
 from tasks.page import LivePage
-
-TITLE = "Redeployment"
 
 
 class Page:
@@ -33,11 +33,17 @@ class Page:
         """Write it as it is now."""
         total = sum(len(wave.models) for wave in waves)
         done = sum(1 for one in ended if one.wave)
-        page = redeployment_page(TITLE, waves, ended, _link)
+        page = redeployment_page(str(flow_run.name), waves, ended, _linked)
         percent = 100.0 * done / total if total else 100.0
         await self._live.write(page.markdown(), summary(ended), percent)
 
 
-def _link(one: Redeployed) -> str:
-    """Its own run, where its steps and its record are."""
-    return (url_for("flow-run", one.flow_run) or "") if one.flow_run else ""
+def _linked(one: Redeployed) -> Links:
+    """Its own run, and the newest record of its releases."""
+    if not one.flow_run:
+        return Links()
+    run = url_for("flow-run", one.flow_run) or ""
+    # The only page of the UI that shows the newest artifact of a key has no address in Prefect.
+    key = f"artifacts/key/release-{slug(one.model)}"
+    record = run.replace(f"runs/flow-run/{one.flow_run}", key) if one.after else ""
+    return Links(run=run, record=record)

@@ -10,8 +10,7 @@ from typing import Any
 from prefect import get_run_logger
 from prefect.client.schemas.objects import State
 
-from flows.below import deployed_below
-from flows.deploy_model import deploy_model
+from flows.below import DEPLOY, deployed_below
 from moorage.fleet import Fleet
 from moorage.redeploy.intent import Intent
 from moorage.redeploy.outcome import Became, Redeployed, summary
@@ -127,7 +126,7 @@ class Rollout:
             # A tag that was moved changes no spec, so that a redeploy for it has to be forced.
             force = self._force or intent.takes_an_image
             spec, origin = intent.spec, intent.applied_from
-            return deploy_model(spec, self._fleet, origin, force=force, return_state=True)
+            return DEPLOY(spec, self._fleet, origin, force=force, return_state=True)
 
         ended = await deployed_below(intent.model, begin)
         return Redeployed(

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from moorage.adapters import supervisor
+from moorage.adapters.bearing import bearing
 from moorage.adapters.disk import watching_the_disk
 from moorage.adapters.observation import Observation
 from moorage.adapters.owner import is_alive
@@ -167,13 +169,10 @@ class ProcessRuntime:
 
     def _processes(self, name: str) -> list[psutil.Process]:
         """All processes of a workload, by their mark: also those that a killed flow left behind."""
-        found, mark = [], str(self._folder(name))
-        for process in psutil.process_iter():
-            try:
-                if process.environ().get(MARK) == mark:
-                    found.append(process)
-            except psutil.Error:
-                continue
+        found = []
+        for pid in bearing(MARK, str(self._folder(name))):
+            with suppress(psutil.Error):
+                found.append(psutil.Process(pid))
         return found
 
     def _end(self, processes: list[psutil.Process], grace_seconds: float) -> None:

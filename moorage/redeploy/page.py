@@ -29,11 +29,27 @@ class Wave(Value):
     seconds: float = 0.0
 
 
+class Links(Value):
+    """Where a person reads on about a model.
+
+    Attributes:
+        run: Address of its own run; empty = it had none.
+        record: Address of the record of its release; empty = there is none.
+    """
+
+    run: str = ""
+    record: str = ""
+
+
+NO_LINKS = Links()
+Linked = Callable[[Redeployed], Links]
+
+
 def redeployment_page(
     title: str,
     waves: Sequence[Wave],
     ended: Sequence[Redeployed],
-    link: Callable[[Redeployed], str] = lambda _: "",
+    linked: Linked = lambda _: NO_LINKS,
 ) -> Document:
     """What becomes of every model: what failed first, then wave by wave, then what was left.
 
@@ -41,26 +57,26 @@ def redeployment_page(
         title: Of the run.
         waves: All of them, also those that are not begun.
         ended: What has ended so far, in whatever order.
-        link: Where the run and the record of a model are; empty = it has none.
+        linked: Where the run and the record of a model are.
     """
     by_model = {one.model: one for one in ended}
-    told = [_wave(wave, len(waves), by_model, link) for wave in waves]
+    told = [_wave(wave, len(waves), by_model, linked) for wave in waves]
     waiting = sum(1 for wave in waves for model in wave.models if model not in by_model)
     left = f", {waiting} still to come" if waiting else ""
     parts = [
         Section(text=f"{summary(ended)}{left}."),
-        _failed(ended, link),
+        _failed(ended, linked),
         _all_waves(waves, by_model),
         *told,
-        *_others(ended, link),
+        *_others(ended, linked),
     ]
     filled = (part for part in parts if part.text or part.rows)
     return Document(title=title, sections=tuple(filled))
 
 
-def _failed(ended: Sequence[Redeployed], link: Callable[[Redeployed], str]) -> Section:
+def _failed(ended: Sequence[Redeployed], linked: Linked) -> Section:
     rows = tuple(
-        (_named(one, link), str(one.wave or "-"), one.cause, one.message)
+        (_link(one.model, linked(one).run), str(one.wave or "-"), one.cause, one.message)
         for one in ended
         if one.outcome in TROUBLE
     )
@@ -82,7 +98,7 @@ def _wave(
     wave: Wave,
     count: int,
     ended: Mapping[str, Redeployed],
-    link: Callable[[Redeployed], str],
+    linked: Linked,
 ) -> Section:
     begun = [ended[model] for model in wave.models if model in ended]
     waiting = [model for model in wave.models if model not in ended]
@@ -91,32 +107,33 @@ def _wave(
         title=f"Wave {wave.number} of {count}: {_came_of(wave, ended)}{took}",
         text=f"Still to come: {', '.join(waiting)}" if waiting else "",
         header=WAVE_COLUMNS,
-        rows=tuple(_row(one, link) for one in begun),
+        rows=tuple(_row(one, linked) for one in begun),
     )
 
 
-def _others(ended: Sequence[Redeployed], link: Callable[[Redeployed], str]) -> tuple[Section, ...]:
+def _others(ended: Sequence[Redeployed], linked: Linked) -> tuple[Section, ...]:
     """Models that were in no wave: what is as it was meant to be needs no table."""
     others = [one for one in ended if not one.wave and one.outcome not in TROUBLE]
     plain = [one.model for one in others if one.outcome == Became.UNCHANGED and not one.why]
-    rows = tuple(_row(one, link) for one in others if one.model not in plain)
+    rows = tuple(_row(one, linked) for one in others if one.model not in plain)
     return (
         Section(title="In no wave" if rows else "", header=WAVE_COLUMNS, rows=rows),
         Section(title=f"Unchanged: {len(plain)}" if plain else "", text=", ".join(plain)),
     )
 
 
-def _row(one: Redeployed, link: Callable[[Redeployed], str]) -> tuple[str, ...]:
+def _row(one: Redeployed, linked: Linked) -> tuple[str, ...]:
     why = one.why or "-"
     if one.outcome == Became.NOT_BEGUN:
         why = f"{why} ({one.message})"
-    cells = (one.outcome, one.before or "-", one.after or "-", _took(one.seconds), why)
-    return (_named(one, link), *cells)
+    links = linked(one)
+    after = _link(one.after or "-", links.record)
+    cells = (one.outcome, one.before or "-", after, _took(one.seconds), why)
+    return (_link(one.model, links.run), *cells)
 
 
-def _named(one: Redeployed, link: Callable[[Redeployed], str]) -> str:
-    target = link(one)
-    return f"[{one.model}]({target})" if target else one.model
+def _link(text: str, address: str) -> str:
+    return f"[{text}]({address})" if address else text
 
 
 def _came_of(wave: Wave, ended: Mapping[str, Redeployed]) -> str:

@@ -8,6 +8,9 @@ from fnmatch import fnmatchcase
 from moorage.failures import Cause, Failure
 from moorage.spec import ModelSpec
 
+NAMED = 3
+"""So many models are named one by one."""
+
 
 def chosen(
     specs: Iterable[ModelSpec], names: Sequence[str], labels: Mapping[str, str]
@@ -32,6 +35,15 @@ def chosen(
         if (not names or any(fnmatchcase(name, pattern) for pattern in names))
         and carries(spec.labels, labels)
     )
+
+
+def meant(names: Sequence[str], labels: Mapping[str, str], files: str) -> str:
+    """Which models, in a few words for the name of a run."""
+    told = ", ".join(names[:NAMED]) if names else "" if labels else "all"
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    carried = ", ".join(f"{name}={value}" for name, value in sorted(labels.items()))
+    origin = f"from {files}" if files else ""
+    return " ".join(filter(None, (told + more, f"with {carried}" if labels else "", origin)))
 
 
 def carries(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
