@@ -48,6 +48,10 @@ class PrefectApi:
         """Create or search something."""
         return _content(self._send("POST", path, content))
 
+    def delete(self, path: str) -> None:
+        """Take something away."""
+        _content(self._send("DELETE", path))
+
     def deployment(self, name: str) -> dict[str, Any]:
         """A deployment by `flow/name`."""
         found: dict[str, Any] = self.get(f"/deployments/name/{name}")

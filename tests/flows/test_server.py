@@ -184,7 +184,16 @@ class TestServed:
         self, served: PrefectServer, parameters: Parameters, workplace: Workplace
     ) -> None:
         name = workplace.named("tiny")
-        done = served.run("deploy-model/deploy", parameters("tiny", engine=ENGINE))
+        asked = [
+            served.ask(
+                "deploy-model/deploy", parameters("tiny", engine=ENGINE), idempotency_key=name
+            )
+            for _ in range(2)
+        ]
+        assert [answer.status_code for answer in asked] == [201, 200]
+        first, second = (answer.json()["id"] for answer in asked)
+        assert first == second
+        done = served.ended(first)
         assert _state(done) == ("COMPLETED", "Completed"), done["state"]["message"]
         endpoint = re.search(r"http://\S+/v1", done["state"]["message"])
         assert endpoint
@@ -197,6 +206,7 @@ class TestServed:
         again = served.run("deploy-model/deploy", parameters("tiny", engine=ENGINE))
         assert _state(again) == ("COMPLETED", "Unchanged")
         assert f"{name}.v1 already serves" in again["state"]["message"]
+        assert [row.id for row in workplace.releases("tiny")] == [f"{name}.v1"]
 
         gone = served.run("retire-model/retire", {"name": name})
         assert _state(gone) == ("COMPLETED", "Completed")

@@ -1,0 +1,152 @@
+"""A real Chromium without a window, and the parts of the Prefect UI as a person finds them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Error, Locator, Page, Route, sync_playwright
+
+from tests.e2e.workplace import REPOSITORY
+
+WAIT_MS = 60_000
+"""How long a page may take; it shares the machine with other tests."""
+
+OPENINGS = 3
+"""How often a page is opened until it shows what it should."""
+
+SECRET = "planted-for-the-browser"
+"""Known to the processes, and to be seen nowhere."""
+
+_FIELD = "xpath=ancestor::div[fieldset][1]"
+
+
+class Browser:
+    """One page of a browser, on one Prefect server.
+
+    Attributes:
+        page: The page.
+        outside: Addresses of other servers that the page wanted something from.
+    """
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page, self._url = page, url
+        self.outside: set[str] = set()
+        page.set_default_timeout(WAIT_MS)
+        page.route(re.compile(f"^(?!{re.escape(url)}/|data:|blob:)"), self._refuse)
+        page.route(re.compile(f"^{re.escape(url)}/api/"), _fetch)
+
+    def open(self, path: str, shows: str) -> None:
+        """Open a path of the UI and wait until it shows a text."""
+        for _ in range(OPENINGS - 1):
+            with suppress(Error):
+                self.page.goto(f"{self._url}{path}")
+                self.page.get_by_text(shows).first.wait_for(timeout=WAIT_MS / OPENINGS)
+                return
+        self.page.goto(f"{self._url}{path}")
+        self.see(shows)
+
+    def see(self, text: str) -> None:
+        """Wait until the page shows a text."""
+        self.page.get_by_text(text).first.wait_for()
+
+    def text(self) -> str:
+        """All that the page says."""
+        return self.page.locator("body").inner_text()
+
+    def field(self, *labels: str) -> Field:
+        """A field of a form, by the labels of the boxes around it and its own."""
+        found = self.page.locator("body")
+        for label in labels:
+            found = found.locator("label").get_by_text(label, exact=True).first.locator(_FIELD)
+        return Field(found)
+
+    def labels(self) -> list[str]:
+        """Labels of all fields of a form."""
+        self.page.locator("label").first.wait_for()
+        return [label.strip() for label in self.page.locator("label").all_inner_texts()]
+
+    def json_fields(self) -> set[str]:
+        """Labels of the fields that are filled in as JSON."""
+        editors = self.page.locator(".cm-editor").locator(_FIELD).all()
+        labels = [editor.locator("label").first.inner_text() for editor in editors]
+        return {label.removesuffix(" (Optional)") for label in labels}
+
+    def tab(self, name: str, shows: str) -> str:
+        """Open a tab of the page and wait until it shows a text; all that it says."""
+        self.page.get_by_role("tab", name=name, exact=True).click()
+        panel = self.page.locator("[role=tabpanel][data-state=active]").first
+        panel.get_by_text(shows).first.wait_for()
+        return panel.inner_text()
+
+    def picture(self, name: str, height: int = 1000) -> None:
+        """Keep a picture of the page for whoever wants to look at it."""
+        folder = Path(os.environ.get("MOORAGE_SCREENSHOTS", REPOSITORY / ".ci" / "screenshots"))
+        folder.mkdir(parents=True, exist_ok=True)
+        self.page.set_viewport_size({"width": 1400, "height": height})
+        self.page.screenshot(path=folder / f"{name}.png", full_page=True)
+
+    def _refuse(self, route: Route) -> None:
+        self.outside.add(route.request.url)
+        route.abort()
+
+
+def _fetch(route: Route) -> None:
+    """Ask the API from outside of Chromium, which drops what is under way when a network changes.
+
+    Other tests plug cables of containers all the time. A page whose files were dropped is opened
+    again; a form whose answer was dropped would be lost.
+    """
+    route.fulfill(response=route.fetch(timeout=WAIT_MS))
+
+
+class Field:
+    """A labelled field of a form."""
+
+    def __init__(self, place: Locator) -> None:
+        self.place = place
+
+    def write(self, text: str) -> None:
+        """Fill in a text or a number."""
+        self.place.locator("textarea, input").first.fill(text)
+
+    def write_json(self, text: str) -> None:
+        """Fill in names and values."""
+        self.place.locator(".cm-content").first.click()
+        self.place.page.keyboard.press("ControlOrMeta+A")
+        self.place.page.keyboard.insert_text(text)
+
+    def choose(self, option: str) -> None:
+        """Choose from a list."""
+        self.place.locator("button[aria-haspopup=listbox]").first.click()
+        self.place.page.get_by_role("option", name=option, exact=True).click()
+
+    def turn_to(self, kind: str) -> None:
+        """Choose among the kinds of value that the field takes."""
+        self.place.get_by_role("tab", name=kind, exact=True).first.click()
+
+    def labels(self) -> list[str]:
+        """Labels of all fields inside, its own first."""
+        return self.place.locator("label").all_inner_texts()
+
+
+@contextmanager
+def browsing(url: str) -> Iterator[Browser]:
+    """A browser for a while; skips where there is no Chromium."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed")
+    # Chromium's own sandbox does not work for root; the pages are ours.
+    arguments: dict[str, Any] = {"args": ["--no-sandbox"]} if os.getuid() == 0 else {}
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, **arguments)
+        try:
+            yield Browser(chromium.new_page(viewport={"width": 1400, "height": 1000}), url)
+        finally:
+            chromium.close()

@@ -1,0 +1,198 @@
+"""What a person sees who deploys with the Prefect UI, in a real browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.workplace import Workplace
+from tests.flows.conftest import DEPLOYMENTS
+from tests.prefect_server import PrefectServer
+from tests.ui.browser import SECRET, Browser
+
+pytestmark = [pytest.mark.ui, pytest.mark.server, pytest.mark.process]
+
+UIS = ("/v2", "")
+"""The UI that Prefect shows first, and the one before it."""
+
+FORMS = (
+    *("deploy-model/deploy", "retire-model/retire", "redeploy-models/redeploy"),
+    *("reconcile-fleet/reconcile", "rollback-model/rollback", "apply-models/apply"),
+)
+MAPS = {"Labels", "Secrets", "Environment", "Ulimits", "Host labels", "Clusters", "Engines"}
+"""Fields with names of one's own, which Prefect's forms take as JSON; each describes an example."""
+
+TOO_WIDE = """() => [...document.querySelectorAll("table, pre, p, h1, h2")]
+    .filter(part => part.scrollWidth > part.parentElement.clientWidth + 1)
+    .map(part => part.innerText.slice(0, 80))"""
+
+
+class TestForms:
+    def test_all_deployments_are_listed(self, browser: Browser) -> None:
+        browser.open("/v2/deployments?limit=25", "site-a")
+        listed = browser.text()
+        assert all(name.partition("/")[2] in listed for name in DEPLOYMENTS)
+        browser.picture("deployments")
+
+    @pytest.mark.parametrize("name", FORMS)
+    def test_a_deployment_says_what_it_is_for(
+        self, browser: Browser, served: PrefectServer, name: str
+    ) -> None:
+        deployment = served.deployment(name)
+        assert len(deployment["description"]) > 20
+        browser.open(f"/v2/deployments/deployment/{deployment['id']}", name.partition("/")[2])
+        assert browser.tab("Description", deployment["description"])
+
+    @pytest.mark.parametrize("name", FORMS)
+    @pytest.mark.parametrize("ui", UIS)
+    def test_a_run_is_asked_for_with_a_form(
+        self, browser: Browser, served: PrefectServer, ui: str, name: str
+    ) -> None:
+        schema = open_form(browser, served, name, ui)["parameter_openapi_schema"]
+        shown, labels = browser.text().replace("`", ""), set(browser.labels())
+        for field, content in schema["properties"].items():
+            needed = field in schema.get("required", ())
+            assert (field if needed else f"{field} (Optional)") in labels
+            assert content["description"].replace("`", "").split("\n")[0] in shown
+        # A class shows up where a field of its own model has no title.
+        assert not {label for label in labels if "Spec" in label or label.startswith("Field")}
+        browser.picture(f"form-{name.partition('/')[2]}{ui.replace('/', '-') or '-v1'}")
+
+    def test_what_must_be_filled_in_comes_first_and_the_rest_is_filled_in(
+        self, browser: Browser, served: PrefectServer
+    ) -> None:
+        open_form(browser, served, "deploy-model/deploy")
+        labels = browser.field("spec").labels()
+        assert labels[:4] == ["spec", "Name", "Source", "Revision (Optional)"]
+        assert [label for label in labels[1:] if "Optional" not in label] == ["Name", "Source"]
+        for select in ("Mode (Optional)", "Engine (Optional)"):
+            assert "auto" in browser.field("spec", select).place.inner_text()
+        assert browser.json_fields() <= MAPS
+
+    def test_a_mistake_is_told_at_its_field(self, browser: Browser, served: PrefectServer) -> None:
+        open_form(browser, served, "deploy-model/deploy")
+        browser.field("spec", "Name").write("No Name!")
+        browser.page.get_by_role("button", name="Submit").click()
+        browser.see("'source' is a required property")
+        assert "'No Name!' does not match" in browser.field("spec", "Name").place.inner_text()
+        browser.picture("form-mistakes")
+
+
+class TestDeployed:
+    @pytest.fixture(scope="class")
+    def run(self, browser: Browser, served: PrefectServer, workplace: Workplace) -> dict[str, Any]:
+        """The run of a deploy that was filled in and sent in the browser, at its end."""
+        open_form(browser, served, "deploy-model/deploy")
+        browser.field("spec", "Name").write(workplace.named("tiny"))
+        browser.field("spec", "Source").write(f"file://{workplace.model}")
+        port = browser.field("spec", "Port (Optional)")
+        port.turn_to("int")
+        port.write(str(workplace.first_port))
+        browser.field("spec", "Secrets (Optional)").write_json('{"PLANTED": "UI_SECRET"}')
+        browser.field("spec", "Engine (Optional)", "Name (Optional)").choose("vllm")
+        browser.field("spec", "Engine (Optional)", "Runtime (Optional)").choose("process")
+        browser.picture("form-filled-in")
+        browser.page.get_by_role("button", name="Submit").click()
+        browser.page.get_by_role("button", name="View run").click()
+        browser.see(workplace.named("tiny"))
+        return served.ended(browser.page.url.partition("/flow-run/")[2][:36])
+
+    def test_the_page_of_the_run_tells_its_story(
+        self, browser: Browser, run: dict[str, Any], workplace: Workplace
+    ) -> None:
+        name = workplace.named("tiny")
+        assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
+        browser.open(f"/v2/runs/flow-run/{run['id']}", "Completed")
+        assert f"deploy {name}" in browser.text()
+        assert {"moorage", "deploy"} <= set(run["tags"])
+        logs = browser.tab("Logs", "compare (")
+        browser.picture("run-logs")
+        tasks = browser.tab("Task Runs", f"resolve file://{workplace.model}")
+        assert f"release {name}.v1" in tasks
+        browser.picture("run-tasks")
+        artifacts = browser.tab("Artifacts", f"placement-{name}")
+        for kind in ("model", "placement", "readiness", "release"):
+            assert f"{kind}-{name}" in artifacts
+        browser.picture("run-artifacts")
+        told = "\n".join(
+            (
+                logs,
+                tasks,
+                artifacts,
+                browser.tab("Parameters", name),
+                browser.tab("Details", "Flow Run ID"),
+            )
+        )
+        assert SECRET not in told
+
+    @pytest.mark.parametrize(
+        ("kind", "heading", "tells"),
+        [
+            ("model", "What {} is", "LlamaForCausalLM"),
+            ("placement", "Placement of {}", "taken"),
+            ("readiness", "", "answered"),
+            ("release", "{}.v1 serves {}", "http://127.0.0.1:"),
+        ],
+    )
+    def test_an_artifact_is_a_page_that_one_can_read(
+        self,
+        browser: Browser,
+        served: PrefectServer,
+        run: dict[str, Any],
+        workplace: Workplace,
+        kind: str,
+        heading: str,
+        tells: str,
+    ) -> None:
+        name = workplace.named("tiny")
+        artifact = served.artifacts(run["id"])[f"{kind}-{name}"]
+        assert_readable(browser, artifact, heading.replace("{}", name), tells)
+
+    def test_the_plan_of_a_change_can_be_read_before(
+        self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
+    ) -> None:
+        spec = {**run["parameters"]["spec"], "context": 1024}
+        planned = served.run("plan-model/plan", {"spec": spec})
+        name = workplace.named("tiny")
+        artifact = served.artifacts(planned["id"])[f"plan-{name}"]
+        assert_readable(browser, artifact, f"Plan for {name}", "--max-model-len 1024")
+
+    def test_a_deploy_that_failed_says_why_and_what_to_do(
+        self, browser: Browser, served: PrefectServer, workplace: Workplace
+    ) -> None:
+        name = workplace.named("lost")
+        spec = {"name": name, "source": "file:///there/is/no/model"}
+        failed = served.run("deploy-model/deploy", {"spec": spec})
+        browser.open(f"/v2/runs/flow-run/{failed['id']}", "Failed")
+        browser.tab("Details", "The model was not found")
+        browser.picture("run-failed")
+        artifact = served.artifacts(failed["id"])[f"failure-{name}"]
+        assert_readable(browser, artifact, "The model was not found", "What to do")
+
+    def test_nothing_beyond_the_server_was_needed(self, browser: Browser) -> None:
+        # The newer UI asks where to send its statistics, even where they are switched off.
+        assert all("amplitude.com" in address for address in browser.outside)
+
+
+def open_form(
+    browser: Browser, served: PrefectServer, name: str, ui: str = "/v2"
+) -> dict[str, Any]:
+    """Open the form of a deployment's run; the deployment."""
+    deployment = served.deployment(name)
+    fields = list(deployment["parameter_openapi_schema"]["properties"])
+    browser.open(f"{ui}/deployments/deployment/{deployment['id']}/run", fields[-1])
+    return deployment
+
+
+def assert_readable(browser: Browser, artifact: dict[str, Any], heading: str, tells: str) -> None:
+    """An artifact is a table, or a page with a heading and tables; no line leaves its column."""
+    browser.open(f"/v2/artifacts/artifact/{artifact['id']}", tells)
+    browser.picture(artifact["key"].partition("-")[0], height=2400)
+    assert artifact["description"] in browser.text()
+    if heading:
+        assert heading in browser.page.locator("h1").all_inner_texts()[-1]
+    assert browser.page.locator("table").count() > 0
+    assert '{"' not in browser.text()
+    assert SECRET not in browser.text()
+    assert browser.page.evaluate(TOO_WIDE) == []
