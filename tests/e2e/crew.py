@@ -138,7 +138,11 @@ class Crew:
             said = f"exit {done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
             return Done(operation, "crashed", said)
         error = told.get("error")
-        return Done(operation, error["cause"] if error else told["outcome"], str(error or ""))
+        return Done(
+            operation,
+            error["cause"] if error else told.get("outcome", "completed"),
+            str(error or ""),
+        )
 
     def _words(self, operation: Operation) -> list[str]:
         fleet = ["--fleet", str(self._place.folder / "fleet.yaml"), "--json"]

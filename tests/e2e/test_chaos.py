@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from moorage.placement.claims import Resource
@@ -17,7 +18,7 @@ from tests.e2e.chaos import MEMORY_GIB, MODELS, NODES, Kind, drawn, write_fleet
 from tests.e2e.crew import Crew, Done
 from tests.e2e.invariants import broken, left_over
 from tests.e2e.nursery import ForkedWorkplace, Lane
-from tests.e2e.watch import Watch
+from tests.e2e.watch import CLAIM, Watch, held_twice, used
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.docker, pytest.mark.server]
@@ -100,6 +101,29 @@ def chaos(
     place.close()
 
 
+@pytest.mark.parametrize(
+    ("amounts", "wrong"),
+    [((60, 20), 0), ((60, 21), 1), ((80,), 0), ((30, 30, 30), 1)],
+)
+def test_the_watch_sees_what_is_held_twice(amounts: tuple[int, ...], wrong: int) -> None:
+    containers = [
+        {
+            "Name": f"/engine-{number}",
+            "Config": {"Env": [f"{CLAIM}{amount << 30}"]},
+            "HostConfig": {
+                "Devices": [{"PathOnHost": node} for node in NODES[:2]],
+                "PortBindings": {"80/tcp": [{"HostPort": str(20_000 + number)}]},
+            },
+        }
+        for number, amount in enumerate(amounts)
+    ]
+    claims = [claim for told in containers for claim in used(told)]
+    assert len(held_twice(claims, ROOMS)) == wrong
+    same_port = [claim.model_copy(update={"index": 80}) for claim in claims]
+    ports = [claim for claim in same_port if claim.resource is Resource.PORT]
+    assert len(held_twice(ports, ROOMS)) == (len(amounts) > 1)
+
+
 def test_nothing_is_held_twice_and_nothing_is_lost(
     chaos: Chaos, request: pytest.FixtureRequest
 ) -> None:
@@ -147,8 +171,15 @@ def table(done: list[Done], chaos: Chaos, watch: Watch, seconds: float) -> str:
         lines.append(f"{kind:<30}{len(own):>4}  {told}")
     deeds = ", ".join(f"{count} {deed}" for deed, count in chaos.deeds.most_common())
     lines.append(f"{'reconcile':<30}{chaos.reconciles:>4}  {deeds}")
-    lines.append(f"{watch.looks} looks, {len(watch.twice)} held twice, {seconds:.0f} s")
+    lines.append(f"{watch.looks} looks, {len(watch.twice)} held twice")
+    lines.append(f"{seconds:.0f} s, {cpu_seconds():.0f} s of processor time")
     return "\n" + "\n".join(lines) + "\n"
+
+
+def cpu_seconds() -> float:
+    """What this process and all that it has started have taken."""
+    own = psutil.Process()
+    return sum(sum(one.cpu_times()[:4]) for one in (own, *own.children(recursive=True)))
 
 
 def show(request: pytest.FixtureRequest, text: str) -> None:
