@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import flows.deploy_model
 import flows.reconcile_fleet
@@ -28,9 +28,80 @@ from tests.e2e.workplace import REPOSITORY, Workplace
 NOTHING = ""
 KILLS, FAILS, STOPS = "kills itself", "fails", "gets SIGTERM"
 
+LATE = (
+    "transformers.models.llama.configuration_llama",  # a deploy reads one
+    "moorage.adapters.ledger.migrating",
+    "flows.rollback_model",
+    "prefect.engine",
+    "prefect.task_engine",
+    "prefect.utilities.visualization",
+    "anyio._backends._asyncio",
+    "fastapi",
+    "gpustack_runner",
+)
+"""What a command imports once it needs it: half a second of each one's time."""
 
-class Nursery:
-    """Where commands are forked from."""
+
+class Lane:
+    """Where one command at a time is forked from.
+
+    Args:
+        orders: Where it is told what to do.
+        answers: Where it tells how that ended.
+    """
+
+    def __init__(self, orders: IO[str], answers: IO[str]) -> None:
+        self._orders, self._answers = orders, answers
+
+    def run(
+        self,
+        arguments: list[str],
+        environment: dict[str, str],
+        folder: Path,
+        point: str = NOTHING,
+        victim: int = 0,
+        how: str = KILLS,
+        signals: Mapping[int, float] = {},
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, or to the point at which something happens to it.
+
+        It kills a victim where there is one, else what `how` says (`HAPPENS`).
+
+        Args:
+            arguments: Of the command.
+            environment: What it has beside the nursery's own.
+            folder: Where its output is kept.
+            point: One of `EVERY_POINT`; empty = it comes to its end.
+            victim: Process that is killed there with all that it has started; 0 = none.
+            how: What happens there without a victim.
+            signals: Signals that it gets, each so many seconds after its start.
+        """
+        files = [folder / "stdout", folder / "stderr"]
+        order = {
+            "arguments": arguments,
+            "environment": environment,
+            "files": [str(file) for file in files],
+            "point": point,
+            "victim": victim,
+            "how": how,
+            "signals": list(signals.items()),
+        }
+        self._send(order)
+        code = int(self._answers.readline())
+        out, err = (file.read_text() for file in files)
+        return subprocess.CompletedProcess(arguments, code, out, err)
+
+    def close(self) -> None:
+        """End it; its command has ended."""
+        self._orders.close()
+
+    def _send(self, order: dict[str, Any]) -> None:
+        self._orders.write(json.dumps(order) + "\n")
+        self._orders.flush()
+
+
+class Nursery(Lane):
+    """The process that has imported everything: the first lane, and what others branch off from."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -41,41 +112,25 @@ class Nursery:
             stdout=subprocess.PIPE,
             text=True,
         )
-
-    def run(
-        self,
-        arguments: list[str],
-        environment: dict[str, str],
-        folder: Path,
-        point: str = NOTHING,
-        victim: int = 0,
-        how: str = KILLS,
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, or to the point at which something happens to it.
-
-        It kills a victim where there is one, else what `how` says (`HAPPENS`).
-        """
-        files = [folder / "stdout", folder / "stderr"]
-        order = {
-            "arguments": arguments,
-            "environment": environment,
-            "files": [str(file) for file in files],
-            "point": point,
-            "victim": victim,
-            "how": how,
-        }
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        code = int(self._process.stdout.readline())
-        out, err = (file.read_text() for file in files)
-        return subprocess.CompletedProcess(arguments, code, out, err)
+        super().__init__(self._process.stdin, self._process.stdout)
+
+    def lane(self, folder: Path) -> Lane:
+        """Another lane, so that commands run side by side; it ends when it is closed.
+
+        Args:
+            folder: An empty one.
+        """
+        ways = [folder / "orders", folder / "answers"]
+        for way in ways:
+            os.mkfifo(way)
+        self._send({"lane": [str(way) for way in ways]})
+        return Lane(ways[0].open("w"), ways[1].open())
 
     def close(self) -> None:
         """End it; every command has ended."""
-        assert self._process.stdin
-        self._process.stdin.close()
+        super().close()
         self._process.wait()
 
 
@@ -114,6 +169,14 @@ class ForkedWorkplace(Workplace):
         assert code is None or done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
+    def lanes(self, count: int) -> Iterator[Lane]:
+        """Lanes for commands that run side by side; they are closed before this place is."""
+        assert self._nursery
+        for number in range(count):
+            folder = self.folder / f"lane-{number}"
+            folder.mkdir()
+            yield self._nursery.lane(folder)
+
     def close(self) -> None:
         if self._own:
             self._own.close()
@@ -122,18 +185,29 @@ class ForkedWorkplace(Workplace):
 
 def main() -> None:
     """Fork a command for each line of the input, and tell how it ended."""
-    import_module("transformers.models.llama.configuration_llama")  # a deploy reads one
-    import_module("moorage.adapters.ledger.migrating")
+    for name in LATE:
+        import_module(name)
     assert threading.active_count() == 1, "what has threads cannot be forked"
-    for line in sys.stdin:
+    _obey(sys.stdin, sys.stdout)
+
+
+def _obey(orders: IO[str], answers: IO[str]) -> None:
+    for line in orders:
         order = json.loads(line)
         child = os.fork()
+        if not child and "lane" in order:
+            ways = [Path(way) for way in order["lane"]]
+            with ways[0].open() as own_orders, ways[1].open("w") as own_answers:
+                return _obey(own_orders, own_answers)
         if not child:
             _prepare(order)
             app(order["arguments"])
+        if "lane" in order:
+            continue
         _, status = os.waitpid(child, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
-        sys.stdout.flush()
+        answers.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        answers.flush()
+    return None
 
 
 def _prepare(order: dict[str, Any]) -> None:
@@ -144,6 +218,10 @@ def _prepare(order: dict[str, Any]) -> None:
     if order["point"]:
         victim = order["victim"]
         arm(order["point"], (lambda: kill_whole(victim)) if victim else HAPPENS[order["how"]])
+    for number, seconds in order["signals"]:
+        clock = threading.Timer(seconds, os.kill, (os.getpid(), number))
+        clock.daemon = True
+        clock.start()
 
 
 def _fail() -> None:

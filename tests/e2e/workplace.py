@@ -53,10 +53,10 @@ class Workplace:
         self._ledger = self._ledger or Ledger(f"sqlite:///{self.home / 'ledger.db'}")
         return self._ledger
 
-    def spec(self, name: str = "tiny", **fields: Any) -> Path:
+    def spec(self, name: str = "tiny", file: str = "", **fields: Any) -> Path:
         """Write a spec; names are unique to this test, so that containers are too."""
         content = {"name": self.named(name), "source": f"file://{self.model}", **fields}
-        path = self.folder / f"{name}.yaml"
+        path = self.folder / f"{file or name}.yaml"
         with path.open("w") as file:
             YAML().dump(content, file)
         return path
