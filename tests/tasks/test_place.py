@@ -48,7 +48,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     async def nothing(*_: Any) -> None:
         """Artifacts need a server."""
 
-    monkeypatch.setattr(module, "show_table", nothing)
+    monkeypatch.setattr(module, "show_markdown", nothing)
     yield
     context._open.cache_clear()
 
