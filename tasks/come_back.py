@@ -16,10 +16,12 @@ from moorage.readiness.protocol import Phase, Probe
 from moorage.release import ReleaseRow, ReleaseState
 from moorage.spec import Deadlines
 from moorage.states import SERVING
+from moorage.units import human_seconds
 from tasks.cleanup import ENDING, abandon, free_claims, successor_of
 from tasks.context import ledger, router, settings
 from tasks.image import have_again
 from tasks.joining import must_listen
+from tasks.journal import tell
 from tasks.launch import start
 
 COME_UP_SECONDS = 60.0
@@ -53,6 +55,8 @@ def start_again(
     if row.release and down.containers:
         have_again(row.release)
     wait = _load_seconds(row) if seconds is None else seconds
+    if down.containers:
+        tell(f"{row.id} is started again; it may take {human_seconds(wait)} to answer")
     failed = _start_replicas(row, down, wait)
     if failed and failed.keys() == _replicas(plan):
         raise next(iter(failed.values()))

@@ -66,6 +66,26 @@ def test_a_branch_that_moved_is_a_new_release(
     assert second["replaced"] == first["id"]
 
 
+def test_what_a_failed_deploy_has_fetched_stays_or_goes_as_it_is_told_to(
+    hub_workplace: Workplace, hub: Hub, lifecycle_program: Path
+) -> None:
+    good = hub_workplace.spec(engine=process_engine(lifecycle_program), **SOURCE)
+    serves = hub_workplace.json("deploy", good)["release"]["revision"]
+    moved = hub.push(REPO, {**hub.commits[REPO][serves], "README.md": b"changed"})
+    dies = hub_workplace.spec(engine=process_engine(lifecycle_program, "die"), **SOURCE)
+
+    def stored() -> set[str]:
+        return {path.name for path in (hub_workplace.home / "models").glob("*/*") if path.is_dir()}
+
+    for keep, left in (("true", {serves, moved}), ("false", {serves, moved})):
+        hub_workplace.environment["MOORAGE_KEEP_FETCHED"] = keep
+        hub_workplace.json("deploy", dies, code=6)
+        assert left <= stored(), "what was there before stays in any case"
+    shutil.rmtree(next((hub_workplace.home / "models").rglob(moved)))
+    hub_workplace.json("deploy", dies, code=6)
+    assert {name for name in stored() if name[0] != "."} == {serves}
+
+
 def test_a_rollback_takes_the_commit_that_ran_and_downloads_it_again_where_it_was_removed(
     hub_workplace: Workplace, hub: Hub, lifecycle_program: Path
 ) -> None:
