@@ -71,9 +71,9 @@ RETIRING: dict[str, tuple[str, str, str]] = {
 """Points of a retire."""
 
 DOWNLOADING: dict[str, tuple[str, str, str]] = {
-    "a file has come": ("before", "moorage.adapters.sources.store", "Manifest.accept"),
-    "a file is verified": ("after", "moorage.adapters.sources.store", "Manifest.accept"),
-    "all files are verified": ("before", "moorage.adapters.sources.store", "Manifest.publish"),
+    "a file has come": ("before", "moorage.adapters.sources.store", "ModelStore.accept"),
+    "a file is verified": ("after", "moorage.adapters.sources.store", "ModelStore.accept"),
+    "all files are verified": ("before", "moorage.adapters.sources.store", "ModelStore.publish"),
 }
 """Points of a deploy that has to download its model."""
 
