@@ -1,4 +1,4 @@
-"""Every point of the drills is a call that is there; a flow that never comes to one drills nothing."""
+"""Every point of the drills is a call that is there: else a drill would kill nothing."""
 
 from __future__ import annotations
 
