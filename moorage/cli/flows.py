@@ -40,12 +40,6 @@ PREFECT_DEFAULTS = {
 
 LOG_LINES_SHOWN = 25
 
-AWAY = "Prefect's API went away while the flow ran"
-AFTER = (
-    "What the flow has done is in the ledger: see `moorage status`. Start the Prefect server again;"
-    " then `moorage reconcile` puts right what was left, and the same command can be repeated."
-)
-
 
 @dataclass(frozen=True)
 class Outcome(Generic[R]):
@@ -54,6 +48,19 @@ class Outcome(Generic[R]):
     name: str
     message: str
     result: R
+
+
+class _LostApi(Failure):
+    """Prefect's API went away while a flow ran."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(
+            Cause.SERVER_UNAVAILABLE,
+            f"Prefect's API went away while the flow ran: {detail}",
+            suggestion="What the flow has done is in the ledger: see `moorage status`. Start the"
+            " Prefect server again; then `moorage reconcile` puts right what was left, and the same"
+            " command can be repeated.",
+        )
 
 
 def run_flow(
@@ -101,7 +108,7 @@ def run_flow(
         raise KeyboardInterrupt from error
     except TransportError as error:
         # All that flows ask others has failures of its own, so this was Prefect's own client.
-        raise Failure(Cause.SERVER_UNAVAILABLE, f"{AWAY}: {error}", suggestion=AFTER) from error
+        raise _LostApi(str(error)) from error
     except ValueError as error:
         if was_interrupted(error):
             raise KeyboardInterrupt from error
@@ -116,6 +123,9 @@ def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:
     """Do something; a failure is shown and becomes the exit code of its class."""
     try:
         return action()
+    except _LostApi as failure:
+        _show(failure, as_json=as_json)
+        _leave(int(failure.facts.exit_code))
     except Failure as failure:
         _exit(failure, as_json=as_json)
     except ValidationError as error:
@@ -140,13 +150,23 @@ def _bad_setting(error: ValidationError) -> Failure:
 
 
 def _exit(failure: Failure, as_json: bool) -> NoReturn:
+    _show(failure, as_json=as_json)
+    raise SystemExit(int(failure.facts.exit_code))
+
+
+def _show(failure: Failure, as_json: bool) -> None:
     if as_json:
         json.dump(failure_json(failure), sys.stdout, indent=2)
         sys.stdout.write("\n")
     else:
         show_failure(failure)
     sys.stdout.flush()
-    raise SystemExit(int(failure.facts.exit_code))
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: Prefect would try for minutes to send events to an API that is away."""
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def failure_json(failure: Failure) -> dict[str, Any]:

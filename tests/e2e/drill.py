@@ -98,7 +98,8 @@ class Drill:
 
     def killed(self, point: str, *command: object) -> None:
         """Run a command that kills itself at a point."""
-        assert self.place.run(*command, code=None, point=point).returncode == KILLED
+        ended = self.place.run(*command, code=None, point=point)
+        assert ended.returncode == KILLED, f"{ended.stdout}\n{ended.stderr}"
 
     def reconcile(self) -> str:
         """Reconcile once, and say what was done."""

@@ -24,14 +24,28 @@ FIXED = 20
 
 
 @pytest.fixture(scope="module")
+def hub(tiny_llama: Path) -> Iterator[Hub]:
+    """A hub with a repository for each point: what was fetched for one is there for all."""
+    files = {file.name: file.read_bytes() for file in tiny_llama.iterdir()}
+    with Hub(dict.fromkeys(map(repository, DOWNLOADING), files)) as hub:
+        yield hub
+
+
+def repository(point: str) -> str:
+    return f"acme/{point.replace(' ', '-')}"
+
+
+@pytest.fixture(scope="module")
 def drill(
     tmp_path_factory: pytest.TempPathFactory,
     tiny_llama: Path,
     lifecycle_program: Path,
     prefect_server: PrefectServer,
+    hub: Hub,
 ) -> Iterator[Drill]:
     folder = tmp_path_factory.mktemp("drill")
-    place = ForkedWorkplace(folder, tiny_llama, prefect_server.environment)
+    environment = {**prefect_server.environment, "HF_ENDPOINT": hub.url}
+    place = ForkedWorkplace(folder, tiny_llama, environment)
     yield on_processes(place, lifecycle_program)
     place.close()
 
@@ -85,19 +99,16 @@ def test_a_deploy_that_tries_twice(
 
 @pytest.mark.parametrize("point", DOWNLOADING)
 def test_a_deploy_that_downloads(
-    drill: Drill, others: list[ReleaseRow], tiny_llama: Path, point: str, record_property: Tell
+    drill: Drill, others: list[ReleaseRow], point: str, record_property: Tell
 ) -> None:
     """What came already stays, under a name that nobody takes for the model; a deploy goes on."""
-    files = {file.name: file.read_bytes() for file in tiny_llama.iterdir()}
-    repo = f"acme/{list(DOWNLOADING).index(point)}"
-    with Hub({repo: files}) as hub:
-        drill.place.environment["HF_ENDPOINT"] = hub.url
-        spec = drill.spec("fetched", source=f"hf://{repo}")
-        drill.killed(point, "deploy", spec)
-        done = drill.reconcile()
-        shelf = drill.place.home / "models" / repo.replace("/", "--")
-        assert [one.suffix for one in shelf.glob("[!.]*") if one.is_dir()] == [".partial"]
-        repeated = drill.repeated(spec, new=False)
+    repo = repository(point)
+    spec = drill.spec("fetched", source=f"hf://{repo}")
+    drill.killed(point, "deploy", spec)
+    done = drill.reconcile()
+    shelf = drill.place.home / "models" / repo.replace("/", "--")
+    assert [one.suffix for one in shelf.glob("[!.]*") if one.is_dir()] == [".partial"]
+    repeated = drill.repeated(spec, new=False)
     left = drill.leaks_nothing(*others, drill.serving("fetched"))
     row(record_property, "download", point, "SIGKILL", done, left, "-", repeated)
     drill.place.run("retire", drill.place.named("fetched"))
@@ -113,4 +124,4 @@ def test_a_retire(
     left = drill.leaks_nothing(*others)
     again = drill.place.json("retire", drill.place.named("ends"))
     assert again["message"].endswith("was not running")
-    row(record_property, "retire", point, "SIGKILL", done, left, "-", again["outcome"])
+    row(record_property, "retire", point, "SIGKILL", done, left, "-", "was not running")

@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from moorage.adapters.docker_client import forget_clients
 from moorage.release import ReleaseRow
-from tests.e2e.conftest import prefect_server, tiny_llama
+from tests.e2e.conftest import container_engine, prefect_server, tiny_llama
 from tests.e2e.drill import Caller, Drill, Tell, row
 from tests.e2e.nursery import ForkedWorkplace
 from tests.e2e.outage_drill import an_outage, how_it_ended
@@ -41,8 +40,8 @@ class OnDocker(Drill):
     """A drill whose engines are containers of one host."""
 
     def __init__(self, place: ForkedWorkplace, host: FleetHost, image: str) -> None:
-        fields = pinned(image)
-        super().__init__(place, lambda **more: engine_of(fields, more), **fields)
+        here = pinned(image)["placement"]
+        super().__init__(place, lambda **more: container_engine(image, **more), placement=here)
         self.host = host
 
     def running(self) -> set[str]:
@@ -60,11 +59,6 @@ class OnDocker(Drill):
 
     def folders(self, serving: tuple[ReleaseRow, ...]) -> set[str]:  # noqa: ARG002
         return set()
-
-
-def engine_of(fields: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]:
-    engine = fields["engine"]
-    return {**engine, "env": {**engine["env"], **environment}}
 
 
 @pytest.fixture(scope="module")
