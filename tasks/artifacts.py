@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Any
 
+from prefect import get_run_logger
 from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+from prefect.exceptions import MissingContextError
 
-from tasks.journal import tell
 from tasks.server import is_server_trouble
 
 
@@ -32,4 +34,5 @@ async def if_possible(writing: Awaitable[Any], key: str) -> None:
     except Exception as error:
         if not is_server_trouble(error):
             raise
-        tell(f"artifact {key} could not be written: {error}")
+        with suppress(MissingContextError):
+            get_run_logger().warning("artifact %s could not be written: %s", key, error)
