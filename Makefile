@@ -55,11 +55,11 @@ images: ## Build the container images that the tests use.
 	scripts/build_helper_image.sh
 	scripts/build_vllm_cpu_ray_image.sh
 
-bench: $(VENV)/.installed-dev ## What placement and survey take on large fleets, and a deploy beside the engine's own start.
+bench: $(VENV)/.installed-dev ## What placement and survey take on large fleets, a deploy beside the engine's own start, and redeploying 100 models.
 	$(BIN)/python benchmarks/placement.py
 	$(BIN)/python -m benchmarks.survey
 	$(BIN)/python benchmarks/overhead.py
-	$(BIN)/python benchmarks/redeploying.py --models 20 --wave 5
+	$(BIN)/python -m benchmarks.redeploying
 
 fleet: $(VENV)/.installed-dev ## Three Docker hosts on this machine to play with (root), until Ctrl-C.
 	scripts/build_lifecycle_image.sh

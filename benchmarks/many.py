@@ -23,7 +23,8 @@ PROGRAM = Path(
     "lifecycle",
     "vllm",
 )
-PORTS = "21000-21999"
+PORTS = "18000-18999"
+"""Where no test starts anything."""
 
 
 class Many:

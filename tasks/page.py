@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 from uuid import UUID
 
-from prefect.artifacts import (
-    acreate_markdown_artifact,
-    acreate_progress_artifact,
-    aupdate_progress_artifact,
-)
+from prefect.artifacts import acreate_markdown_artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactUpdate
 
 from tasks.pages import if_possible
+from tasks.progress import Bar
 
 EVERY_SECONDS = 5.0
 
@@ -29,7 +25,7 @@ class LivePage:
     def __init__(self, key: str) -> None:
         self._key = key
         self._page: UUID | None = None
-        self._bar: UUID | None = None
+        self._bar = Bar(f"{key}-progress", "")
         self._told_at, self._writing = float("-inf"), False
 
     @property
@@ -39,10 +35,10 @@ class LivePage:
 
     async def write(self, markdown: str, description: str, percent: float) -> None:
         """Write both; that Prefect's server does not take them is no reason to fail."""
-        self._writing = True
+        self._writing, self._bar.description = True, description
         try:
             await if_possible(self._write(markdown, description), self._key)
-            await if_possible(self._move(percent, description), f"{self._key}-progress")
+            await self._bar.move(percent)
         finally:
             self._told_at, self._writing = time.monotonic(), False
 
@@ -55,10 +51,3 @@ class LivePage:
         async with get_client() as client:
             changed = ArtifactUpdate(data=markdown, description=description)
             await client.update_artifact(self._page, changed)
-
-    async def _move(self, percent: float, description: str) -> None:
-        told: dict[str, Any] = {"progress": percent, "description": description}
-        if self._bar is None:
-            self._bar = await acreate_progress_artifact(key=f"{self._key}-progress", **told)
-        else:
-            await aupdate_progress_artifact(artifact_id=self._bar, **told)

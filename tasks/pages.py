@@ -9,14 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from typing import Any, TypeVar
-from uuid import UUID
 
-from prefect.artifacts import (
-    acreate_markdown_artifact,
-    acreate_progress_artifact,
-    acreate_table_artifact,
-    aupdate_progress_artifact,
-)
+from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
 from tasks.journal import tell
 from tasks.server import is_server_trouble
@@ -36,17 +30,6 @@ async def show_markdown(key: str, markdown: str, description: str) -> None:
     """Show a document."""
     made = acreate_markdown_artifact(markdown=markdown, key=key, description=description)
     await if_possible(made, key)
-
-
-async def show_progress(
-    key: str, shown: UUID | None, percent: float, description: str
-) -> UUID | None:
-    """Show progress, on the page that shows it already if there is one; return that page."""
-    if shown is not None:
-        await if_possible(aupdate_progress_artifact(artifact_id=shown, progress=percent), key)
-        return shown
-    made = acreate_progress_artifact(progress=percent, key=key, description=description)
-    return UUID(str(own)) if (own := await if_possible(made, key)) else None
 
 
 async def if_possible(showing: Awaitable[R], key: str) -> R | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
+from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
+
 from tasks.journal import Note
-from tasks.pages import show_progress
+from tasks.pages import if_possible
 
 R = TypeVar("R")
 UPDATE_SECONDS = 2.0
@@ -32,19 +34,44 @@ class Progress:
         return 100.0 * self.done / self.total if self.total else 0.0
 
 
+class Bar:
+    """A progress artifact; that Prefect's server does not take it is no reason to fail."""
+
+    def __init__(self, key: str, description: str) -> None:
+        self.description = description
+        self._key = key
+        self._artifact: UUID | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is one to be seen."""
+        return self._artifact is not None
+
+    async def move(self, percent: float) -> None:
+        """Make it, or move it."""
+        await if_possible(self._move(percent), self._key)
+
+    async def _move(self, percent: float) -> None:
+        told: dict[str, Any] = {"progress": percent, "description": self.description}
+        if self._artifact is None:
+            self._artifact = await acreate_progress_artifact(key=self._key, **told)
+        else:
+            await aupdate_progress_artifact(artifact_id=self._artifact, **told)
+
+
 async def shown(
     work: Callable[[Progress], Awaitable[R]], note: Note, key: str, description: str
 ) -> R:
     """Run something long with a progress artifact, which appears once it takes over 2 seconds."""
     progress = Progress(note)
     task = asyncio.ensure_future(work(progress))
-    page: UUID | None = None
+    bar = Bar(key, description)
     try:
         while not (await asyncio.wait({task}, timeout=UPDATE_SECONDS))[0]:
-            page = await show_progress(key, page, progress.percent, description)
+            await bar.move(progress.percent)
         result = await task
-        if page is not None:
-            await show_progress(key, page, 100.0, description)
+        if bar.is_there:
+            await bar.move(100.0)
         return result
     finally:
         task.cancel()

@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from moorage.release import StepRecord
-from tasks import pages
+from tasks import pages, progress
 from tasks.journal import journal
+from tasks.progress import Bar
 
 
 class Heard:
@@ -53,13 +54,13 @@ def test_a_page_that_is_not_taken_is_told(
 ) -> None:
     monkeypatch.setattr(pages, "PAGE_SECONDS", 0.01)
     monkeypatch.setattr(pages, "acreate_table_artifact", api)
-    monkeypatch.setattr(pages, "acreate_progress_artifact", api)
+    monkeypatch.setattr(progress, "acreate_progress_artifact", api)
 
-    async def show() -> object:
+    async def show() -> None:
         await pages.show_table("readiness-tiny", [], "")
-        return await pages.show_progress("stage-tiny", None, 1.0, "")
+        await Bar("stage-tiny", "").move(1.0)
 
-    assert asyncio.run(show()) is None
+    asyncio.run(show())
     first, second = heard.notes
     assert first.startswith("readiness-tiny is not shown: Prefect's API")
     assert second.startswith("stage-tiny is not shown")
