@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from prefect import task
-from prefect.artifacts import acreate_table_artifact
+from prefect.artifacts import acreate_markdown_artifact
 
 from moorage.adapters.observation import Observation
 from moorage.adapters.probe import ask
@@ -32,7 +32,7 @@ from moorage.readiness.protocol import (
     is_final,
     judge,
 )
-from moorage.rendering import readiness_table
+from moorage.rendering import readiness_document
 from moorage.spec import ModelSpec, RuntimeName
 from moorage.units import human_seconds
 from tasks.context import in_thread, settings
@@ -87,10 +87,9 @@ async def verify(
         # The first one to be ready may have died while the last one loaded.
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)
-        await acreate_table_artifact(
-            table=readiness_table(tuple(results)),
-            key=f"readiness-{spec.slug}",
-            description=f"How {plan.release} proved that it answers",
+        page = readiness_document(plan.release, tuple(results))
+        await acreate_markdown_artifact(
+            markdown=page.markdown(), key=f"readiness-{spec.slug}", description=page.title
         )
         note.say(
             "; ".join(
