@@ -109,10 +109,10 @@ def profile_document(spec: ModelSpec, model: ResolvedModel, profile: ModelProfil
     )
 
 
-def readiness_table(results: tuple[Readiness, ...]) -> list[dict[str, str]]:
-    """Rows for a table: each phase of each workload."""
-    rows = _readiness_rows(results)
-    return [dict(zip(READINESS_COLUMNS, row, strict=True)) for row in rows]
+def readiness_document(release: str, results: tuple[Readiness, ...]) -> Document:
+    """How a release proved that it answers: each phase of each workload."""
+    section = Section(header=READINESS_COLUMNS, rows=_readiness_rows(results))
+    return _document(f"How {release} proved that it answers", [section])
 
 
 def _document(title: str, sections: list[Section]) -> Document:

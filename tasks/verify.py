@@ -31,12 +31,12 @@ from moorage.readiness.protocol import (
     is_final,
     judge,
 )
-from moorage.rendering import readiness_table
+from moorage.rendering import readiness_document
 from moorage.spec import ModelSpec, RuntimeName
 from moorage.units import human_seconds
 from tasks.context import in_thread, settings
 from tasks.journal import step
-from tasks.pages import show_table
+from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 from tasks.together import ready_together
 
@@ -87,11 +87,8 @@ async def verify(
         # The first one to be ready may have died while the last one loaded.
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)
-        await show_table(
-            f"readiness-{spec.slug}",
-            readiness_table(tuple(results)),
-            f"How {plan.release} proved that it answers",
-        )
+        page = readiness_document(plan.release, tuple(results))
+        await show_markdown(f"readiness-{spec.slug}", page.markdown(), page.title)
         note.say(
             "; ".join(
                 f"{result.probes[-1].detail} after {human_seconds(result.probes[-1].seconds)}"

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -73,10 +74,14 @@ class PrefectApi:
 
     def ended(self, flow_run: str) -> dict[str, Any]:
         """Wait for the end of a flow run."""
+        return self.until(flow_run, ENDED)
+
+    def until(self, flow_run: str, states: Collection[str]) -> dict[str, Any]:
+        """Wait until a flow run is in one of some states."""
         deadline = time.monotonic() + RUN_SECONDS
         while time.monotonic() < deadline:
             found: dict[str, Any] = self.get(f"/flow_runs/{flow_run}")
-            if found["state"]["type"] in ENDED:
+            if found["state"]["type"] in states:
                 return found
             time.sleep(0.2)
         raise TimeoutError(f"{found['name']} is still {found['state']}")

@@ -23,7 +23,7 @@ from moorage.rendering import (
     failure_document,
     plan_document,
     profile_document,
-    readiness_table,
+    readiness_document,
     release_document,
 )
 from moorage.spec import EngineName, ModelSpec
@@ -173,9 +173,18 @@ def test_a_model_is_shown_with_the_files_that_are_used_and_left(golden: Golden) 
 
 def test_readiness_is_a_row_for_each_phase() -> None:
     release = served(planned(ON_CPU, None, a_cpu_host()))
-    rows = readiness_table(release.readiness)
-    assert [row["phase"] for row in rows] == ON_A_HOST
-    assert rows[-1]["answer"] == "'Hello|' (length)"
+    (section,) = readiness_document(release.id, release.readiness).sections
+    assert [phase for _, phase, *_ in section.rows] == ON_A_HOST
+    assert section.rows[-1][-1] == "'Hello|' (length)"
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [("0.02 s", "0.02\u00a0s"), ("2 min 05 s", "2\u00a0min\u00a005\u00a0s"), ("2 of 3", "2 of 3")],
+)
+def test_a_narrow_column_does_not_part_a_number_from_its_unit(cell: str, written: str) -> None:
+    section = Section(header=("took",), rows=((cell,),))
+    assert written in Document(title="x", sections=(section,)).markdown()
 
 
 def test_a_failure_shows_cause_suggestion_evidence_and_log(golden: Golden) -> None:

@@ -67,6 +67,12 @@ class Browser:
             found = found.locator("label").get_by_text(label, exact=True).first.locator(_FIELD)
         return Field(found)
 
+    def submitted(self) -> str:
+        """Submit the form of a run; the id of the run that it made."""
+        with self.page.expect_response(re.compile("/create_flow_run$")) as answered:
+            self.page.get_by_role("button", name="Submit").click()
+        return str(answered.value.json()["id"])
+
     def labels(self) -> list[str]:
         """Labels of all fields of a form."""
         self.page.locator("label").first.wait_for()

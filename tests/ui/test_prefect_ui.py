@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from tests.e2e.workplace import Workplace
 from tests.flows.conftest import DEPLOYMENTS
-from tests.prefect_server import PrefectServer
+from tests.prefect_server import ENDED, PrefectServer
 from tests.ui.browser import SECRET, Browser
 
 pytestmark = [pytest.mark.ui, pytest.mark.server, pytest.mark.process]
@@ -23,7 +24,7 @@ FORMS = (
 MAPS = {"Labels", "Secrets", "Environment", "Ulimits", "Host labels", "Clusters", "Engines"}
 """Fields with names of one's own, which Prefect's forms take as JSON; each describes an example."""
 
-TOO_WIDE = """() => [...document.querySelectorAll("table, pre, p, h1, h2")]
+TOO_WIDE = """() => [...document.querySelectorAll("table, p, h1, h2")]
     .filter(part => part.scrollWidth > part.parentElement.clientWidth + 1)
     .map(part => part.innerText.slice(0, 80))"""
 
@@ -56,7 +57,7 @@ class TestForms:
             assert (field if needed else f"{field} (Optional)") in labels
             assert content["description"].replace("`", "").split("\n")[0] in shown
         # A class shows up where a field of its own model has no title.
-        assert not {label for label in labels if "Spec" in label or label.startswith("Field")}
+        assert not {label for label in labels if re.match(r"\w+Spec\b|Field\b", label)}
         browser.picture(f"form-{name.partition('/')[2]}{ui.replace('/', '-') or '-v1'}")
 
     def test_what_must_be_filled_in_comes_first_and_the_rest_is_filled_in(
@@ -79,25 +80,23 @@ class TestForms:
         browser.picture("form-mistakes")
 
 
-class TestDeployed:
-    @pytest.fixture(scope="class")
-    def run(self, browser: Browser, served: PrefectServer, workplace: Workplace) -> dict[str, Any]:
-        """The run of a deploy that was filled in and sent in the browser, at its end."""
-        open_form(browser, served, "deploy-model/deploy")
-        browser.field("spec", "Name").write(workplace.named("tiny"))
-        browser.field("spec", "Source").write(f"file://{workplace.model}")
-        port = browser.field("spec", "Port (Optional)")
-        port.turn_to("int")
-        port.write(str(workplace.first_port))
-        browser.field("spec", "Secrets (Optional)").write_json('{"PLANTED": "UI_SECRET"}')
-        browser.field("spec", "Engine (Optional)", "Name (Optional)").choose("vllm")
-        browser.field("spec", "Engine (Optional)", "Runtime (Optional)").choose("process")
-        browser.picture("form-filled-in")
-        browser.page.get_by_role("button", name="Submit").click()
-        browser.page.get_by_role("button", name="View run").click()
-        browser.see(workplace.named("tiny"))
-        return served.ended(browser.page.url.partition("/flow-run/")[2][:36])
+@pytest.fixture(scope="module")
+def run(browser: Browser, served: PrefectServer, workplace: Workplace) -> dict[str, Any]:
+    """The run of a deploy that was filled in and sent in the browser, at its end."""
+    open_form(browser, served, "deploy-model/deploy")
+    browser.field("spec", "Name").write(workplace.named("tiny"))
+    browser.field("spec", "Source").write(f"file://{workplace.model}")
+    port = browser.field("spec", "Port (Optional)")
+    port.turn_to("int")
+    port.write(str(workplace.first_port))
+    browser.field("spec", "Secrets (Optional)").write_json('{"PLANTED": "UI_SECRET"}')
+    browser.field("spec", "Engine (Optional)", "Name (Optional)").choose("vllm")
+    browser.field("spec", "Engine (Optional)", "Runtime (Optional)").choose("process")
+    browser.picture("form-filled-in")
+    return served.ended(browser.submitted())
 
+
+class TestDeployed:
     def test_the_page_of_the_run_tells_its_story(
         self, browser: Browser, run: dict[str, Any], workplace: Workplace
     ) -> None:
@@ -120,7 +119,7 @@ class TestDeployed:
                 logs,
                 tasks,
                 artifacts,
-                browser.tab("Parameters", name),
+                browser.tab("Parameters", "spec"),
                 browser.tab("Details", "Flow Run ID"),
             )
         )
@@ -131,7 +130,7 @@ class TestDeployed:
         [
             ("model", "What {} is", "LlamaForCausalLM"),
             ("placement", "Placement of {}", "taken"),
-            ("readiness", "", "answered"),
+            ("readiness", "How {}.v1 proved", "answered"),
             ("release", "{}.v1 serves {}", "http://127.0.0.1:"),
         ],
     )
@@ -158,17 +157,39 @@ class TestDeployed:
         artifact = served.artifacts(planned["id"])[f"plan-{name}"]
         assert_readable(browser, artifact, f"Plan for {name}", "--max-model-len 1024")
 
-    def test_a_deploy_that_failed_says_why_and_what_to_do(
-        self, browser: Browser, served: PrefectServer, workplace: Workplace
+    def test_a_person_reads_the_plan_and_agrees(
+        self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
     ) -> None:
-        name = workplace.named("lost")
-        spec = {"name": name, "source": "file:///there/is/no/model"}
+        name = workplace.named("tiny")
+        agreed = {"context": 1024, "redeploy": {"approval": "required"}}
+        spec = {**run["parameters"]["spec"], **agreed}
+        asked = served.ask("deploy-model/deploy", {"spec": spec}).json()["id"]
+        served.until(asked, {"PAUSED", *ENDED})
+        browser.open(f"/v2/runs/flow-run/{asked}", "Paused")
+        browser.page.get_by_role("button", name="Resume").click()
+        browser.see("Whether it shall be done.")
+        assert f"It would replace {name}.v1" in browser.text()
+        browser.picture("approval")
+        dialog = browser.page.get_by_role("dialog")
+        dialog.get_by_role("switch").click()
+        dialog.get_by_role("button", name="Submit").click()
+        assert served.ended(asked)["state"]["type"] == "COMPLETED"
+        assert [row.id for row in workplace.releases("tiny")][-1] == f"{name}.v2"
+
+    def test_a_deploy_that_failed_says_why_and_what_to_do(
+        self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
+    ) -> None:
+        name = workplace.named("dies")
+        engine = {"name": "vllm", "runtime": "process", "env": {"LIFECYCLE": "die"}}
+        port = workplace.first_port + 1
+        spec = {**run["parameters"]["spec"], "name": name, "port": port, "engine": engine}
         failed = served.run("deploy-model/deploy", {"spec": spec})
+        why = "The engine does not support this architecture"
         browser.open(f"/v2/runs/flow-run/{failed['id']}", "Failed")
-        browser.tab("Details", "The model was not found")
+        browser.tab("Details", why)
         browser.picture("run-failed")
         artifact = served.artifacts(failed["id"])[f"failure-{name}"]
-        assert_readable(browser, artifact, "The model was not found", "What to do")
+        assert_readable(browser, artifact, why, "Last lines of the engine's log")
 
     def test_nothing_beyond_the_server_was_needed(self, browser: Browser) -> None:
         # The newer UI asks where to send its statistics, even where they are switched off.
@@ -180,18 +201,20 @@ def open_form(
 ) -> dict[str, Any]:
     """Open the form of a deployment's run; the deployment."""
     deployment = served.deployment(name)
-    fields = list(deployment["parameter_openapi_schema"]["properties"])
-    browser.open(f"{ui}/deployments/deployment/{deployment['id']}/run", fields[-1])
+    schema = deployment["parameter_openapi_schema"]
+    last = list(schema["properties"])[-1]
+    optional = " (Optional)" * (last not in schema.get("required", ()))
+    browser.open(f"{ui}/deployments/deployment/{deployment['id']}/run", "Run Name")
+    browser.page.locator("label").get_by_text(f"{last}{optional}", exact=True).first.wait_for()
     return deployment
 
 
 def assert_readable(browser: Browser, artifact: dict[str, Any], heading: str, tells: str) -> None:
-    """An artifact is a table, or a page with a heading and tables; no line leaves its column."""
+    """An artifact is a page with a heading and tables; no line leaves its column."""
     browser.open(f"/v2/artifacts/artifact/{artifact['id']}", tells)
     browser.picture(artifact["key"].partition("-")[0], height=2400)
     assert artifact["description"] in browser.text()
-    if heading:
-        assert heading in browser.page.locator("h1").all_inner_texts()[-1]
+    assert heading in browser.page.locator("h1").all_inner_texts()[-1]
     assert browser.page.locator("table").count() > 0
     assert '{"' not in browser.text()
     assert SECRET not in browser.text()
