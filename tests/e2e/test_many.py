@@ -18,6 +18,10 @@ pytestmark = [pytest.mark.process, pytest.mark.server]
 
 MODELS = 12
 LOG = {"PREFECT_LOGGING_LEVEL": "INFO", "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL"}
+SMALL: dict[str, Any] = {
+    "placement": {"accelerators": 0, "ram": "8MiB"},
+    "stopping": {"drain_seconds": 0},
+}
 FOR_EVER = 1_000
 
 
@@ -47,7 +51,7 @@ def test_many_models_go_in_waves_and_their_run_can_be_read(
 ) -> None:
     names = [f"m{number:02}" for number in range(MODELS)]
     for name in names:
-        workplace.spec(name, engine=process_engine(lifecycle_program))
+        workplace.spec(name, engine=process_engine(lifecycle_program), **SMALL)
     fleet = "--fleet", workplace.folder / "fleet.yaml"
     workplace.run("apply", workplace.folder, "--yes", "--at-once", 6)
     workplace.environment.update(LOG)
@@ -86,7 +90,7 @@ def test_a_server_that_refuses_some_runs_keeps_no_other_model_from_being_deploye
     workplace: Workplace, lifecycle_program: Path
 ) -> None:
     for name in ("a", "b", "c"):
-        workplace.spec(name, engine=process_engine(lifecycle_program))
+        workplace.spec(name, engine=process_engine(lifecycle_program), **SMALL)
     options = ("--yes", "--at-once", 1)
     times = {"a": FOR_EVER, "b": 2}
     told = unwilling(workplace, times, "apply", workplace.folder, *options)["applied"]
