@@ -47,7 +47,7 @@ class OnDocker(Drill):
 
     def __init__(self, place: ForkedWorkplace, host: FleetHost, image: str) -> None:
         here = pinned(image)["placement"]
-        super().__init__(place, lambda **more: on_the_hosts_network(image, more), placement=here)
+        super().__init__(place, lambda **more: open_engine(image, more), placement=here)
         self.host = host
 
     def running(self) -> set[str]:
@@ -67,8 +67,10 @@ class OnDocker(Drill):
         return set()
 
 
-def on_the_hosts_network(image: str, environment: dict[str, str]) -> dict[str, Any]:
-    return {**container_engine(image, **environment), "container": {"network": "host"}}
+def open_engine(image: str, environment: dict[str, str]) -> dict[str, Any]:
+    """`engine` of a spec: on the host's network, and whoever asks needs no key."""
+    shared = {"container": {"network": "host"}, "api_key": "none"}
+    return {**container_engine(image, **environment), **shared}
 
 
 @pytest.fixture(scope="module")
