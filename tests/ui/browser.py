@@ -106,6 +106,8 @@ class Browser:
 def _fetch(route: Route) -> None:
     """Ask the API from outside of Chromium, which drops what is under way when a network changes.
 
+    It happens while the test waits for the page, so a test waits for the page before anything else.
+
     Other tests plug cables of containers all the time. A page whose files were dropped is opened
     again; a form whose answer was dropped would be lost.
     """

@@ -168,6 +168,7 @@ class TestDeployed:
         browser.picture("approval")
         dialog.get_by_role("switch").click()
         dialog.get_by_role("button", name="Resume").click()
+        dialog.wait_for(state="hidden")
         assert served.ended(asked)["state"]["type"] == "COMPLETED"
         assert [row.id for row in workplace.releases("tiny")][-1] == f"{name}.v2"
 
