@@ -170,7 +170,7 @@ class TestDeployed:
         dialog.get_by_role("button", name="Resume").click()
         dialog.wait_for(state="hidden")
         assert served.ended(asked)["state"]["type"] == "COMPLETED"
-        assert [row.id for row in workplace.releases("tiny")][-1] == f"{name}.v2"
+        assert workplace.releases("tiny")[0].id == f"{name}.v2"
 
     def test_a_deploy_that_failed_says_why_and_what_to_do(
         self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
