@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Error, Locator, Page, Route, sync_playwright
+from playwright.sync_api import Error, Locator, Page, Route, ViewportSize, sync_playwright
 
 from tests.e2e.workplace import REPOSITORY
 
@@ -23,6 +23,8 @@ OPENINGS = 3
 
 SECRET = "planted-for-the-browser"
 """Known to the processes, and to be seen nowhere."""
+
+SIZE: ViewportSize = {"width": 1400, "height": 1000}
 
 _FIELD = "xpath=ancestor::div[fieldset][1]"
 
@@ -106,6 +108,8 @@ class Browser:
 def _fetch(route: Route) -> None:
     """Ask the API from outside of Chromium, which drops what is under way when a network changes.
 
+    It happens while the test waits for the page, so a test waits for the page before anything else.
+
     Other tests plug cables of containers all the time. A page whose files were dropped is opened
     again; a form whose answer was dropped would be lost.
     """
@@ -129,9 +133,17 @@ class Field:
         self.place.page.keyboard.insert_text(text)
 
     def choose(self, option: str) -> None:
-        """Choose from a list."""
-        self.place.locator("button[aria-haspopup=listbox]").first.click()
-        self.place.page.get_by_role("option", name=option, exact=True).click()
+        """Choose from a list, which may close under one's hands when the form is drawn anew."""
+        button = self.place.locator("button[aria-haspopup=listbox]").first
+        listed = self.place.page.get_by_role("option", name=option, exact=True)
+        for _ in range(OPENINGS):
+            if listed.count() == 0:
+                button.click()
+            with suppress(Error):
+                listed.click(force=True, timeout=WAIT_MS / OPENINGS)
+            if button.inner_text() == option:
+                return
+        raise AssertionError(f"{option} could not be chosen from {button.inner_text()}")
 
     def turn_to(self, kind: str) -> None:
         """Choose among the kinds of value that the field takes."""
@@ -153,6 +165,6 @@ def browsing(url: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=program, **arguments)
         try:
-            yield Browser(chromium.new_page(viewport={"width": 1400, "height": 1000}), url)
+            yield Browser(chromium.new_page(viewport=SIZE, reduced_motion="reduce"), url)
         finally:
             chromium.close()

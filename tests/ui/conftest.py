@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.conftest import installed_engine, lifecycle_program, tiny_llama
 from tests.e2e.workplace import Workplace
-from tests.flows.conftest import Serving
+from tests.flows.conftest import DEPLOYMENTS, Serving
 from tests.prefect_server import PrefectServer, prefect_server
 from tests.ui.browser import SECRET, Browser, browsing
 
@@ -33,6 +33,7 @@ def workplace(
 def served(workplace: Workplace, prefect_server: PrefectServer) -> Iterator[PrefectServer]:
     """The server, with `moorage serve` beside it."""
     with Serving(workplace):
+        workplace.wait_until(lambda: all(map(prefect_server.has_deployment, DEPLOYMENTS)))
         yield prefect_server
 
 

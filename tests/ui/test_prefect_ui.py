@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -114,16 +115,8 @@ class TestDeployed:
         for kind in ("model", "placement", "readiness", "release"):
             assert f"{kind}-{name}" in artifacts
         browser.picture("run-artifacts")
-        told = "\n".join(
-            (
-                logs,
-                tasks,
-                artifacts,
-                browser.tab("Parameters", "spec"),
-                browser.tab("Details", "Flow Run ID"),
-            )
-        )
-        assert SECRET not in told
+        told = (json.dumps(run), logs, tasks, artifacts, browser.tab("Details", "Flow Run ID"))
+        assert not any(SECRET in part for part in told)
 
     @pytest.mark.parametrize(
         ("kind", "heading", "tells"),
@@ -166,15 +159,18 @@ class TestDeployed:
         asked = served.ask("deploy-model/deploy", {"spec": spec}).json()["id"]
         served.until(asked, {"PAUSED", *ENDED})
         browser.open(f"/v2/runs/flow-run/{asked}", "Paused")
-        browser.page.get_by_role("button", name="Resume").click()
-        browser.see("Whether it shall be done.")
-        assert f"It would replace {name}.v1" in browser.text()
-        browser.picture("approval")
+        browser.page.locator("button[aria-haspopup=menu]").first.click()
+        browser.page.get_by_role("menuitem", name="Resume").click()
         dialog = browser.page.get_by_role("dialog")
+        dialog.get_by_text("Whether it shall be done.").wait_for()
+        assert f"It would replace {name}.v1" in dialog.inner_text()
+        assert dialog.get_by_role("heading", name=f"Plan for {name}").is_visible()
+        browser.picture("approval")
         dialog.get_by_role("switch").click()
-        dialog.get_by_role("button", name="Submit").click()
+        dialog.get_by_role("button", name="Resume").click()
+        dialog.wait_for(state="hidden")
         assert served.ended(asked)["state"]["type"] == "COMPLETED"
-        assert [row.id for row in workplace.releases("tiny")][-1] == f"{name}.v2"
+        assert workplace.releases("tiny")[0].id == f"{name}.v2"
 
     def test_a_deploy_that_failed_says_why_and_what_to_do(
         self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
