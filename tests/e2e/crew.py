@@ -130,7 +130,7 @@ class Crew:
             operation.point,
             signals={signal.SIGKILL: HUNG_SECONDS, **operation.signals},
         )
-        if done.returncode == -signal.SIGKILL:
+        if done.returncode < 0:  # also by a SIGTERM that came before anybody could care for it
             return Done(operation, "killed" if operation.is_hurt else "hung", done.stderr[-2000:])
         try:
             told = json.loads(done.stdout)
