@@ -29,10 +29,8 @@ SHARED_PORT = 39
 """Two models want the same port: this one of the range."""
 
 WORDS = "--host 0.0.0.0 --port {{port}} --served-model-name {{model_name}}"
-QUICK = {
-    "readiness": {"deadlines": {"load_seconds": 20, "warm_up_seconds": 20}},
-    "stopping": {"grace_seconds": 5},
-}
+PATIENT, SHORT = 120, 4
+"""Seconds until the first answer, of those that will answer, and of those that never will."""
 
 
 class Kind(StrEnum):
@@ -141,9 +139,10 @@ class Operation:
         if "port" in fields:
             fields["port"] += low
         strategy = STRATEGIES.get(self.kind, "auto")
+        seconds = PATIENT if self.behaviour == "ok" else SHORT
         return {
-            **QUICK,
             **fields,
+            "readiness": {"deadlines": {"load_seconds": seconds, "warm_up_seconds": seconds}},
             "engine": {
                 "name": "custom",
                 "runtime": "docker",

@@ -79,10 +79,10 @@ class Crew:
         """Whether anything is left to do, or being done."""
         return bool(self._open) or any(self._at_work.values())
 
-    def wait_for(self, count: int) -> None:
-        """Wait until so many operations have ended, or all."""
+    def wait_for(self, count: int, seconds: float) -> bool:
+        """Wait until so many operations have ended, or all; whether they have in time."""
         with self._turn:
-            self._turn.wait_for(lambda: len(self.done) >= count or not self.is_busy)
+            return self._turn.wait_for(lambda: len(self.done) >= count or not self.is_busy, seconds)
 
     @contextmanager
     def resting(self, models: Iterable[str]) -> Iterator[None]:
@@ -130,7 +130,7 @@ class Crew:
             operation.point,
             signals={signal.SIGKILL: HUNG_SECONDS, **operation.signals},
         )
-        if done.returncode == -signal.SIGKILL:
+        if done.returncode < 0:  # also by a SIGTERM that came before anybody could care for it
             return Done(operation, "killed" if operation.is_hurt else "hung", done.stderr[-2000:])
         try:
             told = json.loads(done.stdout)
