@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,9 @@ class Many:
 
     def close(self) -> None:
         """End every engine."""
-        for process in self._marked():
-            process.kill()
+        for process in list(self._marked()):
+            with suppress(psutil.NoSuchProcess):  # it ended with its supervisor
+                process.kill()
 
     def _supervisors(self, began: float) -> Iterator[psutil.Process]:
         """Those that were started since then."""
