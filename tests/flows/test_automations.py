@@ -90,6 +90,16 @@ def test_there_is_one_of_each_and_what_acts_is_switched_off(served: PrefectServe
     assert enabled() == {DIED: False, TELLS: True, LEFT: True, UNSEEN: True, MUTE: True}
 
 
+def test_its_schedule_alone_makes_it_reconcile(served: PrefectServer) -> None:
+    def scheduled() -> list[str]:
+        flows = {"name": {"any_": ["reconcile-fleet"]}}
+        states = {"state": {"type": {"any_": ["COMPLETED"]}}}
+        found = served.post("/flow_runs/filter", {"flows": flows, "flow_runs": states})
+        return [one["id"] for one in found if one["auto_scheduled"]]
+
+    until(scheduled)
+
+
 def test_a_release_that_ran_is_redeployed_and_one_that_never_ran_is_not(
     served: PrefectServer,
 ) -> None:

@@ -1,5 +1,7 @@
 """What starts told about memory."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -31,7 +33,7 @@ def downgrade() -> None:
     op.drop_table("measurements")
 
 
-def _key() -> tuple[sa.Column[object], ...]:
+def _key() -> tuple[sa.Column[Any], ...]:
     return (
         sa.Column("architecture", sa.String(200), nullable=False),
         sa.Column("shape", sa.String(200), nullable=False),
