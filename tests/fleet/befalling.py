@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from moorage.launch import LABEL_MODEL
 from tests.e2e.conftest import container_engine
 from tests.e2e.workplace import Workplace
 from tests.fleet.fleet import FleetHost, TestFleet
@@ -54,7 +55,8 @@ def within(seconds: float, what: str) -> Iterator[None]:
 
 
 def starting(host: FleetHost) -> Callable[[], bool]:
-    return lambda: bool(containers(host))
+    """Its engine runs: between creating a container and starting it is a moment of its own."""
+    return lambda: bool(host.daemon.client().containers.list(filters={"label": LABEL_MODEL}))
 
 
 def deploys_again_and_leaves_nothing(place: Workplace, fleet: TestFleet, image: str) -> None:
