@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import docker
@@ -13,6 +14,7 @@ from moorage.access import parse_access
 from moorage.adapters.docker_arguments import container_arguments
 from moorage.adapters.docker_daemon import daemon
 from moorage.adapters.docker_errors import start_failure
+from moorage.adapters.docker_removal import remove_container
 from moorage.adapters.docker_secrets import deliver
 from moorage.adapters.docker_volumes import remove_volumes
 from moorage.adapters.kept import make_kept
@@ -62,7 +64,7 @@ class DockerRuntime:
                     deliver(container, spec, secrets)
                     container.start()
                 except (APIError, Failure):
-                    container.remove(force=True, v=True)
+                    remove_container(container)
                     remove_volumes(client, container)
                     raise
             except ImageNotFound as error:
@@ -92,7 +94,7 @@ class DockerRuntime:
             try:
                 if container := _find(client, workload):
                     container.stop(timeout=int(grace_seconds))
-                    container.remove(force=True, v=True)
+                    remove_container(container)
                     remove_volumes(client, container)
             except NotFound:
                 return
@@ -116,7 +118,7 @@ class DockerRuntime:
                 code = container.wait(timeout=RUN_TIMEOUT_SECONDS)["StatusCode"]
                 output = bytes(container.logs(stdout=True, stderr=code != 0))
             finally:
-                container.remove(force=True, v=True)
+                remove_container(container)
         said = output.decode(errors="replace")
         if code:
             raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {said[-500:]}")
@@ -133,7 +135,8 @@ class DockerRuntime:
                 f"a container named {spec.name} is on {spec.host} that this ledger does not know",
                 suggestion=f"Rename or remove it: `docker rm {spec.name}`.",
             )
-        leftover.remove(force=True, v=True)
+        with suppress(NotFound):
+            remove_container(leftover)
 
 
 def _seen(state: Mapping[str, Any], restarts: int) -> Observation:

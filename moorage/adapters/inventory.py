@@ -12,6 +12,7 @@ from typing import Any
 from docker.errors import NotFound
 
 from moorage.adapters.docker_daemon import daemon
+from moorage.adapters.docker_removal import remove_container
 from moorage.adapters.helper import LABEL_HELPER
 from moorage.adapters.owner import is_alive
 from moorage.adapters.process import LABELS_FILE, STATE_FILE
@@ -58,7 +59,7 @@ def remove(place: Place, found: Found, ledger: str, settings: Settings) -> None:
     """
     if found.helper:
         with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):
-            client.containers.get(found.identity).remove(force=True, v=True)
+            remove_container(client.containers.get(found.identity))
         return
     workload = Workload(
         name=found.name,

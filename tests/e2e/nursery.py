@@ -20,6 +20,7 @@ import flows.deploy_model
 import flows.reconcile_fleet
 import flows.retire_model  # noqa: F401  (so that no command has to)
 from moorage.cli.app import app
+from moorage.cli.flows import PREFECT_DEFAULTS
 from moorage.failures import Cause, Failure
 from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
@@ -107,7 +108,7 @@ class Nursery(Lane):
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.e2e.nursery"],
             cwd=REPOSITORY,
-            env=environment,
+            env={**PREFECT_DEFAULTS, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
