@@ -24,7 +24,8 @@ from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 from tasks.survey import take_snapshot
 
-CLAIM_ATTEMPTS = 5
+CLAIM_ATTEMPTS = 12
+"""Somebody wins each round, so more than deploy at once by default (8) need never give up."""
 
 
 @task(name="place", task_run_name="place {analyzed.spec.name}", **PLAIN)

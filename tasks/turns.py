@@ -21,6 +21,7 @@ from moorage.spec import Deadlines
 from tasks.cleanup import recover_others
 from tasks.context import in_thread, ledger
 from tasks.journal import Journal, step
+from tasks.probing import lease_of
 
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 120.0
@@ -53,6 +54,7 @@ class Turn:
         before = old.release.placement if old and old.release else None
         self.names = lock_names(placement, before)
         self._release, self._model, self._clock = release, model, clock
+        self._ends_first = old.id if old and placement.stop_first else ""
         self._token, self._kept = uuid.uuid4().hex, ExitStack()
 
     async def wait(self, deadlines: Deadlines, journal: Journal) -> None:
@@ -69,6 +71,9 @@ class Turn:
             Failure: `ACCELERATOR_STARTING` when one of them does not end in time.
         """
         self._kept.enter_context(ledger().locks.kept(self._token, LEASE_SECONDS))
+        if self._ends_first:
+            # What reconciling has started again, and is stopped now, need not become ready before.
+            await in_thread(ledger().locks.drop, lease_of(self._ends_first))
         patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
         if held := await self._take():
             with step("wait") as note:

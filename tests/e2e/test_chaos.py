@@ -22,7 +22,7 @@ from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.docker, pytest.mark.server]
 
-SEED = int(os.environ.get("MOORAGE_CHAOS_SEED", time.time_ns() % 10**6))
+SEED = int(os.environ.get("MOORAGE_CHAOS_SEED", 7))
 OPERATIONS = int(os.environ.get("MOORAGE_CHAOS_OPERATIONS", "200"))
 HANDS = 8
 EVERY = 25

@@ -35,17 +35,19 @@ def reconcile(place: Workplace) -> dict[str, dict[str, Any]]:
 def test_a_host_that_is_away_is_marked_and_its_model_placed_elsewhere_until_it_is_back(
     place: Workplace, equipped: TestFleet, lifecycle_image: str
 ) -> None:
-    first = equipped.hosts[0]
+    for host in equipped.hosts:
+        host.daemon.load(lifecycle_image)
     fields = pinned(lifecycle_image)
     fields["placement"] = {"accelerators": 0, "ram": "64MiB"}
     place.run("deploy", place.spec(**fields, restart={"unreachable_seconds": 0}))
     [old] = place.releases()
-    assert old.workloads[0].host == first.name
+    (first,) = (host for host in equipped.hosts if host.name == old.workloads[0].host)
     first.link.cut()
     try:
         assert reconcile(place)["mark unreachable"]["done"]
         assert place.releases()[0].state == "unreachable"
-        assert reconcile(place)["replace"]["done"]
+        replaced = reconcile(place)["replace"]
+        assert replaced["done"], replaced
     finally:
         first.link.mend()
     new, before = place.releases()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.conftest import prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
-from tests.fleet.befalling import a_spec, leaves_nothing, within
+from tests.fleet.befalling import a_spec, leaves_nothing, starting, within
 from tests.fleet.commands import missing
 from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import TestFleet
@@ -92,7 +92,7 @@ def test_an_engine_that_ends_with_its_daemon_while_it_starts(
     place, host = workplace, mortal.hosts[0]
     write_fleet(place, mortal, "tls")
     running = place.start("deploy", a_spec(place, lifecycle_image, "slow:120"), "--json")
-    place.wait_until(lambda: bool(containers(host)) or running.poll() is not None)
+    place.wait_until(starting(host), running)
     with within(100, "a start whose daemon is restarted"):
         host.daemon.kill()
         host.daemon.start()

@@ -89,7 +89,7 @@ async def placed(release: str) -> Placed:
     return await place.fn(Analyzed(SPEC, a_model(), a_profile()), FLEET, snapshot, release, "")
 
 
-@pytest.mark.parametrize("times", range(CLAIM_ATTEMPTS))
+@pytest.mark.parametrize("times", [0, 1, CLAIM_ATTEMPTS - 1])
 async def test_who_was_too_late_looks_again_and_takes_something_else(
     outrun: Callable[[int], list[tuple[Placement, FleetSnapshot]]], times: int
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from moorage.adapters.owner import Owner
 from moorage.failures import Cause, Failure
 from moorage.placement.placement import Placement, Seat
 from moorage.release import ReleaseRow, ReleaseState
@@ -14,6 +15,7 @@ from moorage.values import Origin
 from tasks import context, turns
 from tasks.context import ledger
 from tasks.journal import journal
+from tasks.probing import lease_of
 from tasks.turns import Turn, lock_names
 from tests.builders import NOON, REVISION, a_release, a_spec
 from tests.tasks.test_journal import Ear
@@ -74,6 +76,22 @@ def turn(release: str, placement: Placement, clock: Clock | None = None) -> Turn
     return Turn(release, release.split(".")[0], placement, clock=clock or Clock())
 
 
+def running(placement: Placement) -> ReleaseRow:
+    """The release before, which serves there."""
+    return ReleaseRow(
+        id="tiny.v1",
+        model="tiny",
+        number=1,
+        state=ReleaseState.RUNNING,
+        spec_digest="",
+        revision=REVISION,
+        flow_run_id="",
+        created_at=NOON,
+        updated_at=NOON,
+        release=a_release(placement=placement),
+    )
+
+
 async def waits(mine: Turn) -> list[str]:
     """What is told while a turn is waited for."""
     ear = Ear()
@@ -85,6 +103,17 @@ async def waits(mine: Turn) -> list[str]:
 def held() -> set[str]:
     names = [f"start:gpu-1:cuda:{index}" for index in range(3)]
     return set(ledger().locks.holders(names))
+
+
+async def test_a_release_that_is_stopped_first_need_not_become_ready_before() -> None:
+    old = running(on("gpu-1:0"))
+    owner = Owner(machine="", pid=0, started_at=0, note=old.id)
+    ledger().locks.take_all(["start:gpu-1:cuda:0"], lease_of(old.id), owner, 600)
+    first = on("gpu-1:0").model_copy(update={"stop_first": "it is full"})
+    mine = Turn("tiny.v2", "tiny", first, old, Clock())
+    assert await waits(mine) == []
+    assert held() == {"start:gpu-1:cuda:0"}
+    mine.end()
 
 
 @pytest.mark.parametrize(
@@ -103,19 +132,7 @@ def test_there_is_one_lock_for_each_accelerator(
 
 
 def test_the_release_that_is_replaced_ends_in_the_same_turn() -> None:
-    old = ReleaseRow(
-        id="tiny.v1",
-        model="tiny",
-        number=1,
-        state=ReleaseState.RUNNING,
-        spec_digest="",
-        revision=REVISION,
-        flow_run_id="",
-        created_at=NOON,
-        updated_at=NOON,
-        release=a_release(placement=on("gpu-1:1")),
-    )
-    mine = Turn("tiny.v2", "tiny", on("gpu-1:0"), old)
+    mine = Turn("tiny.v2", "tiny", on("gpu-1:0"), running(on("gpu-1:1")))
     assert mine.names == ("start:gpu-1:cuda:0", "start:gpu-1:cuda:1")
 
 
