@@ -80,7 +80,7 @@ async def deploy_model(
         await check_early(spec, fleet)
         await permitted(spec, fleet, force=force)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
-            old, healthy = await serving(spec)
+            old, healthy = await serving(spec, fleet.avoided_hosts)
             analysis = Analysis(spec)
             if old and healthy and old.spec_digest == spec.digest and not force:
                 # Only the model itself can have changed; where it did not, no release is begun.

@@ -6,7 +6,7 @@ from prefect import task
 
 from moorage.adapters.probe import ask
 from moorage.adapters.runtime import runtime_for
-from moorage.failures import Failure
+from moorage.failures import Cause, Failure
 from moorage.readiness.protocol import Phase, Probe
 from moorage.release import Release, ReleaseRow
 from moorage.rendering import failure_document, plan_document, release_document
@@ -22,15 +22,33 @@ HEALTH_SECONDS = 5.0
 
 
 @task(name="compare", task_run_name="compare with what serves {spec.name}", **PLAIN)
-async def serving(spec: ModelSpec) -> tuple[ReleaseRow | None, bool]:
-    """The release that serves the model name now, and whether it still does."""
+async def serving(
+    spec: ModelSpec, avoided: frozenset[str] = frozenset()
+) -> tuple[ReleaseRow | None, bool]:
+    """The release that serves the model name now, and whether it still does.
+
+    Args:
+        spec: The model.
+        avoided: Hosts that nothing is placed on. One of them need not be seen: what is out of
+            sight there does not serve.
+
+    Raises:
+        Failure: Of another host that could not be asked: what it runs may well serve.
+    """
     with step("compare") as note:
         row = await in_thread(ledger().releases.running, spec.name)
         if row is None:
             note.say("nothing serves this name yet")
             return None, False
-        with in_sight(row):
-            healthy = await _is_healthy(row, spec)
+        try:
+            with in_sight(row):
+                healthy = await _is_healthy(row, spec)
+        except Failure as failure:
+            if not avoided or failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+                raise
+            if not {workload.host for workload in row.workloads} <= avoided:
+                raise
+            healthy = False
         note.say(f"{row.id} {'serves' if healthy else 'is recorded as running, but is not there'}")
         return row, healthy
 

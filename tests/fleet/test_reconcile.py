@@ -47,7 +47,7 @@ def test_a_host_that_is_away_is_marked_and_its_model_placed_elsewhere_until_it_i
         assert reconcile(place)["mark unreachable"]["done"]
         assert place.releases()[0].state == "unreachable"
         replaced = reconcile(place)["replace"]
-        assert replaced["done"], replaced
+        assert replaced["done"], str(replaced)
     finally:
         first.link.mend()
     new, before = place.releases()
