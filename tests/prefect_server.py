@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -17,8 +18,8 @@ import httpx
 import psutil
 import pytest
 
-START_SECONDS = 120
-RUN_SECONDS = 300
+from tests.waiting import until
+
 END_SECONDS = 60
 BUSY_SECONDS = 30
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
@@ -49,6 +50,10 @@ class PrefectApi:
         """Create or search something."""
         return _content(self._send("POST", path, content))
 
+    def patch(self, path: str, content: dict[str, Any]) -> None:
+        """Change something."""
+        _content(self._send("PATCH", path, content))
+
     def delete(self, path: str) -> None:
         """Take something away."""
         _content(self._send("DELETE", path))
@@ -76,15 +81,17 @@ class PrefectApi:
         """Wait for the end of a flow run."""
         return self.until(flow_run, ENDED)
 
+    def has_ended(self, flow_run: str) -> bool:
+        return self.get(f"/flow_runs/{flow_run}")["state"]["type"] in ENDED
+
     def until(self, flow_run: str, states: Collection[str]) -> dict[str, Any]:
         """Wait until a flow run is in one of some states."""
-        deadline = time.monotonic() + RUN_SECONDS
-        while time.monotonic() < deadline:
-            found: dict[str, Any] = self.get(f"/flow_runs/{flow_run}")
-            if found["state"]["type"] in states:
-                return found
-            time.sleep(0.2)
-        raise TimeoutError(f"{found['name']} is still {found['state']}")
+
+        def found() -> dict[str, Any] | None:
+            run: dict[str, Any] = self.get(f"/flow_runs/{flow_run}")
+            return run if run["state"]["type"] in states else None
+
+        return until(found, pause=0.2)
 
     def cancel(self, flow_run: str) -> None:
         """Cancel a flow run, as the UI does."""
@@ -150,12 +157,10 @@ class PrefectServer(PrefectApi):
         end(self._process)
 
     def _wait(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and self._process.poll() is None:
-            if self.is_healthy():
-                return
-            time.sleep(0.2)
-        raise RuntimeError(f"the Prefect server did not start:\n{self._log.read_text()[-2000:]}")
+        def ended() -> str | None:
+            return None if self._process.poll() is None else self._log.read_text()[-2000:]
+
+        until(self.is_healthy, unless=ended)
 
 
 _SHARED: pytest.StashKey[PrefectServer] = pytest.StashKey()
@@ -174,9 +179,11 @@ def prefect_server(
 
 
 def free_port() -> int:
-    """A port on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+    """A port on which nothing listens, below those that outgoing connections take."""
+    while True:
+        port = random.randrange(10_000, 18_000)
+        with suppress(OSError), socket.create_server(("", port)):
+            return port
 
 
 def end(process: subprocess.Popen[Any], number: signal.Signals = signal.SIGTERM) -> int:

@@ -11,13 +11,9 @@ import pytest
 
 from moorage.adapters.greeting import greet, listen, reach
 from moorage.adapters.listener import PYTHON, listening_here
+from tests.prefect_server import free_port
 
 HERE = "127.0.0.1"
-
-
-def free_port() -> int:
-    with socket.create_server((HERE, 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def test_who_listens_is_reached_and_then_no_more() -> None:

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec, Flag, Link, Variable, Workload
 from moorage.values import Origin
 from tests.builders import a_container, a_workload
+from tests.waiting import until
 
 pytestmark = pytest.mark.process
 
@@ -51,16 +52,8 @@ def marked(root: Path) -> list[psutil.Process]:
     return found
 
 
-def eventually(condition: Callable[[], Any]) -> Any:
-    give_up = time.monotonic() + 10
-    while not (result := condition()):
-        assert time.monotonic() < give_up, "it never happened"
-        time.sleep(0.02)
-    return result
-
-
 def ended(runtime: ProcessRuntime, workload: Workload) -> Any:
-    eventually(lambda: not runtime.observe(workload).running)
+    until(lambda: not runtime.observe(workload).running)
     return runtime.observe(workload)
 
 
@@ -105,7 +98,7 @@ pathlib.Path({str(ready)!r}).touch()
 signal.pause()
 """
     workload = runtime.start(python(engine), {})
-    eventually(ready.exists)
+    until(ready.exists)
     runtime.stop(workload, 30)
     assert done.exists()
     assert marked(tmp_path) == []
@@ -181,7 +174,7 @@ def test_children_that_ignore_the_request_to_end_are_killed_after_the_grace(
     runtime: ProcessRuntime, tmp_path: Path
 ) -> None:
     workload = runtime.start(python(STUBBORN), {})
-    eventually(lambda: sorted(runtime.logs(workload, 9).split()) == ["child", "parent"])
+    until(lambda: sorted(runtime.logs(workload, 9).split()) == ["child", "parent"])
     assert len(marked(tmp_path)) == 3
     began = time.monotonic()
     runtime.stop(workload, 0.3)
@@ -195,7 +188,7 @@ def test_an_engine_that_ends_by_itself_leaves_no_child_behind(
     code = "import subprocess; subprocess.Popen(['sleep', '60'])"
     workload = runtime.start(python(code), {})
     ended(runtime, workload)
-    eventually(lambda: not marked(tmp_path))
+    until(lambda: not marked(tmp_path))
 
 
 def test_a_leftover_is_found_by_its_mark_when_its_state_is_lost(

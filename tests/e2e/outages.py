@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from tests.prefect_server import PrefectApi, free_port
-
-START_SECONDS = 120
+from tests.waiting import until
 
 
 class Server:
@@ -47,11 +45,7 @@ class Server:
         self._process = subprocess.Popen(
             self._command, start_new_session=True, **quiet, **self._options
         )
-        give_up = time.monotonic() + START_SECONDS
-        while not self._answers():
-            assert time.monotonic() < give_up
-            assert self._process.poll() is None
-            time.sleep(0.1)
+        until(self._answers, unless=lambda: self._process.poll() is not None)
 
     def start_again(self) -> None:
         """Start it after it was killed."""

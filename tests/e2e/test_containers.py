@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -13,10 +11,9 @@ import pytest
 
 from tests.e2e.conftest import container_engine
 from tests.e2e.workplace import Workplace
+from tests.waiting import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.server]
-
-SOON = 30.0
 
 
 def test_a_container_has_no_rights_unless_the_spec_gives_it_some(
@@ -114,8 +111,8 @@ def test_an_engine_that_dies_once_it_served_comes_back_where_the_spec_says_so(
     engine = container_engine(lifecycle_image, "dies-later:5")
     spec = workplace.spec(engine={**engine, "container": {"restart": "always"}})
     workload = workplace.json("deploy", spec)["release"]["workloads"][0]
-    soon(lambda: inspected(workload["name"])["RestartCount"] > 0)
-    soon(lambda: answers(f"{workload['endpoint']}/health"))
+    until(lambda: inspected(workload["name"])["RestartCount"] > 0)
+    until(lambda: answers(f"{workload['endpoint']}/health"))
     workplace.run("retire", workplace.named("tiny"))
     assert workplace.is_clean()
 
@@ -136,10 +133,3 @@ def answers(url: str) -> bool:
         return httpx.get(url, timeout=1).status_code == 200
     except httpx.HTTPError:
         return False
-
-
-def soon(happened: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + SOON
-    while not happened():
-        assert time.monotonic() < give_up
-        time.sleep(0.1)

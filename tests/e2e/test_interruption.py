@@ -14,6 +14,7 @@ from moorage.placement.claims import Resource
 from tests.e2e.conftest import process_engine
 from tests.e2e.interrupted import POINTS
 from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.waiting import until
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -71,7 +72,7 @@ def test_a_deploy_that_is_stopped_undoes_what_it_did(
     run = workplace.start(
         "deploy", workplace.spec(engine=process_engine(lifecycle_program, "deaf"))
     )
-    wait_for_an_engine(workplace)
+    until(workplace.processes)
     run.send_signal(number)
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 130, errors
@@ -86,7 +87,7 @@ def test_an_impatient_second_signal_does_not_cut_the_undo_short(workplace: Workp
     stubborn = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
     engine = {"name": "vllm", "runtime": "process", "command": stubborn}
     run = workplace.start("deploy", workplace.spec(engine=engine))
-    wait_for_an_engine(workplace)
+    until(workplace.processes)
     for _ in range(3):
         run.send_signal(signal.SIGINT)
         time.sleep(0.3)
@@ -120,14 +121,6 @@ def test_a_stop_first_that_fails_brings_the_old_release_back(
     assert [row.state for row in workplace.releases()] == ["error", "running"]
     assert {claim.release for claim in workplace.claims()} == {workplace.releases()[1].id}
     assert workplace.run("chat", workplace.named("tiny"), "hello").stdout.strip()
-
-
-def wait_for_an_engine(workplace: Workplace) -> None:
-    """Wait until the engine of a deploy runs."""
-    deadline = time.monotonic() + APPEAR_SECONDS
-    while not workplace.processes() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert workplace.processes()
 
 
 def deploy_killed_at(workplace: Workplace, spec: Path, point: str) -> None:

@@ -22,7 +22,7 @@ def place(
     tmp_path: Path, tiny_llama: Path, prefect_server: PrefectServer
 ) -> Iterator[ForkedWorkplace]:
     place = ForkedWorkplace(tmp_path, tiny_llama, prefect_server.environment)
-    place.environment |= {"MOORAGE_ORPHAN_SECONDS": "1"}
+    place.environment |= {"MOORAGE_ORPHAN_SECONDS": "0"}
     yield place
     place.close()
 

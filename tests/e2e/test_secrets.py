@@ -6,7 +6,6 @@ import json
 import sqlite3
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from tests.e2e.conftest import container_engine, process_engine
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
+from tests.waiting import until
 
 pytestmark = [pytest.mark.server, pytest.mark.docker]
 
@@ -153,22 +153,23 @@ def test_an_engine_that_tells_its_secrets_is_not_repeated(
     name = workplace.named("tiny")
     for command in ("show", "logs", "history"):
         planted.run(command, name)
-    _wait_for_logs(planted.server, "[secret PLANTED_BLOCK]")
+    until(lambda: "[secret PLANTED_BLOCK]" in _newest_logs(planted.server))
     planted.must_be_nowhere()
 
 
 def _environment_of(workload: dict[str, Any]) -> dict[str, str]:
     """What the engine itself was given, as root sees it."""
-    deadline = time.monotonic() + 20
-    while True:
+
+    def started() -> dict[str, str] | None:
         pid = int(workload["identity"].partition("@")[0]) if "@" in workload["identity"] else 0
         pid = pid or int(_docker("inspect", "-f", "{{.State.Pid}}", workload["name"]))
         family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
         for process in family:
             if Path(process.cmdline()[0]).name == "vllm":
                 return process.environ()
-        assert time.monotonic() < deadline, [process.cmdline()[:1] for process in family]
-        time.sleep(0.1)
+        return None
+
+    return until(started)
 
 
 def _docker(*words: str) -> str:
@@ -186,10 +187,5 @@ def _rows(path: Path) -> Iterator[str]:
             yield from map(str, ledger.execute(f'select * from "{table}"'))
 
 
-def _wait_for_logs(server: PrefectServer, text: str) -> None:
-    deadline = time.monotonic() + 60
-    while text not in json.dumps(
-        server.post("/logs/filter", {"limit": 200, "sort": "TIMESTAMP_DESC"})
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+def _newest_logs(server: PrefectServer) -> str:
+    return json.dumps(server.post("/logs/filter", {"limit": 200, "sort": "TIMESTAMP_DESC"}))

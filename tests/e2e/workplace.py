@@ -21,10 +21,10 @@ from moorage.adapters.process import MARK
 from moorage.launch import LABEL_MODEL
 from moorage.placement.claims import Claim
 from moorage.release import ReleaseRow
+from tests.waiting import until
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND_SECONDS = 600
-HAPPEN_SECONDS = 150
 RANGES, WORKERS = 300, 4
 """Ranges of ports, and how many processes of pytest share them without meeting.
 
@@ -131,12 +131,7 @@ class Workplace:
         self, happened: Callable[[], bool], by: subprocess.Popen[str] | None = None
     ) -> None:
         """Wait for something that a command in the background will do."""
-        deadline = time.monotonic() + HAPPEN_SECONDS
-        while not happened():
-            ended = by is not None and by.poll() is not None and not happened()
-            assert not ended, by and by.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(happened, unless=lambda: by and by.poll() is not None and by.communicate())
 
     def is_clean(self) -> bool:
         """Whether nothing is claimed and nothing runs."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from moorage.access import Access
@@ -66,10 +64,3 @@ def sent_to_hosts(fleet: TestFleet, hub: Hub) -> int:
     """Bytes of weights that the hub sent to hosts; who deploys reads the headers for itself."""
     hosts = {host.address for host in fleet.hosts}
     return sum(seen.sent for seen in hub.asked_for(WEIGHTS) if seen.client in hosts)
-
-
-def wait_until(happened: Callable[[], bool], seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < until
-        time.sleep(0.02)

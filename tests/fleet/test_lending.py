@@ -23,8 +23,9 @@ from moorage.models.source import ResolvedModel
 from moorage.placement.snapshot import HostSnapshot
 from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
-from tests.fleet.stores import WEIGHTS, contents, on_hub, there, wait_until
+from tests.fleet.stores import WEIGHTS, contents, on_hub, there
 from tests.hub.server import Hub
+from tests.waiting import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
@@ -162,4 +163,4 @@ def test_a_lender_ends_when_nobody_asks(
     with lent(lender, f"{lender.store}/models", wanted):
         pass
     client = equipped.hosts[0].daemon.client()
-    wait_until(lambda: client.containers.list(all=True) == [])
+    until(lambda: client.containers.list(all=True) == [])

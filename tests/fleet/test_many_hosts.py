@@ -18,13 +18,13 @@ from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, vll
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.prefect_server import PrefectServer
+from tests.waiting import until
 
 __all__ = ["prefect_server", "tiny_llama", "vllm_image"]
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
 TWO = {"accelerators": 0, "hosts": 2, "ram": "4GiB"}
-APPEAR_SECONDS = 180
 CLUSTER_SECONDS = 120
 
 
@@ -79,13 +79,12 @@ def gone(fleet: TestFleet, place: Workplace) -> bool:
 
 def part_of(fleet: TestFleet, place: Workplace, name: str) -> Any:
     """A container of a start that is under way, once it runs."""
-    deadline = time.monotonic() + APPEAR_SECONDS
-    while time.monotonic() < deadline:
+
+    def parts() -> list[Any]:
         every = (container for host in fleet.hosts for container in theirs(host, place))
-        if found := [one for one in every if one.name.endswith(name) and one.status == "running"]:
-            return found[0]
-        time.sleep(0.2)
-    raise AssertionError(f"{name} was not started")
+        return [one for one in every if one.name.endswith(name) and one.status == "running"]
+
+    return until(parts)[0]
 
 
 def test_a_replica_takes_its_part_of_both_hosts_and_leaves_nothing(

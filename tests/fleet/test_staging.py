@@ -15,9 +15,10 @@ from moorage.adapters.staging import host_store
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile
 from tests.fleet.fleet import FleetHost, TestFleet
-from tests.fleet.stores import WEIGHTS, contents, model, on_hub, stage, store_on, there, wait_until
+from tests.fleet.stores import WEIGHTS, contents, model, on_hub, stage, store_on, there
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
+from tests.waiting import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
@@ -78,7 +79,7 @@ def test_a_killed_stager_costs_only_the_rest(equipped: TestFleet, hub: Hub) -> N
 
     thread = threading.Thread(target=work)
     thread.start()
-    wait_until(lambda: growing.exists() and growing.stat().st_size > 200_000)
+    until(lambda: growing.exists() and growing.stat().st_size > 200_000, pause=0.01)
     (running,) = host.daemon.client().containers.list(filters={"label": LABEL_HELPER})
     running.kill()
     thread.join(60)
@@ -100,7 +101,7 @@ def test_a_host_that_is_cut_off_goes_on_and_is_found_again(
     hub.fail(WEIGHTS, Fault(pause=0.01))
 
     def cut() -> None:
-        wait_until(lambda: bool(hub.asked_for(WEIGHTS)))
+        until(lambda: bool(hub.asked_for(WEIGHTS)))
         host.link.cut()
 
     cutter = threading.Thread(target=cut)

@@ -20,9 +20,10 @@ from moorage.adapters.helper import LABEL_HELPER
 from moorage.adapters.staging import host_store
 from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
-from tests.fleet.stores import WEIGHTS, contents, on_hub, stage, store_on, there, wait_until
+from tests.fleet.stores import WEIGHTS, contents, on_hub, stage, store_on, there
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
+from tests.waiting import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
@@ -86,7 +87,7 @@ def test_killed_half_way_it_costs_only_the_rest(equipped: TestFleet, hub: Hub) -
     hub.fail(WEIGHTS, Fault(pause=0.02))
     running = start(equipped, hub)
     whole = SIZE * len(REPOS) * len(equipped.hosts)
-    wait_until(lambda: sum(growing(equipped, hub).values()) > whole / 2, 120)
+    until(lambda: sum(growing(equipped, hub).values()) > whole / 2, pause=0.02)
     running.kill()  # whoever started it first, so that nobody cleans up
     kill_helpers(equipped)
     running.wait()

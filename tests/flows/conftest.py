@@ -14,6 +14,7 @@ import pytest
 from tests.e2e.conftest import tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.prefect_server import PrefectServer, end, prefect_server
+from tests.waiting import until
 
 __all__ = ["prefect_server", "tiny_llama"]
 
@@ -24,7 +25,6 @@ DEPLOYMENTS = (
     *("load-adapter/load-adapter", "unload-adapter/unload-adapter"),
     "reconcile-fleet/reconcile",
 )
-SERVE_SECONDS = 120
 
 
 @pytest.fixture(scope="session")
@@ -94,11 +94,10 @@ class Serving:
         return end(self.process, number)
 
     def _wait(self) -> None:
-        deadline = time.monotonic() + SERVE_SECONDS
-        while "serving " not in self.log.read_text():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"`moorage serve` did not start:\n{self.log.read_text()}")
-            time.sleep(0.1)
+        until(
+            lambda: "serving " in self.log.read_text(),
+            unless=lambda: self.process.poll() is not None and self.log.read_text(),
+        )
 
 
 def without_empty(environment: dict[str, str]) -> dict[str, str]:

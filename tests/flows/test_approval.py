@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,11 @@ from ruamel.yaml import YAML
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
+from tests.waiting import until
 
 __all__ = ["lifecycle_program"]
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
-
-HAPPEN_SECONDS = 90
 
 
 @pytest.fixture
@@ -112,12 +110,3 @@ def redeploy(served: PrefectServer, workplace: Workplace, **parameters: Any) -> 
     asked = served.ask("redeploy-models/redeploy", {"fleet": fleet, **parameters})
     assert asked.status_code == 201, asked.text
     return dict(asked.json())
-
-
-def until(holds: Callable[[], Any]) -> Any:
-    """Wait for something, and return it."""
-    deadline = time.monotonic() + HAPPEN_SECONDS
-    while not (found := holds()):
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +19,8 @@ from moorage.adapters.ledger import Ledger
 from tasks.replace import LOCK
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace
-from tests.flows.test_approval import until
-from tests.prefect_server import PrefectServer
+from tests.prefect_server import ENDED, PrefectServer
+from tests.waiting import until
 
 __all__ = ["lifecycle_program"]
 
@@ -58,16 +59,15 @@ def failed(model: str, before: str) -> dict[str, Any]:
 
 
 def set_off(server: PrefectServer, flow: str) -> list[dict[str, Any]]:
-    """The runs of a flow that automations have started, oldest first."""
-    asked = {"flows": {"name": {"any_": [flow]}}, "sort": "START_TIME_ASC"}
+    """The runs of a flow that automations have asked for, oldest first."""
+    asked = {"flows": {"name": {"any_": [flow]}}, "sort": "EXPECTED_START_TIME_ASC"}
     found: list[dict[str, Any]] = server.post("/flow_runs/filter", asked)
     return [one for one in found if (one["created_by"] or {}).get("type") == "AUTOMATION"]
 
 
-def tell(server: PrefectServer, event: str, said_by: str) -> None:
-    """An event about a release, as a flow of that name emits it."""
+def tell(server: PrefectServer, event: str, said_by: str, times: int = 1) -> None:
+    """Events about a release, all at once, as a flow of that name emits them."""
     content = {
-        "id": str(uuid4()),
         "occurred": datetime.now(UTC).isoformat(),
         "event": f"moorage.release.{event}",
         "resource": {"prefect.resource.id": "moorage.release.away.v1"},
@@ -79,7 +79,22 @@ def tell(server: PrefectServer, event: str, said_by: str) -> None:
             }
         ],
     }
-    httpx.post(f"{server.url}/events", json=[content], timeout=30).raise_for_status()
+    every = [content | {"id": str(uuid4())} for _ in range(times)]
+    httpx.post(f"{server.url}/events", json=every, timeout=30).raise_for_status()
+
+
+@pytest.fixture
+def unscheduled(served: PrefectServer) -> Iterator[PrefectServer]:
+    """A server on which only events make it reconcile: the schedule rests."""
+    deployment = served.deployment("reconcile-fleet/reconcile")
+    path = f"/deployments/{deployment['id']}/schedules/{deployment['schedules'][0]['id']}"
+    served.patch(path, {"active": False})
+    flows = {"name": {"any_": ["reconcile-fleet"]}}
+    under_way = {"state": {"type": {"not_any_": sorted(ENDED)}}}
+    asked = {"flows": flows, "flow_runs": under_way}
+    until(lambda: not served.post("/flow_runs/filter", asked))
+    yield served
+    served.patch(path, {"active": True})
 
 
 def test_there_is_one_of_each_and_what_acts_is_switched_off(served: PrefectServer) -> None:
@@ -122,8 +137,9 @@ def test_a_release_that_ran_is_redeployed_and_one_that_never_ran_is_not(
 
 
 def test_a_run_that_is_killed_is_followed_by_a_reconcile(
-    served: PrefectServer, workplace: Workplace, lifecycle_program: Path
+    unscheduled: PrefectServer, workplace: Workplace, lifecycle_program: Path
 ) -> None:
+    served = unscheduled
     until(lambda: LEFT in automations(served))
     spec = {
         "name": workplace.named("killed"),
@@ -132,18 +148,20 @@ def test_a_run_that_is_killed_is_followed_by_a_reconcile(
     }
     fleet = YAML(typ="safe").load(workplace.folder / "fleet.yaml")
     asked = served.ask("deploy-model/deploy", {"spec": spec, "fleet": fleet}).json()
-    until(workplace.running)
+    until(workplace.running, unless=lambda: served.has_ended(asked["id"]))
+    before = len(set_off(served, "reconcile-fleet"))
     kill_run(asked["id"])
     assert served.ended(asked["id"])["state"]["type"] == "CRASHED"
-    run = until(lambda: set_off(served, "reconcile-fleet"))[0]
+    run = until(lambda: set_off(served, "reconcile-fleet")[before:])[0]
     assert served.ended(run["id"])["state"]["type"] == "COMPLETED"
     until(lambda: [row.state for row in workplace.releases("killed")] == ["error"])
     until(workplace.is_clean)
 
 
 def test_what_is_out_of_sight_or_mute_is_looked_at_once_and_no_reconcile_sets_off_a_chain(
-    served: PrefectServer, workplace: Workplace
+    unscheduled: PrefectServer, workplace: Workplace
 ) -> None:
+    served = unscheduled
     until(lambda: {UNSEEN, MUTE} <= automations(served).keys())
     before = len(set_off(served, "reconcile-fleet"))
 
@@ -159,8 +177,7 @@ def test_what_is_out_of_sight_or_mute_is_looked_at_once_and_no_reconcile_sets_of
         ended = served.ended(set_off(served, "reconcile-fleet")[-1]["id"])
         assert ended["state"]["name"] == "Skipped"
         assert "another reconcile" in ended["state"]["message"]
-    for _ in range(3):
-        tell(served, "unresponsive", said_by="reconcile-fleet")
+    tell(served, "unresponsive", said_by="reconcile-fleet", times=3)
     until(lambda: further() == 2)
     served.ended(set_off(served, "reconcile-fleet")[-1]["id"])
     time.sleep(QUIET_SECONDS)

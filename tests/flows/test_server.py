@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ruamel.yaml import YAML
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import Serving, without_empty
 from tests.prefect_server import PrefectApi, PrefectServer, free_port
+from tests.waiting import until
 
 pytestmark = pytest.mark.server
 
@@ -249,7 +249,7 @@ class TestServed:
         wrong = {**parameters("unknown", engine=ENGINE), "flet": {}}
         crashed = served.run("deploy-model/deploy", wrong)
         assert crashed["state"]["type"] == "CRASHED"
-        _eventually(lambda: "'flet'" in served.log(crashed["id"]))
+        until(lambda: "'flet'" in served.log(crashed["id"]))
         assert workplace.releases("unknown") == []
 
     def test_an_argument_that_the_engine_does_not_know_is_refused_by_the_flow_too(
@@ -289,7 +289,7 @@ def test_serve_brings_its_own_server_and_ends_everything_with_it(
     own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(tmp_path / "prefect")}
     with Serving(workplace, PREFECT_API_URL="", **own) as serving:
         api = PrefectApi(f"http://127.0.0.1:{port}/api")
-        _eventually(lambda: api.has_deployment("deploy-model/deploy"))
+        until(lambda: api.has_deployment("deploy-model/deploy"))
         asked = api.ask("deploy-model/deploy", parameters("ended", engine=NEVER_READY))
         assert asked.status_code == 201
         _until_started(workplace, "ended")
@@ -378,16 +378,9 @@ def _until_started(workplace: Workplace, name: str) -> None:
         rows = workplace.releases(name)
         return bool(rows and rows[0].state == "starting" and workplace.processes())
 
-    _eventually(is_verifying)
+    until(is_verifying)
 
 
 def _assert_undone(workplace: Workplace, name: str) -> None:
     assert [row.state for row in workplace.releases(name)] == ["error"]
     assert workplace.is_clean()
-
-
-def _eventually(holds: Any) -> None:
-    deadline = time.monotonic() + APPEAR_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

@@ -16,11 +16,11 @@ from moorage.adapters.ledger import Ledger
 from tests.e2e.conftest import lifecycle_program, tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.prefect_server import PrefectApi, end, free_port
+from tests.waiting import until
 
 __all__ = ["lifecycle_program", "tiny_llama"]
 
 COMMAND_SECONDS = 400
-WORKER_SECONDS = 120
 
 
 class Team:
@@ -102,11 +102,10 @@ class Worker:
             )
 
     def wait(self) -> None:
-        deadline = time.monotonic() + WORKER_SECONDS
-        while "started!" not in self.log.read_text():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the worker did not start:\n{self.log.read_text()}")
-            time.sleep(0.1)
+        until(
+            lambda: "started!" in self.log.read_text(),
+            unless=lambda: self.process.poll() is not None and self.log.read_text(),
+        )
 
     def took(self, flow_run: str) -> bool:
         """Whether it submitted a flow run."""

@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from tests.e2e.workplace import REPOSITORY
 from tests.flows.test_server import Parameters
 from tests.prefect_server import PrefectApi
 from tests.team.conftest import Team, TeamPlace, Worker
+from tests.waiting import until
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
 
 DEPLOY, PLAN = "deploy-model/deploy", "plan-model/plan"
 SITES = ("default", "site-a")
-APPEAR_SECONDS = 120
 NEVER_READY = {
     "name": "transformers",
     "runtime": "process",
@@ -46,6 +45,10 @@ class Sites:
         asked = self.api.ask(flow, self.parameters(name, **fields), work_queue_name=site)
         assert asked.status_code == 201, asked.text
         return str(asked.json()["id"])
+
+    def end(self, flow_run: str) -> tuple[str, str] | None:
+        """How a run has ended, if it has."""
+        return self.ended(flow_run) if self.api.has_ended(flow_run) else None
 
     def ended(self, flow_run: str) -> tuple[str, str]:
         state = self.api.ended(flow_run)["state"]
@@ -74,13 +77,6 @@ def sites(
         for worker in workers.values():
             worker.wait()
         yield Sites(team, place, workers)
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + APPEAR_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("site", SITES)
@@ -134,7 +130,7 @@ def test_one_flow_of_a_name_at_a_time_whichever_worker_runs_it(
 ) -> None:
     name = sites.place.named("contended")
     first = sites.send(DEPLOY, "default", "contended", engine=NEVER_READY)
-    eventually(lambda: _is_starting(sites, "contended"))
+    until(lambda: _is_starting(sites, "contended"), unless=lambda: sites.end(first))
 
     second = sites.send(DEPLOY, "site-a", "contended", engine=NEVER_READY)
     other = sites.send(DEPLOY, "site-a", "other", engine=process_engine(lifecycle_program))
@@ -142,7 +138,7 @@ def test_one_flow_of_a_name_at_a_time_whichever_worker_runs_it(
     kind, told = sites.ended(second)
     assert kind == "FAILED"
     assert f"Another flow is working on this model: {name} is held by flow run {first}" in told
-    eventually(lambda: f"waits: {name} is held by flow run {first}" in sites.api.log(second))
+    until(lambda: f"waits: {name} is held by flow run {first}" in sites.api.log(second))
     assert sites.api.get(f"/flow_runs/{first}")["state"]["type"] == "RUNNING"
 
     _kill(sites.place, first)
@@ -159,9 +155,9 @@ def test_whoever_waits_goes_on_as_soon_as_the_other_one_has_ended(
     sites: Sites, lifecycle_program: Path
 ) -> None:
     first = sites.send(DEPLOY, "default", "queued", engine=NEVER_READY)
-    eventually(lambda: _is_starting(sites, "queued"))
+    until(lambda: _is_starting(sites, "queued"), unless=lambda: sites.end(first))
     second = sites.send(DEPLOY, "site-a", "queued", engine=process_engine(lifecycle_program))
-    eventually(lambda: "waits: " in sites.api.log(second))
+    until(lambda: "waits: " in sites.api.log(second), unless=lambda: sites.end(second))
     sites.api.cancel(first)
     assert sites.ended(second)[0] == "COMPLETED"
     assert sites.ended(first)[0] == "CANCELLED"

@@ -3,8 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -15,6 +14,7 @@ from moorage.adapters.ledger.database import gate, open_database
 from moorage.adapters.ledger.locks import LEASE_SECONDS, Locks
 from moorage.adapters.owner import Owner, this_process
 from moorage.failures import Cause, Failure
+from tests.waiting import until
 
 ELSEWHERE = Owner(machine="another machine", pid=1, started_at=0.0, note="flow run 7")
 
@@ -138,7 +138,7 @@ def test_all_that_was_taken_together_is_renewed_and_given_back_together(
     with locks.kept("token"):
         locks.take_all(["a", "b"], "token", ELSEWHERE)
         clock.now += LEASE_SECONDS * 2
-        assert wait_for(lambda: locks.holders(["a", "b"]).keys() == {"a", "b"})
+        until(lambda: locks.holders(["a", "b"]).keys() == {"a", "b"})
     assert locks.holders(["a", "b"]) == {}
 
 
@@ -150,20 +150,13 @@ def test_who_was_taken_over_gives_nothing_back(locks: Locks, clock: Clock) -> No
     assert not is_free(locks)
 
 
-def wait_for(condition: Callable[[], bool]) -> bool:
-    give_up = time.monotonic() + 5
-    while not condition() and time.monotonic() < give_up:
-        time.sleep(0.01)
-    return condition()
-
-
 def test_the_lease_is_renewed_while_the_lock_is_held(
     locks: Locks, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RENEW_SECONDS", 0.01)
     with locks.holding("tiny", wait_seconds=0):
         clock.now += LEASE_SECONDS * 2
-        assert wait_for(lambda: locks.is_held("tiny"))
+        until(lambda: locks.is_held("tiny"))
 
 
 def test_a_ledger_that_is_away_for_a_moment_does_not_end_the_renewal(
@@ -184,7 +177,7 @@ def test_a_ledger_that_is_away_for_a_moment_does_not_end_the_renewal(
     with locks.holding("tiny", wait_seconds=0):
         assert stumbled.wait(5)
         clock.now += LEASE_SECONDS * 2
-        assert wait_for(lambda: locks.is_held("tiny"))
+        until(lambda: locks.is_held("tiny"))
 
 
 def test_the_lock_of_a_living_process_is_not_taken(
@@ -202,7 +195,7 @@ def test_the_lock_of_a_killed_process_is_taken_over_at_once(
     holder: subprocess.Popen[str], engine: Engine
 ) -> None:
     holder.kill()
-    assert wait_for(lambda: is_free(Locks(engine)))  # it is not even reaped yet
+    until(lambda: is_free(Locks(engine)))  # it is not even reaped yet
     with Locks(engine).holding("tiny", wait_seconds=0):
         assert not is_free(Locks(engine))
 

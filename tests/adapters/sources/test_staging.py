@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests.adapters.sources.conftest import REPO
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import model
+from tests.waiting import until
 
 Make = Callable[..., HubSource]
 SHARDS = ("model-1-of-2.safetensors", "model-2-of-2.safetensors")
@@ -62,13 +62,6 @@ def elsewhere(hub: Hub, models: Path, found: ResolvedModel) -> Iterator[subproce
             process.kill()
 
 
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
-
-
 def test_after_a_kill_only_the_rest_is_downloaded(
     hub: Hub, source: Make, spec: ModelSpec, tmp_path: Path, store: ModelStore
 ) -> None:
@@ -78,7 +71,10 @@ def test_after_a_kill_only_the_rest_is_downloaded(
     growing = store.incomplete(found.revision, SHARDS[1])
     finished = store.workspace(found.revision) / SHARDS[0]
     with elsewhere(hub, tmp_path / "models", found) as process:
-        until(lambda: finished.exists() and growing.exists() and growing.stat().st_size > 8192)
+        until(
+            lambda: finished.exists() and growing.exists() and growing.stat().st_size > 8192,
+            pause=0.01,
+        )
         process.send_signal(signal.SIGKILL)
         process.wait()
     left = growing.stat().st_size

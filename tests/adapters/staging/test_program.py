@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from moorage.adapters.staging import checks, program, way
 from moorage.adapters.staging.bundle import bundle
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
+from tests.waiting import until
 
 REPO, WEIGHTS = "acme/tiny", "model.safetensors"
 MANIFEST = '{\n "rules": 1\n}'
@@ -118,10 +118,7 @@ def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     assert running.stdin
     running.stdin.write(store.job().encode())
     running.stdin.close()
-    until = time.monotonic() + 30
-    while not (growing.exists() and growing.stat().st_size > 50_000):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: growing.exists() and growing.stat().st_size > 50_000, pause=0.01)
     running.kill()
     running.wait()
     had = growing.stat().st_size
