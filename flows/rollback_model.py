@@ -8,7 +8,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.deploy_model import deploy_on_a_free_port
+from flows.attempt import deploy_on_a_free_port
 from flows.dry_run import survey_cleaned_up, would_run
 from flows.recipe import Again
 from flows.replacing import announcement

@@ -1,0 +1,214 @@
+"""One attempt to make a release: the chain with effects, as a saga."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from flows.recipe import Recipe
+from flows.replacing import downtime_of, how
+from flows.starting import starting
+from flows.story import Story
+from moorage.chain import Placed
+from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
+from moorage.launch import LaunchPlan
+from moorage.placement.propose import NoFit
+from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
+from moorage.saga import Saga
+from tasks.adapters import tidy
+from tasks.analysis import Analysis
+from tasks.cleanup import abandon, free_claims, replaceable
+from tasks.come_back import start_again
+from tasks.context import in_thread, ledger, settings, to_its_end
+from tasks.facts import read_facts
+from tasks.fetched import before_fetching
+from tasks.keep import keep
+from tasks.life import begin, closed, enter
+from tasks.measure import measure, remember
+from tasks.release import publish
+from tasks.stage import stage
+from tasks.stopping import end_superseded, finish_switch, stop_for
+from tasks.survey import survey
+from tasks.turns import Turn
+
+PORT_ATTEMPTS = 3
+
+
+async def deploy_on_a_free_port(
+    story: Story,
+    recipe: Recipe,
+    fleet: Fleet,
+    analysis: Analysis,
+    old: ReleaseRow | None,
+) -> Release:
+    """Make a release as its recipe says, prove that it answers, and let it take over.
+
+    A port that was ours to choose may be taken by a stranger before the engine binds it: then
+    another one is tried.
+
+    Raises:
+        Failure: When it could not be made; then what served before serves (again).
+    """
+    spec = recipe.spec
+    for _ in range(PORT_ATTEMPTS - 1):
+        try:
+            return await Attempt(story, recipe, fleet, analysis, old).run()
+        except Failure as failure:
+            if failure.cause != Cause.PORT_TAKEN or spec.port != "auto":
+                raise
+            story.journal.tell(f"{failure}; trying another port")
+    return await Attempt(story, recipe, fleet, analysis, old).run()
+
+
+class Attempt:
+    """Makes a release once: whatever fails, nothing is left claimed or running.
+
+    Each phase arms its undos before its effects, and leaves the draft of the record further along.
+
+    Args:
+        story: The flow run that makes it.
+        recipe: What it is made of.
+        fleet: The hosts it may run on.
+        analysis: Of its model, which several attempts share.
+        old: The release that it replaces; None = nothing serves.
+    """
+
+    def __init__(
+        self,
+        story: Story,
+        recipe: Recipe,
+        fleet: Fleet,
+        analysis: Analysis,
+        old: ReleaseRow | None,
+    ) -> None:
+        self._story, self._recipe, self._fleet = story, recipe, fleet
+        self._analysis, self._old = analysis, old
+        self._draft: Release
+
+    async def run(self) -> Release:
+        """Make it, prove that it answers, and let it take over.
+
+        Raises:
+            Failure: When it could not be made; then what served before serves (again).
+        """
+        self._draft = await self._begin()
+        try:
+            with (
+                Saga(self._story.undone, to_its_end) as saga,
+                closed(self._draft.id, self._old, self._story.journal),
+            ):
+                placed = await self._have_a_place(saga)
+                plan = await self._have_a_plan(saga, placed)
+                turn = await self._have_its_turn(saga, placed)
+                await self._start(saga, placed, plan)
+                release = await self._take_over(saga, placed)
+        except (Failure, TimeoutError) as error:
+            raise await self._failed(error) from None
+        await self._end_old(release, turn)
+        return release
+
+    async def _begin(self) -> Release:
+        begun, spec, run = datetime.now(UTC), self._recipe.spec, self._story.flow_run_id
+        self._story.release = await begin(spec, run)
+        return Release.begun(self._story.release, spec, run, begun, self._old, **self._recipe.facts)
+
+    async def _have_a_place(self, saga: Saga) -> Placed:
+        """Find the model, and claim a place for it."""
+        self._draft, analyzed = await self._analysis.of(self._draft)
+        snapshot = await survey(self._fleet, self._recipe.spec.placement.cluster)
+        saga.arm("free the claims", free_claims, self._draft.id, self._old)
+        placed = await self._recipe.place(
+            analyzed, self._fleet, snapshot, self._draft.id, replaceable(self._old)
+        )
+        self._know(placement=placed.placement)
+        return placed
+
+    async def _have_a_plan(self, saga: Saga, placed: Placed) -> LaunchPlan:
+        """Have image and weights on every host, and with them exactly what will run."""
+        notes = await self._recipe.check(placed)
+        await self._arm_fetching(saga, placed)
+        await enter(self._draft.id, ReleaseState.DOWNLOADING)
+        image, model = await asyncio.gather(self._recipe.have_image(placed), stage(placed))
+        plan = self._recipe.planned(replace(placed, model=model), image, notes)
+        self._know(image=image, plan=plan)
+        await keep(plan, placed.snapshot)
+        return plan
+
+    async def _arm_fetching(self, saga: Saga, placed: Placed) -> None:
+        if not settings().keep_fetched:
+            before = await in_thread(before_fetching, placed, self._fleet)
+            saga.arm("remove what was fetched", before.remove)
+        if placed.model.updates_folder:
+            saga.arm("remove the folder of its adapters", tidy, placed.spec.name)
+
+    async def _have_its_turn(self, saga: Saga, placed: Placed) -> Turn:
+        """Wait until nobody else starts there, and stop what has to make room."""
+        old, placement = self._old, placed.placement
+        turn = Turn(self._draft.id, placed.spec.name, placement, old)
+        if turn.names:
+            saga.arm("let others start there", turn.end)
+            await turn.wait(placed.spec.readiness.deadlines, self._story.journal)
+        if old and placement.stop_first:
+            saga.arm(f"start {old.id} again", start_again, old, self._draft.id)
+            await stop_for(old, self._draft.id)
+        return turn
+
+    async def _start(self, saga: Saga, placed: Placed, plan: LaunchPlan) -> None:
+        saga.arm("stop what was started", abandon, self._draft.id)
+        before = self._old.release if self._old else None
+        async for further in starting(self._draft, plan, placed.profile, before):
+            self._draft = further
+
+    async def _take_over(self, saga: Saga, placed: Placed) -> Release:
+        """Record what was found, and make it the one that serves."""
+        draft = self._draft
+        assert draft.plan, "what has started was planned"
+        measured = await measure(
+            placed.profile,
+            draft.plan,
+            draft.workloads,
+            placed.snapshot,
+            placed.placement.predicted,
+        )
+        facts = await read_facts(draft.plan, measured)
+        old, journal = self._old, self._story.journal
+        self._know(measured=measured, facts=facts, replacement=how(draft, old))
+        self._end()
+        if old:
+            saga.arm("end what it has replaced", finish_switch, old, draft.id, journal)
+        return await publish(self._draft)
+
+    async def _failed(self, error: Failure | TimeoutError) -> Failure:
+        """Keep why it failed."""
+        failure = self._story.failure_of(error)
+        if isinstance(error, NoFit):
+            self._know(placement=error.placement)
+        record = FailureRecord(
+            cause=failure.cause,
+            detail=failure.detail,
+            suggestion=failure.suggestion,
+            log_tail=failure.log_tail,
+        )
+        downtime = await in_thread(downtime_of, self._old, self._draft)
+        self._know(downtime_seconds=downtime, failure=record)
+        self._end()
+        await in_thread(ledger().releases.fail, self._draft.id, failure.cause, self._draft)
+        return failure
+
+    async def _end_old(self, release: Release, turn: Turn) -> None:
+        journal, linger = self._story.journal, release.spec.replace.linger_seconds
+        try:
+            if self._old:
+                await end_superseded(self._old, journal, linger)
+        finally:
+            # The new release serves, whatever signal arrives now.
+            to_its_end(turn.end)
+            to_its_end(lambda: remember(release, journal))
+
+    def _know(self, **found: object) -> None:
+        self._draft = self._draft.model_copy(update=found)
+
+    def _end(self) -> None:
+        self._know(steps=tuple(self._story.journal.steps), finished_at=datetime.now(UTC))
