@@ -38,11 +38,11 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "facts": ("before", "tasks.facts", "ask"),
     "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
-    "old one stopping": ("before", "flows.deploy_model", "end_superseded"),
+    "old one stopping": ("before", "flows.attempt", "end_superseded"),
     "old one drained": ("before", "tasks.stopping", "end_release"),
     "old one stopped": ("after", "tasks.cleanup", "stop_all"),
     "old one closed": ("after", "moorage.adapters.ledger.releases", "Releases.end"),
-    "before it is kept what was measured": ("before", "flows.deploy_model", "remember"),
+    "before it is kept what was measured": ("before", "flows.attempt", "remember"),
 }
 """Points in the order of the flow: before or after a call."""
 
@@ -55,7 +55,7 @@ SECOND_TRY: dict[str, tuple[str, str, str]] = {
 
 
 STOP_FIRST: dict[str, tuple[str, str, str]] = {
-    "before the old one makes room": ("before", "flows.deploy_model", "stop_for"),
+    "before the old one makes room": ("before", "flows.attempt", "stop_for"),
     "the old one is to stop": ("before", "tasks.stopping", "drain"),
     "the old one is drained": ("before", "tasks.stopping", "_stop_all"),
     "the old one has stopped": ("after", "tasks.stopping", "_stop_all"),
