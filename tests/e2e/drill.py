@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from moorage.placement.claims import Resource
 from moorage.release import ReleaseRow
 from moorage.states import ReleaseState
 from tests.drill_table import COLUMNS, PROPERTY
+from tests.e2e.background import Background
 from tests.e2e.conftest import process_engine
 from tests.e2e.nursery import ForkedWorkplace
 
@@ -27,7 +27,7 @@ Tell = Callable[[str, object], None]
 """`record_property` of pytest."""
 
 
-class Caller(threading.Thread):
+class Caller(Background):
     """Asks a release without a pause, and counts what it does not answer.
 
     Attributes:
@@ -36,22 +36,14 @@ class Caller(threading.Thread):
     """
 
     def __init__(self, row: ReleaseRow) -> None:
-        super().__init__(daemon=True)
-        self._url, self._ended = f"{row.serving[0].endpoint}/v1/completions", threading.Event()
+        super().__init__()
+        self._url = f"{row.serving[0].endpoint}/v1/completions"
         self._question = {"model": row.model, "prompt": "hello", "max_tokens": 1}
         self.answered, self.refused = 0, list[tuple[datetime, str]]()
 
-    def __enter__(self) -> Caller:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self.join()
-
     def run(self) -> None:
         with httpx.Client(timeout=10, trust_env=False) as client:
-            while not self._ended.wait(0.02):
+            while not self.ended.wait(0.02):
                 if wrong := self._ask(client):
                     self.refused.append((datetime.now(UTC), wrong))
                 else:

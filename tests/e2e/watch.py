@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,13 +12,14 @@ from docker.errors import NotFound
 from moorage.adapters.ledger import Ledger
 from moorage.launch import LABEL_LEDGER
 from moorage.placement.claims import Claim, Resource
+from tests.e2e.background import Background
 
 PAUSE_SECONDS = 0.2
 CLAIM = "CLAIM="
 """Variable of an engine that tells the bytes of each of its accelerators."""
 
 
-class Watch(threading.Thread):
+class Watch(Background):
     """Looks until its block ends.
 
     Args:
@@ -33,25 +33,16 @@ class Watch(threading.Thread):
     """
 
     def __init__(self, ledger: Ledger, rooms: Mapping[Resource, int]) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._ledger, self._rooms, self._docker = ledger, rooms, docker.from_env()
         self._known: dict[str, tuple[Claim, ...]] = {}
-        self._ended = threading.Event()
         self.looks, self.twice, self.most = 0, set[str](), 0
         self.broke: BaseException | None = None
-
-    def __enter__(self) -> Watch:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self.join()
 
     def run(self) -> None:
         """Look at both; each look sees one moment."""
         try:
-            while not self._ended.wait(PAUSE_SECONDS):
+            while not self.ended.wait(PAUSE_SECONDS):
                 self._see("claimed", self._ledger.claims.all())
                 running = self._running()
                 self._see("used", running)

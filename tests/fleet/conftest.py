@@ -7,9 +7,10 @@ import pytest
 
 from moorage.adapters.docker_client import forget_clients
 from tests.e2e.conftest import docker, lifecycle_image, lifecycle_program
-from tests.e2e.workplace import REPOSITORY
+from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.commands import missing
 from tests.fleet.fleet import TestFleet
+from tests.fleet.sites import containers, write_fleet
 
 __all__ = ["docker", "lifecycle_image", "lifecycle_program"]
 
@@ -35,6 +36,16 @@ def equipped(fleet: TestFleet) -> TestFleet:
     for host in fleet.hosts:
         host.daemon.load(HELPER)
     return fleet
+
+
+@pytest.fixture
+def place(workplace: Workplace, equipped: TestFleet) -> Iterator[Workplace]:
+    """A place whose fleet is the hosts, over TLS; what is left there goes."""
+    write_fleet(workplace, equipped, "tls")
+    yield workplace
+    for host in equipped.hosts:
+        for name in containers(host):
+            host.daemon.client().containers.get(name).remove(force=True)
 
 
 def build_helper() -> None:

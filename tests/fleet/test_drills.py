@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -20,22 +19,13 @@ from tests.fleet.befalling import (
     starting,
 )
 from tests.fleet.fleet import TestFleet
-from tests.fleet.sites import containers, write_fleet
+from tests.fleet.sites import containers
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
 __all__ = ["prefect_server", "tiny_llama", "workplace"]
-
-
-@pytest.fixture
-def place(workplace: Workplace, equipped: TestFleet) -> Iterator[Workplace]:
-    write_fleet(workplace, equipped, "tls")
-    yield workplace
-    for host in equipped.hosts:
-        for name in containers(host):
-            host.daemon.client().containers.get(name).remove(force=True)
 
 
 def test_a_cable_that_is_cut_for_a_moment_while_the_engine_starts(

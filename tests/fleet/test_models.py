@@ -12,22 +12,12 @@ import pytest
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
 from tests.fleet.fleet import TestFleet
-from tests.fleet.sites import containers, write_fleet
 from tests.fleet.stores import WEIGHTS, sent_to_hosts
 from tests.hub.server import Hub
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
 __all__ = ["prefect_server", "tiny_llama", "workplace"]
-
-
-@pytest.fixture
-def place(workplace: Workplace, equipped: TestFleet) -> Iterator[Workplace]:
-    write_fleet(workplace, equipped, "tls")
-    yield workplace
-    for host in equipped.hosts:
-        for name in containers(host):
-            host.daemon.client().containers.get(name).remove(force=True)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,21 +9,12 @@ import pytest
 from tests.e2e.conftest import prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
 from tests.fleet.fleet import TestFleet
-from tests.fleet.sites import containers, write_fleet
+from tests.fleet.sites import containers
 from tests.fleet.test_drills import pinned
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
 __all__ = ["prefect_server", "tiny_llama", "workplace"]
-
-
-@pytest.fixture
-def place(workplace: Workplace, equipped: TestFleet) -> Iterator[Workplace]:
-    write_fleet(workplace, equipped, "tls")
-    yield workplace
-    for host in equipped.hosts:
-        for name in containers(host):
-            host.daemon.client().containers.get(name).remove(force=True)
 
 
 def reconcile(place: Workplace) -> dict[str, dict[str, Any]]:
