@@ -27,7 +27,7 @@ from tasks.fetched import before_fetching
 from tasks.keep import keep
 from tasks.life import begin, closed, enter
 from tasks.measure import measure, remember
-from tasks.release import publish
+from tasks.release import publish, publish_plan
 from tasks.stage import stage
 from tasks.stopping import end_superseded, finish_switch, stop_for
 from tasks.survey import survey
@@ -133,6 +133,7 @@ class Attempt:
         image, model = await asyncio.gather(self._recipe.have_image(placed), stage(placed))
         plan = self._recipe.planned(replace(placed, model=model), image, notes)
         self._know(image=image, plan=plan)
+        await publish_plan(self._draft, f"What {self._draft.id} runs")
         await keep(plan, placed.snapshot)
         return plan
 

@@ -52,5 +52,5 @@ async def would_run(
     pins = {"revision": placed.model.revision, "companions": placed.model.pins}
     ended = {"steps": tuple(story.journal.steps), "finished_at": datetime.now(UTC)}
     release = release.model_copy(update={**found, **pins, **ended})
-    await publish_plan(release)
+    await publish_plan(release, f"What deploying {release.model} would run")
     return release

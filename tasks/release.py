@@ -78,12 +78,9 @@ async def publish_failure(model: str, failure: Failure, release: str) -> None:
     await show_markdown(f"failure-{slug(model)}", page, str(failure)[:500])
 
 
-async def publish_plan(release: Release) -> None:
-    """Show what a deploy would run as an artifact."""
-    page = plan_document(release).markdown()
-    await show_markdown(
-        f"plan-{release.spec.slug}", page, f"What deploying {release.model} would run"
-    )
+async def publish_plan(release: Release, title: str) -> None:
+    """Show what a deploy runs, or would run, as an artifact."""
+    await show_markdown(f"plan-{release.spec.slug}", plan_document(release).markdown(), title)
 
 
 async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:

@@ -179,9 +179,12 @@ def prefect_server(
 
 
 def free_port() -> int:
-    """A port on which nothing listens, below those that outgoing connections take."""
+    """A port on which nothing listens, in a range that nobody else takes one from by chance.
+
+    Ray takes those from 10000 to 19999, workplaces what follows, outgoing connections the rest.
+    """
     while True:
-        port = random.randrange(10_000, 18_000)
+        port = random.randrange(32_000, 32_768)
         with suppress(OSError), socket.create_server(("", port)):
             return port
 

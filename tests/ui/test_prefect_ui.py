@@ -112,7 +112,7 @@ class TestDeployed:
         assert f"release {name}.v1" in tasks
         browser.picture("run-tasks")
         artifacts = browser.tab("Artifacts", f"placement-{name}")
-        for kind in ("model", "placement", "readiness", "release"):
+        for kind in ("model", "placement", "plan", "readiness", "release"):
             assert f"{kind}-{name}" in artifacts
         browser.picture("run-artifacts")
         told = (json.dumps(run), logs, tasks, artifacts, browser.tab("Details", "Flow Run ID"))
@@ -123,6 +123,7 @@ class TestDeployed:
         [
             ("model", "What {} is", "LlamaForCausalLM"),
             ("placement", "Placement of {}", "taken"),
+            ("plan", "Plan for {}: {}.v1", "--served-model-name"),
             ("readiness", "How {}.v1 proved", "answered"),
             ("release", "{}.v1 serves {}", "http://127.0.0.1:"),
         ],
@@ -150,10 +151,23 @@ class TestDeployed:
         artifact = served.artifacts(planned["id"])[f"plan-{name}"]
         assert_readable(browser, artifact, f"Plan for {name}", "--max-model-len 1024")
 
+    def test_a_redeployment_is_a_page_with_a_bar(
+        self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
+    ) -> None:
+        name = run["parameters"]["spec"]["name"]
+        done = served.run("redeploy-models/redeploy", {"names": [name], "force": True})
+        assert done["state"]["type"] == "COMPLETED", done["state"]["message"]
+        pages = served.artifacts(done["id"])
+        assert_readable(browser, pages["redeploy"], "redeploy", f"{name}.v2")
+        browser.open(f"/v2/artifacts/artifact/{pages['redeploy-progress']['id']}", "100%")
+        browser.picture("redeploy-progress")
+        assert workplace.releases("tiny")[0].id == f"{name}.v2"
+
     def test_a_person_reads_the_plan_and_agrees(
         self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
     ) -> None:
         name = workplace.named("tiny")
+        serves = workplace.releases("tiny")[0].id
         agreed = {"context": 1024, "redeploy": {"approval": "required"}}
         spec = {**run["parameters"]["spec"], **agreed}
         asked = served.ask("deploy-model/deploy", {"spec": spec}).json()["id"]
@@ -163,14 +177,15 @@ class TestDeployed:
         browser.page.get_by_role("menuitem", name="Resume").click()
         dialog = browser.page.get_by_role("dialog")
         dialog.get_by_text("Whether it shall be done.").wait_for()
-        assert f"It would replace {name}.v1" in dialog.inner_text()
+        assert f"It would replace {serves}" in dialog.inner_text()
         assert dialog.get_by_role("heading", name=f"Plan for {name}").is_visible()
         browser.picture("approval")
         dialog.get_by_role("switch").click()
         dialog.get_by_role("button", name="Resume").click()
         dialog.wait_for(state="hidden")
         assert served.ended(asked)["state"]["type"] == "COMPLETED"
-        assert workplace.releases("tiny")[0].id == f"{name}.v2"
+        new, before = workplace.releases("tiny")[:2]
+        assert (new.state, before.id, before.state) == ("running", serves, "superseded")
 
     def test_a_deploy_that_failed_says_why_and_what_to_do(
         self, browser: Browser, served: PrefectServer, workplace: Workplace, run: dict[str, Any]
