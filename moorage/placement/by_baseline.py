@@ -18,7 +18,6 @@ from moorage.placement.filters import Filters
 from moorage.placement.fit import free_ports, misfits
 from moorage.placement.links import joined, unjoinable
 from moorage.placement.placement import Seat
-from moorage.placement.refusals import unfit
 from moorage.placement.request import Refused, Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.snapshot import HostSnapshot
@@ -100,7 +99,7 @@ def _filtered(
             if not passed.groups:
                 raise Refused(Refusal.NO_ACCELERATOR, "the baseline places on accelerators only")
         except Refused as reason:
-            refused[view.host.name] = unfit(view, reason)
+            refused[view.host.name] = reason.verdict(view.host.name)
             continue
         types = {kind.type for kind in passed.groups}
         items = tuple(item for item in view.host.accelerators if item.type in types)

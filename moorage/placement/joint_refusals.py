@@ -8,7 +8,7 @@ from moorage.placement.claims import Resource
 from moorage.placement.demand import Split
 from moorage.placement.fit import holders
 from moorage.placement.on_cpu import cpu_refusal
-from moorage.placement.request import Refused, Request
+from moorage.placement.request import Request
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import HostView
 
@@ -52,7 +52,7 @@ def _short_on_cpu(request: Request, view: HostView) -> Verdict | None:
         return Verdict(view.host.name, Refusal.PARALLELISM, reason)
     needed = request.on_processors.least(request.hosts).bytes
     refused = cpu_refusal(request, view, needed)
-    return _verdict(view, refused) if refused else None
+    return refused.verdict(view.host.name) if refused else None
 
 
 def _parts(request: Request, view: HostView) -> Iterator[Verdict | None]:
@@ -80,14 +80,3 @@ def _parts(request: Request, view: HostView) -> Iterator[Verdict | None]:
                     there=len(room),
                     held_by=held_by,
                 )
-
-
-def _verdict(view: HostView, reason: Refused) -> Verdict:
-    return Verdict(
-        host=view.host.name,
-        refusal=reason.refusal,
-        note=reason.note,
-        needed=reason.needed,
-        available=reason.available,
-        held_by=reason.held_by,
-    )

@@ -21,7 +21,7 @@ from moorage.placement.on_many_cpus import on_many_cpus
 from moorage.placement.one_host import one_host
 from moorage.placement.overcommit import overcommitted
 from moorage.placement.placement import Placement, Seat
-from moorage.placement.refusals import beside_replicas, refuse_all, unfit
+from moorage.placement.refusals import beside_replicas, refuse_all
 from moorage.placement.request import Refused, Request
 from moorage.placement.scores import WEIGHTS, score_all
 from moorage.placement.seating import seats_of, tokens_on, with_seats
@@ -122,7 +122,7 @@ def _filtered(
         try:
             able.append(check(view))
         except Refused as reason:
-            refused[view.host.name] = unfit(view, reason)
+            refused[view.host.name] = reason.verdict(view.host.name)
     return able, refused
 
 

@@ -21,18 +21,6 @@ from moorage.values import fields
 ACCELERATOR = Resource.ACCELERATOR
 
 
-def unfit(view: HostView, reason: Refused) -> Verdict:
-    """The verdict of a refusal."""
-    return Verdict(
-        host=view.host.name,
-        refusal=reason.refusal,
-        note=reason.note,
-        needed=reason.needed,
-        available=reason.available,
-        held_by=reason.held_by,
-    )
-
-
 def beside_replicas(view: HostView, verdict: Verdict) -> Verdict:
     """A refusal that also says which replicas of the same placement are on the host already."""
     placed = [claim for claim in view.host.claims if not claim.release]
@@ -70,7 +58,8 @@ def _refuse_on_cpu(request: Request, view: HostView, taken: Offer | None) -> Ver
     whole = taken and taken.kind is None and taken.is_full
     ask = request.on_processors.full() if whole else request.on_processors.least()
     reason = cpu_refusal(request, view, ask.bytes)
-    return unfit(view, reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred"))
+    refused = reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred")
+    return refused.verdict(view.host.name)
 
 
 def _refuse(
@@ -101,7 +90,7 @@ def _measured(
     if not shapes.possible:
         return _impossible(request, view, shapes.asks)
     if request.spec.extended_kv_cache and (short := _ram_short(request, view, kind, shapes)):
-        return unfit(view, short)
+        return short.verdict(view.host.name)
     there = fields(view.host)
     nearest, available = _nearest(request, view, room, shapes.possible)
     return Verdict(

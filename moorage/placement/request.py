@@ -10,7 +10,7 @@ from moorage.placement.cpu_demand import CpuDemand
 from moorage.placement.demand import Demand
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.parallelism import Parallelism
-from moorage.placement.verdict import Refusal
+from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import Distributed, ModelSpec
 
 MOST_HOSTS = 64
@@ -134,3 +134,14 @@ class Refused(Exception):
         super().__init__(refusal, note)
         self.refusal, self.note, self.held_by = refusal, note, held_by
         self.needed, self.available = needed, available
+
+    def verdict(self, host: str) -> Verdict:
+        """It as the verdict of a host."""
+        return Verdict(
+            host=host,
+            refusal=self.refusal,
+            note=self.note,
+            needed=self.needed,
+            available=self.available,
+            held_by=self.held_by,
+        )

@@ -18,7 +18,7 @@ from moorage.engines.vllm.length import length_flags
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.parallel import PIPELINE, TENSOR
 from moorage.engines.vllm.rule import derived, variable
-from moorage.engines.vllm.speculative import Method, Speculative, speculative_flags
+from moorage.engines.vllm.speculative import Speculative, speculative_flags
 from moorage.launch import Flag
 from moorage.placement.placement import CPU
 from moorage.values import Origin
@@ -68,13 +68,13 @@ def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
         ports=(),
         length=length,
     )
-    sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
+    wish, sizes = spec.speculative, {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
     why = f"{seat.tensor * seat.pipeline} accelerators for each replica"
     return (
         *_revision(request),
         *length_flags(context),
         *(derived(why, name, str(size)) for name, size in sizes.items() if size > 1),
-        *speculative_flags(_speculative(request)),
+        *speculative_flags(Speculative.wished(wish) if wish else None),
         *mode_flags(profile),
         *trust_flags(spec),
     )
@@ -85,18 +85,6 @@ def _revision(request: ApplicationRequest) -> tuple[Flag, ...]:
     if not request.model.source.startswith("hf://"):
         return ()
     return (derived("the commit that was resolved", "--revision", request.model.revision),)
-
-
-def _speculative(request: ApplicationRequest) -> Speculative | None:
-    wish = request.spec.speculative
-    if wish is None:
-        return None
-    return Speculative(
-        method=Method(wish.method),
-        tokens=wish.tokens,
-        shortest=wish.ngram_min,
-        longest=wish.ngram_max,
-    )
 
 
 def _deployment(request: ApplicationRequest) -> dict[str, Any]:

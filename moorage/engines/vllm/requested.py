@@ -13,7 +13,7 @@ from moorage.engines.vllm.kept import cache_root
 from moorage.engines.vllm.length import capped_length
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.policy import BASELINE, OURS, Executor
-from moorage.engines.vllm.speculative import Method, Speculative
+from moorage.engines.vllm.speculative import Speculative
 from moorage.spec import Mode, ModelSpec, Policy
 from moorage.values import Origin
 
@@ -109,12 +109,4 @@ def _length(request: LaunchRequest) -> Length:
 
 def _speculative(request: LaunchRequest) -> Speculative | None:
     wish = request.spec.speculative
-    if wish is None:
-        return None
-    return Speculative(
-        method=Method(wish.method),
-        tokens=wish.tokens,
-        shortest=wish.ngram_min,
-        longest=wish.ngram_max,
-        model=draft_path(request),
-    )
+    return Speculative.wished(wish, draft_path(request)) if wish else None

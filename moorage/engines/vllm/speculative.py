@@ -8,6 +8,7 @@ from enum import StrEnum
 from moorage.engines.vllm.rule import wanted
 from moorage.failures import Cause, Failure
 from moorage.launch import Flag
+from moorage.spec import SpeculativeSpec
 from moorage.values import Value
 
 
@@ -36,6 +37,17 @@ class Speculative(Value):
     shortest: int | None = None
     longest: int | None = None
     model: str = ""
+
+    @classmethod
+    def wished(cls, wish: SpeculativeSpec, model: str = "") -> Speculative:
+        """What a spec asks for, with the directory of the draft model."""
+        return cls(
+            method=Method(wish.method),
+            tokens=wish.tokens,
+            shortest=wish.ngram_min,
+            longest=wish.ngram_max,
+            model=model,
+        )
 
 
 def speculative_flags(speculative: Speculative | None) -> tuple[Flag, ...]:
