@@ -246,11 +246,6 @@ class Fleet(Value):
         " others, on a port of its range at its `bind`; else each fetches it from its source.",
     )
 
-    @property
-    def avoided_hosts(self) -> frozenset[str]:
-        """Hosts on which nothing new is placed at all."""
-        return frozenset(one.host for one in self.avoid if not one.accelerators)
-
     @model_validator(mode="after")
     def _names_differ(self) -> Fleet:
         names = [host.name for host in self.hosts]
@@ -276,3 +271,8 @@ class Fleet(Value):
             if name in self.engines:
                 raise ValueError(f"engines.{name}: give a custom engine a name of its own")
         return self
+
+    @property
+    def avoided_hosts(self) -> frozenset[str]:
+        """Hosts on which nothing new is placed at all."""
+        return frozenset(one.host for one in self.avoid if not one.accelerators)

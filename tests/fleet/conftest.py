@@ -6,15 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from moorage.adapters.docker_client import forget_clients
+from moorage.adapters.helper import LABEL_HELPER
 from tests.e2e.conftest import docker, lifecycle_image, lifecycle_program
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.commands import missing
 from tests.fleet.fleet import TestFleet
-from tests.fleet.sites import containers, write_fleet
+from tests.fleet.sites import HELPER, containers, write_fleet
 
 __all__ = ["docker", "lifecycle_image", "lifecycle_program"]
-
-HELPER = "moorage/helper:1"
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +45,16 @@ def place(workplace: Workplace, equipped: TestFleet) -> Iterator[Workplace]:
     for host in equipped.hosts:
         for name in containers(host):
             host.daemon.client().containers.get(name).remove(force=True)
+
+
+@pytest.fixture
+def no_helper_is_left(equipped: TestFleet) -> Iterator[None]:
+    """No helper container outlives a test."""
+    forget_clients()
+    yield
+    for host in equipped.hosts:
+        listed = host.daemon.client().containers.list(all=True, filters={"label": LABEL_HELPER})
+        assert listed == []
 
 
 def build_helper() -> None:

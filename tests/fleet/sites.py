@@ -9,8 +9,9 @@ from ruamel.yaml import YAML
 
 from moorage.launch import LABEL_MODEL
 from tests.e2e.workplace import Workplace
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import PORTS, FleetHost, TestFleet
+
+HELPER = "moorage/helper:1"
 
 
 def write_fleet(place: Workplace, fleet: TestFleet, way: str, **more: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from moorage.access import parse_access
 from moorage.adapters.staging.host_store import HostStore
 from moorage.models.source import ResolvedModel
-from tests.fleet.conftest import HELPER
+from tests.fleet.sites import HELPER
 from tests.fleet.stores import stage
 
 

@@ -11,8 +11,8 @@ from moorage.adapters.sources.ways import way_from_hub
 from moorage.adapters.staging.host_store import HostStore
 from moorage.adapters.staging.job import job_of
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.sites import HELPER
 from tests.hub.server import Hub
 
 WEIGHTS = "model.safetensors"

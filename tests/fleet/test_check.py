@@ -15,9 +15,9 @@ from moorage.adapters.fleet_check import check_fleet
 from moorage.check import Check, HostChecks
 from moorage.fleet import Fleet
 from tests.fleet.commands import run
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.keys import Certificates, make_ssh_key
+from tests.fleet.sites import HELPER
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 

@@ -17,8 +17,8 @@ from moorage.fleet import Fleet
 from moorage.images.registries import Registries, RegistryLogin
 from moorage.placement.snapshot import HostSnapshot
 from moorage.survey.facts import ARCHITECTURES
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.sites import HELPER
 from tests.local_registry import PASSWORD, USER, LocalRegistry, require_registry
 from tests.narrow_way import NarrowWay
 

@@ -12,8 +12,6 @@ import httpx
 import pytest
 
 from moorage.access import Access
-from moorage.adapters.docker_client import forget_clients
-from moorage.adapters.helper import LABEL_HELPER
 from moorage.adapters.sources.ways import way_from_hub
 from moorage.adapters.staging import lending
 from moorage.adapters.staging.bringing import bring
@@ -21,13 +19,17 @@ from moorage.adapters.staging.host_store import Staged
 from moorage.adapters.staging.lending import lent
 from moorage.models.source import ResolvedModel
 from moorage.placement.snapshot import HostSnapshot
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.sites import HELPER
 from tests.fleet.stores import WEIGHTS, contents, on_hub, there
 from tests.hub.server import Hub
 from tests.waiting import until
 
-pytestmark = [pytest.mark.docker, pytest.mark.fleet]
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.fleet,
+    pytest.mark.usefixtures("no_helper_is_left"),
+]
 
 REPO = "acme/shared"
 SIZE = 3_000_000
@@ -37,15 +39,6 @@ SIZE = 3_000_000
 def hub(equipped: TestFleet) -> Iterator[Hub]:
     with Hub({REPO: contents(SIZE)}, address=equipped.network.address) as hub:
         yield hub
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left(equipped: TestFleet) -> Iterator[None]:
-    forget_clients()
-    yield
-    for host in equipped.hosts:
-        listed = host.daemon.client().containers.list(all=True, filters={"label": LABEL_HELPER})
-        assert listed == []
 
 
 def snapshot(fleet: TestFleet, host: FleetHost, **fields: Any) -> HostSnapshot:

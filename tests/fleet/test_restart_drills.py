@@ -12,9 +12,8 @@ from tests.e2e.conftest import prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
 from tests.fleet.befalling import a_spec, leaves_nothing, starting, within
 from tests.fleet.commands import missing
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import TestFleet
-from tests.fleet.sites import containers, write_fleet
+from tests.fleet.sites import HELPER, containers, write_fleet
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 

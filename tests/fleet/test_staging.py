@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.docker_client import forget_clients
 from moorage.adapters.helper import LABEL_HELPER
 from moorage.adapters.staging import host_store
 from moorage.failures import Cause, Failure
@@ -20,7 +19,11 @@ from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.waiting import until
 
-pytestmark = [pytest.mark.docker, pytest.mark.fleet]
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.fleet,
+    pytest.mark.usefixtures("no_helper_is_left"),
+]
 
 
 @pytest.fixture
@@ -28,15 +31,6 @@ def hub(equipped: TestFleet) -> Iterator[Hub]:
     repos = {f"acme/model-{number}": contents() for number in range(4)}
     with Hub(repos, address=equipped.network.address) as hub:
         yield hub
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left(equipped: TestFleet) -> Iterator[None]:
-    forget_clients()
-    yield
-    for host in equipped.hosts:
-        listed = host.daemon.client().containers.list(all=True, filters={"label": LABEL_HELPER})
-        assert listed == []
 
 
 def test_four_models_for_three_hosts_are_fetched_once_for_each(

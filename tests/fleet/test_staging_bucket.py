@@ -18,8 +18,8 @@ from moorage.adapters.staging.bringing import bring
 from moorage.adapters.staging.host_store import Staged
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import ModelSpec
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.sites import HELPER
 from tests.fleet.stores import there
 from tests.hub.tiny import model
 

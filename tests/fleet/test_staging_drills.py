@@ -15,9 +15,8 @@ from moorage.failures import Cause, Failure
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
 from tests.fleet.commands import run
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import TestFleet
-from tests.fleet.sites import containers, described
+from tests.fleet.sites import HELPER, containers, described
 from tests.fleet.stores import (
     WEIGHTS,
     contents,

@@ -18,8 +18,8 @@ from docker.errors import APIError
 from moorage.access import Access
 from moorage.adapters.helper import LABEL_HELPER
 from moorage.adapters.staging import host_store
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.sites import HELPER
 from tests.fleet.stores import WEIGHTS, contents, on_hub, stage, store_on, there
 from tests.hub.faults import Fault
 from tests.hub.server import Hub

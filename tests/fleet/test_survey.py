@@ -23,8 +23,8 @@ from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import RuntimeName
 from moorage.survey.vendors import HANDED, handed_to
 from tasks import survey
-from tests.fleet.conftest import HELPER
 from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.sites import HELPER
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
