@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import process_engine
+from tests.e2e.conftest import container_engine, process_engine
 from tests.e2e.workplace import Workplace
 from tests.hub.faults import API, Fault
 from tests.hub.server import Hub
+from tests.local_registry import LocalRegistry, require_registry
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -84,6 +85,24 @@ def test_what_a_failed_deploy_has_fetched_stays_or_goes_as_it_is_told_to(
     shutil.rmtree(next((hub_workplace.home / "models").rglob(moved)))
     hub_workplace.json("deploy", dies, code=6)
     assert {name for name in stored() if name[0] != "."} == {serves}
+
+
+@pytest.mark.docker
+def test_what_was_being_fetched_when_the_image_failed_goes_too(
+    hub_workplace: Workplace, hub: Hub, tmp_path: Path
+) -> None:
+    require_registry()
+    hub_workplace.environment["MOORAGE_KEEP_FETCHED"] = "false"
+    hub.fail(WEIGHTS, Fault(pause=0.02))
+    registry = LocalRegistry(tmp_path / "registry")
+    registry.start()
+    try:
+        nowhere = container_engine(f"{registry.host}/nobody/serves:1")
+        hub_workplace.json("deploy", hub_workplace.spec(engine=nowhere, **SOURCE), code=5)
+    finally:
+        registry.close()
+    assert hub.sent(WEIGHTS), "the download had begun when the image was found to be missing"
+    assert not list((hub_workplace.home / "models").rglob(WEIGHTS))
 
 
 def test_a_rollback_takes_the_commit_that_ran_and_downloads_it_again_where_it_was_removed(
