@@ -22,6 +22,7 @@ from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.placement.propose import NoFit
+from moorage.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
@@ -39,6 +40,8 @@ PREFECT_DEFAULTS = {
 """Set before Prefect is imported, where the user has not set them."""
 
 LOG_LINES_SHOWN = 25
+LONGEST_SHOWN = 80
+"""Characters of a value that is refused."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +144,15 @@ def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:
 
 
 def _bad_setting(error: ValidationError) -> Failure:
-    """What Settings refused: an environment variable."""
+    """What Settings refused, an environment variable; or what stands for a name, an argument."""
     first = error.errors(include_url=False)[0]
+    found = repr(first["input"])
+    found = found if len(found) <= LONGEST_SHOWN else f"{found[: LONGEST_SHOWN - 3]}..."
+    if not first["loc"]:
+        wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
+        return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
     name = "_".join(map(str, first["loc"])).upper()
-    return Failure(
-        Cause.BAD_SETTING, f"{error.title}: {name}: found {first['input']!r}; {first['msg']}"
-    )
+    return Failure(Cause.BAD_SETTING, f"{error.title}: {name}: found {found}; {first['msg']}")
 
 
 def _exit(failure: Failure, as_json: bool) -> NoReturn:
