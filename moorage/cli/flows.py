@@ -8,7 +8,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
@@ -84,13 +85,14 @@ def run_flow(
     )
     # It complains about events that it still sends when a command ends; they do arrive.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)
-    # Importing Prefect takes longer than refusing a bad spec should.
-    from httpx import TransportError  # noqa: PLC0415
-    from prefect.exceptions import TerminationSignal  # noqa: PLC0415
+    with _nothing_begun(as_json=as_json):
+        # Importing Prefect takes longer than refusing a bad spec should.
+        from httpx import TransportError  # noqa: PLC0415
+        from prefect.exceptions import TerminationSignal  # noqa: PLC0415
 
-    from tasks.approval import asking  # noqa: PLC0415
-    from tasks.context import was_interrupted  # noqa: PLC0415
-    from tasks.journal import listening  # noqa: PLC0415
+        from tasks.approval import asking  # noqa: PLC0415
+        from tasks.context import was_interrupted  # noqa: PLC0415
+        from tasks.journal import listening  # noqa: PLC0415
 
     async def main() -> Outcome[R]:
         state = await start()
@@ -116,6 +118,26 @@ def run_flow(
         if was_interrupted(error):
             raise KeyboardInterrupt from error
         raise
+
+
+@contextmanager
+def _nothing_begun(*, as_json: bool) -> Iterator[None]:
+    """End at once on Ctrl-C: what it is raised in while modules load may take it for its own."""
+    failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was begun")
+    heard = signal.getsignal(signal.SIGINT)
+
+    def end(*_: object) -> NoReturn:
+        _show(failure, as_json=as_json)
+        _leave(int(failure.facts.exit_code))
+
+    listens = heard is signal.default_int_handler
+    if listens:
+        signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        if listens:
+            signal.signal(signal.SIGINT, heard)
 
 
 def _interrupt(*_: object) -> NoReturn:
