@@ -11,13 +11,15 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
 from rich.markup import escape
 
-from moorage.adapters.specs import InvalidFile
+from moorage.adapters.settings import Settings
+from moorage.adapters.specs import FLEET_FILE, InvalidFile
 from moorage.cli.asking import TerminalAsker
 from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
@@ -173,8 +175,11 @@ def _bad_setting(error: ValidationError) -> Failure:
     if not first["loc"]:
         wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
         return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
-    name = "_".join(map(str, first["loc"])).upper()
-    return Failure(Cause.BAD_SETTING, f"{error.title}: {name}: found {found}; {first['msg']}")
+    name = "_".join(map(str, first["loc"]))
+    # Those that have other names too are told by the one that was found.
+    prefix = Settings.model_config["env_prefix"] if name in Settings.model_fields else ""
+    name = f"{prefix}{name}".upper()
+    return Failure(Cause.BAD_SETTING, f"{name}: found {found}; {first['msg']}")
 
 
 def _exit(failure: Failure, as_json: bool) -> NoReturn:
@@ -234,7 +239,19 @@ def existing(path: Path) -> Path:
         candidate = Path("deployments") / f"{path}.yaml"
         if candidate.exists():
             return candidate
+        raise _no_spec(path, candidate)
     return path
+
+
+def _no_spec(path: Path, candidate: Path) -> Failure:
+    names = sorted(one.stem for one in candidate.parent.glob("*.yaml") if one.name != FLEET_FILE)
+    near = get_close_matches(str(path), names, n=1)
+    there = f"There are: {', '.join(names[:10])}." if names else "Name the file of a spec."
+    return Failure(
+        Cause.BAD_SPEC,
+        f"there is no {candidate}, and no file {path}",
+        suggestion=f"Did you mean '{near[0]}'?" if near else there,
+    )
 
 
 def exit_code(code: ExitCode) -> NoReturn:
