@@ -176,7 +176,7 @@ def _bad_setting(error: ValidationError) -> Failure:
         wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
         return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
     name = "_".join(map(str, first["loc"]))
-    # Those that have other names too are told by the one that was found.
+    # Those that have another name too are told with their whole name.
     prefix = Settings.model_config["env_prefix"] if name in Settings.model_fields else ""
     name = f"{prefix}{name}".upper()
     return Failure(Cause.BAD_SETTING, f"{name}: found {found}; {first['msg']}")

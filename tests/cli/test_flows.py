@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["MOORAGE_PROBE_SECONDS", "HF_HUB_OFFLINE", "MOORAGE_HUB_OFFLINE"])
+@pytest.mark.parametrize("name", ["MOORAGE_PROBE_SECONDS", "MOORAGE_HUB_OFFLINE"])
 def test_a_wrong_setting_is_told_by_the_name_of_its_variable(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
