@@ -59,6 +59,8 @@ async def gate(
         asking = [_Asking(spec, profile, one, key, before) for one in serving(workloads)]
         gates = tuple(await asyncio.gather(*(one.gate() for one in asking)))
         note.say("; ".join(one.said for one in gates))
+        if failure := _failure(gates):
+            note.fail(failure)
         return gates
 
 
@@ -68,8 +70,13 @@ def must_pass(gates: tuple[Gate, ...]) -> None:
     Raises:
         Failure: `GATE_FAILED` with what was asked and what was answered.
     """
-    if wrong := [gate.wrong for gate in gates if gate.wrong]:
-        raise Failure(Cause.GATE_FAILED, "; ".join(wrong))
+    if failure := _failure(gates):
+        raise failure
+
+
+def _failure(gates: tuple[Gate, ...]) -> Failure | None:
+    wrong = [gate.wrong for gate in gates if gate.wrong]
+    return Failure(Cause.GATE_FAILED, "; ".join(wrong)) if wrong else None
 
 
 def must_talk(spec: ModelSpec, profile: ModelProfile) -> None:

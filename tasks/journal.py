@@ -38,11 +38,16 @@ class Note:
 
     def __init__(self, step: str, listeners: list[Listener]) -> None:
         self.summary = ""
+        self.failed: Failure | None = None
         self._step, self._listeners = step, listeners
 
     def say(self, summary: str) -> None:
         """Set the line that stands for the step."""
         self.summary = summary
+
+    def fail(self, failure: Failure) -> None:
+        """Let the step end as failed, though what it found is handed on; whoever calls raises."""
+        self.failed = cleaned(failure)
 
     def progress(self, done: int, total: int) -> None:
         """Tell how many bytes are done."""
@@ -169,4 +174,4 @@ def step(name: str) -> Iterator[Note]:
         )
         current.steps.append(record)
         for listener in current.listeners:
-            listener.ended(record, failed)
+            listener.ended(record, failed or note.failed)

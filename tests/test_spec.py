@@ -250,7 +250,10 @@ def test_how_a_release_takes_over_does_not_change_what_serves(replace: dict[str,
     [
         ({"prompts": [{"expect": "x"}]}, "either `prompt` or `messages`"),
         ({"prompts": [{"prompt": "a", "messages": [{"content": "b"}]}]}, "either `prompt`"),
-        ({"prompts": [{"prompt": "a", "expect": "("}]}, "is no regular expression"),
+        (
+            {"prompts": [{"prompt": "a", "expect": "("}]},
+            "a regular expression, and this is none",
+        ),
         ({"compare": {"min_tokens_per_second_ratio": 0.8}}, "it is measured with `prompts`"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -93,7 +94,7 @@ def _read(client: SyncPrefectClient, run: FlowRun) -> Waiting | None:
     try:
         if SCHEMA not in client.read_flow_run_input(run.id, keys["schema"]).lower():
             return None
-        plan = client.read_flow_run_input(run.id, keys["description"])
+        plan = json.loads(client.read_flow_run_input(run.id, keys["description"]))
     except PrefectHTTPStatusError:
         return None
     ends = run.state.state_details.pause_timeout

@@ -85,12 +85,18 @@ def _load(path: Path, cause: Cause) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise Failure(cause, f"{path}: there is no such file", suggestion=_beside(path)) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(cause, f"{path}: {error}") from error
-    except YAMLError as error:
-        raise Failure(cause, f"{path}: not valid YAML: {error}") from error
+        raise _invalid(cause, path, str(error)) from error
+    except (YAMLError, ValueError, RecursionError) as error:
+        # Of the parser come a date that is none, and nesting without end.
+        raise _invalid(cause, path, f"not valid YAML: {error}") from error
     if not isinstance(content, dict):
-        raise Failure(cause, f"{path}: must hold keys and values, found {content!r}"[:300])
+        found = f"must hold keys and values, found {content!r}"
+        raise _invalid(cause, path, found[:300])
     return content
+
+
+def _invalid(cause: Cause, path: Path, message: str) -> InvalidFile:
+    return InvalidFile(cause, [Problem(file=str(path), path="", found="", message=message)])
 
 
 def _beside(path: Path) -> str | None:

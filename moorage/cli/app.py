@@ -29,10 +29,10 @@ from moorage.cli import models as model_commands
 from moorage.cli import reconcile as reconciling
 from moorage.cli import redeploy as redeployments
 from moorage.cli import show as pages
-from moorage.cli.find import release_of
+from moorage.cli.find import known, release_of, unknown
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.engines.registry import ENGINES
-from moorage.failures import Cause, ExitCode, Failure
+from moorage.failures import ExitCode
 from moorage.fleet import Fleet
 from moorage.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, Name
@@ -157,7 +157,7 @@ def status(
     def action() -> list[tuple[ReleaseRow, render.Seen]]:
         rows = [row for row in _ledger().releases.latest() if name in (None, row.model)]
         if name and not rows:
-            raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
+            raise unknown(_ledger(), name, f"no model is named '{name}'")
         serving = [_ledger().releases.running(row.model) or row for row in rows]
         left = [row for row in _ledger().releases.not_undone() if name in (None, row.model)]
         shown = {row.id: row for row in (*serving, *left)}
@@ -169,14 +169,8 @@ def status(
 @app.command()
 def history(name: ModelName, as_json: AsJson = False) -> None:
     """Show all releases of a model, newest first."""
-
-    def action() -> list[ReleaseRow]:
-        rows = _ledger().releases.of_model(name)
-        if not rows:
-            raise Failure(Cause.UNKNOWN_RELEASE, f"no model is named {name}")
-        return rows
-
-    render.history(guarded(action, as_json=as_json), as_json=as_json)
+    rows = guarded(lambda: known(_ledger(), name), as_json=as_json)
+    render.history(rows, as_json=as_json)
 
 
 @app.command()
@@ -319,7 +313,7 @@ def _ledger() -> Ledger:
 def _running(name: str) -> ReleaseRow:
     row = _ledger().releases.running(name)
     if row is None:
-        raise Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running")
+        raise unknown(_ledger(), name, f"{name} is not running")
     return row
 
 

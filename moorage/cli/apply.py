@@ -65,10 +65,10 @@ def apply(
     if not as_json:
         _show_plan(plan, as_json=False)
     guarded(lambda: _agree(work, yes=yes, as_json=as_json), as_json=as_json)
-    outcome = guarded(
+    ended = guarded(
         lambda: _run(wanted, work, at_once, stop_on_failure, as_json=as_json), as_json=as_json
     )
-    return _show_outcome(plan, outcome, as_json=as_json)
+    return _show_outcome(plan, ended, as_json=as_json)
 
 
 def take_in(
@@ -131,11 +131,13 @@ def _agree(work: Sequence[Intent], *, yes: bool, as_json: bool) -> None:
 
 def _run(
     wanted: _Wanted, work: Sequence[Intent], at_once: int, stop_on_failure: bool, *, as_json: bool
-) -> Outcome[list[Applied]]:
+) -> list[Applied]:
     retire = [intent.model for intent in work if intent.action == Action.RETIRE]
     noted = {intent.model for intent in work if intent.action == Action.NOTED}
     names = {intent.model for intent in work} - set(retire) - noted
-    _note([spec for spec in wanted.specs if spec.name in noted])
+    ended = _note([spec for spec in wanted.specs if spec.name in noted])
+    if not retire and not names:
+        return ended
     specs = [spec for spec in wanted.specs if spec.name in names]
 
     def start() -> Awaitable[Any]:
@@ -151,15 +153,30 @@ def _run(
             return_state=True,
         )
 
-    return run_flow(start, as_json=as_json, failed_too=True)
+    outcome: Outcome[list[Applied]] = run_flow(start, as_json=as_json, failed_too=True)
+    return ended + outcome.result
 
 
-def _note(specs: Sequence[ModelSpec]) -> None:
+def _note(specs: Sequence[ModelSpec]) -> list[Applied]:
     """Write what does not change what runs into the records; a deploy might find more to change."""
     releases = Ledger(Settings().ledger).releases
+    ended = []
     for spec in specs:
-        if row := releases.running(spec.name):
+        row = releases.running(spec.name)
+        if row:
             releases.revise(row, spec)
+        message = f"written into the record of {row.id}" if row else "nothing serves it any more"
+        outcome, identity = ("done", row.id) if row else ("skipped", "")
+        ended.append(
+            Applied(
+                model=spec.name,
+                action=Action.NOTED,
+                outcome=outcome,
+                message=message,
+                release=identity,
+            )
+        )
+    return ended
 
 
 def _show_plan(plan: Sequence[Intent], *, as_json: bool) -> None:
@@ -181,10 +198,7 @@ def _field(change: Change) -> tuple[str, str, str]:
     return change.what, change.before or "-", change.after or "-"
 
 
-def _show_outcome(
-    plan: Sequence[Intent], outcome: Outcome[list[Applied]], *, as_json: bool
-) -> None:
-    ended = outcome.result
+def _show_outcome(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: bool) -> None:
     if as_json:
         content = {"plan": plan, "applied": ended}
         dump({name: [one.model_dump(mode="json") for one in of] for name, of in content.items()})

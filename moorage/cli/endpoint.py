@@ -8,6 +8,7 @@ import typer
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.settings import Settings
+from moorage.cli.find import unknown
 from moorage.cli.flows import guarded
 from moorage.cli.output import dump, print_table
 from moorage.failures import Cause, Failure
@@ -42,7 +43,8 @@ def endpoint(
 def _routes(name: str, *, every: bool) -> tuple[Route, ...]:
     if bool(name) == every:
         raise Failure(Cause.BAD_SETTING, "name a model, or ask for --all")
-    found = Ledger(Settings().ledger).routes.routes(name)
+    ledger = Ledger(Settings().ledger)
+    found = ledger.routes.routes(name)
     if name and not found:
-        raise Failure(Cause.UNKNOWN_RELEASE, f"{name} is not running")
+        raise unknown(ledger, name, f"{name} is not running")
     return found

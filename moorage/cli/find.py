@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from moorage.adapters.ledger import Ledger
 from moorage.failures import Cause, Failure
 from moorage.history.targets import one_of
@@ -16,7 +18,32 @@ def release_of(ledger: Ledger, text: str) -> ReleaseRow:
     """
     releases = ledger.releases
     named = releases.running(text) or next(iter(releases.of_model(text)), None)
-    return named or releases.get(one_of(text, releases.ids(text)))
+    if named:
+        return named
+    ids = releases.ids(text) if text else []
+    if not ids:
+        raise unknown(ledger, text, f"no model or release is named '{text}'")
+    return releases.get(one_of(text, ids))
+
+
+def unknown(ledger: Ledger, name: str, detail: str) -> Failure:
+    """That a name stands for nothing; it suggests the model whose name is nearest."""
+    models = [row.model for row in ledger.releases.latest()]
+    near = [one for one in get_close_matches(name, models, n=1) if one != name]
+    hint = f"Did you mean '{near[0]}'? `moorage status` lists the models." if near else None
+    return Failure(Cause.UNKNOWN_RELEASE, detail, suggestion=hint)
+
+
+def known(ledger: Ledger, name: str) -> list[ReleaseRow]:
+    """All releases of a model, newest first.
+
+    Raises:
+        Failure: `UNKNOWN_RELEASE` when there are none.
+    """
+    found = ledger.releases.of_model(name)
+    if not found:
+        raise unknown(ledger, name, f"no model is named '{name}'")
+    return found
 
 
 def record_of(ledger: Ledger, text: str) -> Release:

@@ -8,20 +8,24 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
 from rich.markup import escape
 
-from moorage.adapters.specs import InvalidFile
+from moorage.adapters.settings import Settings
+from moorage.adapters.specs import FLEET_FILE, InvalidFile
 from moorage.cli.asking import TerminalAsker
 from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.placement.propose import NoFit
+from moorage.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
@@ -39,6 +43,8 @@ PREFECT_DEFAULTS = {
 """Set before Prefect is imported, where the user has not set them."""
 
 LOG_LINES_SHOWN = 25
+LONGEST_SHOWN = 80
+"""Characters of a value that is refused."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +87,14 @@ def run_flow(
     )
     # It complains about events that it still sends when a command ends; they do arrive.
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)
-    # Importing Prefect takes longer than refusing a bad spec should.
-    from httpx import TransportError  # noqa: PLC0415
-    from prefect.exceptions import TerminationSignal  # noqa: PLC0415
+    with _nothing_begun(as_json=as_json):
+        # Importing Prefect takes longer than refusing a bad spec should.
+        from httpx import TransportError  # noqa: PLC0415
+        from prefect.exceptions import TerminationSignal  # noqa: PLC0415
 
-    from tasks.approval import asking  # noqa: PLC0415
-    from tasks.context import was_interrupted  # noqa: PLC0415
-    from tasks.journal import listening  # noqa: PLC0415
+        from tasks.approval import asking  # noqa: PLC0415
+        from tasks.context import was_interrupted  # noqa: PLC0415
+        from tasks.journal import listening  # noqa: PLC0415
 
     async def main() -> Outcome[R]:
         state = await start()
@@ -113,6 +120,26 @@ def run_flow(
         if was_interrupted(error):
             raise KeyboardInterrupt from error
         raise
+
+
+@contextmanager
+def _nothing_begun(*, as_json: bool) -> Iterator[None]:
+    """End at once on Ctrl-C: what it is raised in while modules load may take it for its own."""
+    failure = Failure(Cause.INTERRUPTED, "stopped by a signal before anything was begun")
+    heard = signal.getsignal(signal.SIGINT)
+
+    def end(*_: object) -> NoReturn:
+        _show(failure, as_json=as_json)
+        _leave(int(failure.facts.exit_code))
+
+    listens = heard is signal.default_int_handler
+    if listens:
+        signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        if listens:
+            signal.signal(signal.SIGINT, heard)
 
 
 def _interrupt(*_: object) -> NoReturn:
@@ -141,12 +168,18 @@ def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:
 
 
 def _bad_setting(error: ValidationError) -> Failure:
-    """What Settings refused: an environment variable."""
+    """What Settings refused, an environment variable; or what stands for a name, an argument."""
     first = error.errors(include_url=False)[0]
-    name = "_".join(map(str, first["loc"])).upper()
-    return Failure(
-        Cause.BAD_SETTING, f"{error.title}: {name}: found {first['input']!r}; {first['msg']}"
-    )
+    found = repr(first["input"])
+    found = found if len(found) <= LONGEST_SHOWN else f"{found[: LONGEST_SHOWN - 3]}..."
+    if not first["loc"]:
+        wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
+        return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
+    name = "_".join(map(str, first["loc"]))
+    # Those that have another name too are told with their whole name.
+    prefix = Settings.model_config["env_prefix"] if name in Settings.model_fields else ""
+    name = f"{prefix}{name}".upper()
+    return Failure(Cause.BAD_SETTING, f"{name}: found {found}; {first['msg']}")
 
 
 def _exit(failure: Failure, as_json: bool) -> NoReturn:
@@ -206,7 +239,19 @@ def existing(path: Path) -> Path:
         candidate = Path("deployments") / f"{path}.yaml"
         if candidate.exists():
             return candidate
+        raise _no_spec(path, candidate)
     return path
+
+
+def _no_spec(path: Path, candidate: Path) -> Failure:
+    names = sorted(one.stem for one in candidate.parent.glob("*.yaml") if one.name != FLEET_FILE)
+    near = get_close_matches(str(path), names, n=1)
+    there = f"There are: {', '.join(names[:10])}." if names else "Name the file of a spec."
+    return Failure(
+        Cause.BAD_SPEC,
+        f"there is no {candidate}, and no file {path}",
+        suggestion=f"Did you mean '{near[0]}'?" if near else there,
+    )
 
 
 def exit_code(code: ExitCode) -> NoReturn:

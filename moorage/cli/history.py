@@ -13,7 +13,7 @@ from rich.markup import escape
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.settings import Settings
 from moorage.cli import render
-from moorage.cli.find import record_of
+from moorage.cli.find import known, record_of
 from moorage.cli.fleet import fleet_of
 from moorage.cli.flows import Outcome, guarded, run_flow
 from moorage.cli.output import dump, out
@@ -43,7 +43,7 @@ def diff(
     def action() -> Comparison:
         ledger = Ledger(Settings().ledger)
         if after is None:
-            return compare(*last_two(before, ledger.releases.of_model(before)))
+            return compare(*last_two(before, known(ledger, before)))
         return compare(record_of(ledger, before), record_of(ledger, after))
 
     comparison = guarded(action, as_json=as_json)
@@ -67,6 +67,7 @@ def rollback(
 
     def action() -> Outcome[Release]:
         TypeAdapter(Name).validate_python(name)
+        known(Ledger(Settings().ledger), name)
         hosts = fleet_of(fleet)
 
         def start() -> Awaitable[Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from moorage.cli.fleet import fleet_of
 from moorage.cli.flows import exit_code, guarded, run_flow
@@ -60,8 +60,10 @@ def redeploy(
                 "which models?",
                 suggestion="Name them, choose them with --label KEY=VALUE, or say --all.",
             )
-        TypeAdapter(WaveSize).validate_python(wave)
-        TypeAdapter(StopAt).validate_python(stop_at)
+        _check("--wave", TypeAdapter(WaveSize), wave, "a number such as 4, or a share such as 25%")
+        _check("--stop-at", TypeAdapter(StopAt), stop_at, "first, never, or a share such as 20%")
+        if files and not files.is_dir():
+            raise Failure(Cause.BAD_SETTING, f"--files {files}: there is no such folder")
         folder = str(files.resolve()) if files else ""
 
         def start() -> Awaitable[Any]:
@@ -88,6 +90,13 @@ def _labels(written: list[str]) -> dict[str, str]:
     if wrong := [name for name, sign, _ in pairs if not sign]:
         raise Failure(Cause.BAD_SETTING, f"--label {wrong[0]}: a label is KEY=VALUE")
     return {name: value for name, _, value in pairs}
+
+
+def _check(option: str, kind: TypeAdapter[str], value: str, allowed: str) -> None:
+    try:
+        kind.validate_python(value)
+    except ValidationError:
+        raise Failure(Cause.BAD_SETTING, f"{option} {value}: allowed: {allowed}") from None
 
 
 def _show(ended: list[Redeployed], *, as_json: bool) -> None:

@@ -57,7 +57,7 @@ class Applied(Value):
 
     Attributes:
         model: Name of the model.
-        action: What was to be done: `deploy` or `retire`.
+        action: What was to be done: `deploy`, `retire` or `note`.
         outcome: `done`, `unchanged`, `failed` or `skipped`.
         message: What happened, in words.
         release: The release that it made or ended; empty = none.

@@ -18,7 +18,7 @@ def about_the_dead(case: Case) -> tuple[Action, ...]:
         reason = f"{told}; its record tells no plan to start it from: deploy {own.model} again"
         return (case.action(Deed.WAIT, reason),)
     if record.not_before and record.not_before > case.world.now:
-        reason = f"{told}; start {record.attempts + 1} not before {record.not_before:%H:%M:%S}"
+        reason = f"{told}; start {record.attempts + 1} not before {record.not_before:%H:%M:%S} UTC"
         return (case.action(Deed.WAIT, reason),)
     if avoid := _elsewhere(case):
         reason = f"{told}; started {record.attempts} times in a row"

@@ -50,7 +50,7 @@ def _stopping(case: Case) -> tuple[Action, ...] | None:
     if not own.successor or own.successor_serves:
         return (case.action(Deed.FINISH, "the flow that stopped it is gone"),)
     if (when := case.record.not_before) and when > case.world.now:
-        return (case.action(Deed.WAIT, f"it is started again, not before {when:%H:%M:%S}"),)
+        return (case.action(Deed.WAIT, f"it is started again, not before {when:%H:%M:%S} UTC"),)
     if case.record.attempts >= own.restart.attempts:
         why = f"{own.successor} never came to be, and it could not be started again"
         return (case.action(Deed.FINISH, why),)
@@ -94,7 +94,7 @@ def _moved_away(case: Case, told: str) -> tuple[Action, ...]:
     if not case.world.hosts - gone:
         return (case.action(Deed.WAIT, f"{told}; the fleet has no other host in sight"),)
     if (when := case.record.not_before) and when > case.world.now:
-        return (case.action(Deed.WAIT, f"it is placed elsewhere, not before {when:%H:%M:%S}"),)
+        return (case.action(Deed.WAIT, f"it is placed elsewhere, not before {when:%H:%M:%S} UTC"),)
     reason = f"{told}; out of sight for {human_seconds(case.unseen_seconds)}"
     avoid = tuple({"host": host, "reason": "out of sight"} for host in sorted(gone))
     return (case.action(Deed.REPLACE, reason, avoid=avoid),)

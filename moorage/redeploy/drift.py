@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -108,6 +109,7 @@ def told(drifts: Sequence[Drift]) -> str:
 
 _STRENGTH = tuple(OnDrift)
 _NOTHING = OnDrift.NEVER
+_REVISION = re.compile(r"(?:sha256:)?[0-9a-f]{32,}")
 
 
 def _revisions(pins: Sequence[Pin]) -> dict[str, str]:
@@ -121,6 +123,7 @@ def _field(change: Change) -> Drift:
 
 
 def _short(text: str) -> str:
-    """Revisions and digests by their beginnings."""
-    text = text.removeprefix("sha256:")
-    return (text[:12] if len(text) >= 32 else text) or "-"
+    """Revisions and digests by their beginnings, anything else as it is."""
+    if _REVISION.fullmatch(text):
+        text = text.removeprefix("sha256:")[:12]
+    return text or "-"

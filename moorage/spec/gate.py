@@ -50,7 +50,7 @@ class PromptSpec(Value):
         try:
             re.compile(expect)
         except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"is no regular expression: {error}") from None
+            raise ValueError(f"a regular expression, and this is none: {error}") from None
         return expect
 
     @model_validator(mode="after")

@@ -93,3 +93,12 @@ def test_a_model_spec_is_what_is_read(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="no such file"):
         load_specs([tmp_path / "none.yaml"])
     assert isinstance(load_specs(write_specs(tmp_path, [a_spec()], overwrite=False))[0], ModelSpec)
+
+
+def test_a_file_that_cannot_be_read_hides_no_mistake_of_the_others(tmp_path: Path) -> None:
+    wrong = {"a": b"name: [", "b": b"\xff\xfe", "c": b"", "d": b"naem: tiny\n"}
+    for name, content in wrong.items():
+        (tmp_path / f"{name}.yaml").write_bytes(content)
+    with pytest.raises(InvalidFile) as refused:
+        load_specs([tmp_path])
+    assert {Path(problem.file).stem for problem in refused.value.problems} == set(wrong)

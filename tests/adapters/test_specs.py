@@ -105,6 +105,8 @@ def test_the_mistakes_survive_a_pickle(write: Write) -> None:
         ("engine: {args: [], args: []}\n", "duplicate key"),
         ("name: !!python/object:os.system x\n", "not valid YAML"),
         ("a: b: c\n", "not valid YAML"),
+        ("name: 2001-99-99\n", "not valid YAML"),
+        ("[" * 5000, "not valid YAML"),
         ("name: tiny\n---\nname: other\n", "not valid YAML"),
         ("", "must hold keys and values, found None"),
         ("- tiny\n", "must hold keys and values, found ['tiny']"),

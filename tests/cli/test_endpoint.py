@@ -60,6 +60,14 @@ def test_nothing_to_send_requests_to_is_an_error(arguments: tuple[str, ...], cau
     assert json.loads(result.output)["error"]["cause"] == cause
 
 
+def test_a_name_that_nobody_serves_is_told_with_the_nearest_that_somebody_does(
+    ledger: Ledger,
+) -> None:
+    switch(ledger, started(ledger))
+    error = json.loads(asked("tinny", "--json", code=ExitCode.BAD_INPUT).output)["error"]
+    assert "Did you mean 'tiny'?" in error["suggestion"]
+
+
 def test_it_starts_without_prefect(tmp_path: Path) -> None:
     code = (
         "import sys\n"

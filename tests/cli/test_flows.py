@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
 from prefect.client.schemas.objects import State
 
-from moorage.cli.flows import guarded, run_flow
+from moorage.adapters.settings import Settings
+from moorage.cli.flows import existing, guarded, run_flow
+from moorage.failures import Failure
 
 
 async def losing_its_api() -> State[None]:
@@ -28,3 +31,34 @@ def test_a_flow_that_loses_prefect_ends_at_once_with_a_clear_cause(
     assert error["cause"] == "server-unavailable"
     assert "Prefect's API went away" in error["detail"]
     assert "moorage reconcile" in error["suggestion"]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("name", "hint"), [("lama", "Did you mean 'llama'?"), ("zzz", "There are: llama, qwen.")]
+)
+def test_a_name_without_a_file_is_told_with_those_that_there_are(name: str, hint: str) -> None:
+    with pytest.raises(Failure, match=f"there is no deployments/{name}.yaml") as refused:
+        existing(Path(name))
+    assert refused.value.suggestion == hint
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with the specs of llama and qwen."""
+    (tmp_path / "deployments").mkdir()
+    for name in ("llama", "qwen", "fleet"):
+        (tmp_path / "deployments" / f"{name}.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["MOORAGE_PROBE_SECONDS", "MOORAGE_HUB_OFFLINE"])
+def test_a_wrong_setting_is_told_by_the_name_of_its_variable(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "soon")
+    with pytest.raises(SystemExit):
+        guarded(Settings, as_json=True)
+    assert json.loads(capsys.readouterr().out)["error"]["detail"].startswith(
+        f"{name}: found 'soon'"
+    )

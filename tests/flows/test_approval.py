@@ -50,6 +50,7 @@ def test_a_deploy_waits_for_a_person_and_shows_its_plan(
     assert (waiting["id"], waiting["model"]) == (run["id"], name)
     assert f"{name}.v1" in waiting["plan"]
     assert "--served-model-name" in waiting["plan"], "the plan is the exact command line"
+    assert "\n\n## Placement\n\n" in waiting["plan"], "it is Markdown for a person"
     assert served.get(f"/flow_runs/{run['id']}")["state"]["type"] == "PAUSED"
     assert workplace.releases("agreed") == [], "nothing is claimed while a person thinks"
     assert run["id"][:8] in workplace.run("approvals").stdout

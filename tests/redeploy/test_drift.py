@@ -51,6 +51,11 @@ class TestMoved:
         assert drift.kind == Moved.IMAGE
         assert drift.told.endswith("111111111111 -> 222222222222")
 
+    def test_a_field_of_the_file_is_told_whole(self) -> None:
+        before, after = (f"file:///srv/models/quite/a/long/folder/{name}" for name in "ab")
+        (drift,) = file_drift(a_release(spec=a_spec(source=before)), a_spec(source=after))
+        assert drift.told == f"changed file: source {before} -> {after}"
+
     @pytest.mark.parametrize("digest", ["", "sha256:" + "1" * 64])
     def test_a_registry_that_cannot_be_asked_or_says_the_same_moves_nothing(
         self, digest: str

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from moorage.failures import Cause, Failure
 from moorage.release import StepRecord
 from tasks.journal import heard_as, journal, listening, step
 
@@ -54,6 +55,16 @@ def test_a_step_that_fails_is_kept_too() -> None:
         fail()
     assert own.heard == ["place started", "place ended: no room"]
     assert [record.name for record in diary.steps] == ["place"]
+
+
+def test_a_step_that_hands_on_what_did_not_pass_has_failed_for_who_listens() -> None:
+    own = Ear()
+    with journal(own) as diary, step("gate") as note:
+        note.say("asked, answered wrongly")
+        note.fail(Failure(Cause.GATE_FAILED, "answered wrongly"))
+    assert own.heard[-1].startswith("gate ended: ")
+    assert own.heard[-1] != "gate ended: asked, answered wrongly"
+    assert [record.summary for record in diary.steps] == ["asked, answered wrongly"]
 
 
 def test_whoever_listens_hears_every_flow_inside_the_block_and_none_after() -> None:

@@ -38,6 +38,12 @@ def back_up(url: str, target: Path) -> None:
     _must_exist(path)
     if target.exists():
         raise Failure(Cause.BAD_SETTING, f"{target} exists", suggestion="Name a new file.")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise Failure(
+            Cause.BAD_SETTING,
+            f"{target.parent} is not there, or cannot be written",
+            suggestion="Name a file in a folder where you may write.",
+        )
     with _copied(path, target) as copy:
         os.replace(copy, target)
 

@@ -25,6 +25,11 @@ ASK_AGAIN_SECONDS = (0.001, 0.01)
 
 LOCKED_SECONDS = 0.02
 
+NEWER = (
+    "Use the newer moorage that has opened this ledger, or bring back a backup from before with"
+    " `moorage ledger restore FILE`."
+)
+
 IN_USE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 """What SQLite says while others use the file; anything else does not pass by waiting."""
 
@@ -52,7 +57,10 @@ def open_database(url: str) -> Engine:
         raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {error}", suggestion=advice) from error
     except UnicodeDecodeError as error:  # of SQLite's own words about a damaged file
         raise unreadable(error, shown) from error
-    except (SQLAlchemyError, sqlite3.Error, CommandError, OSError) as error:
+    except CommandError as error:
+        why = f"{shown}: this moorage does not know its schema: {error}"
+        raise Failure(Cause.LEDGER_UNAVAILABLE, why, suggestion=NEWER) from error
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         raise trouble(error, shown) from error
     return engine
 

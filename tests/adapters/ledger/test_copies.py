@@ -50,6 +50,15 @@ def backup(url: str, held: str, tmp_path: Path) -> Path:  # noqa: ARG001
     return target
 
 
+@pytest.mark.usefixtures("held")
+def test_a_backup_into_a_folder_that_is_not_there_is_not_the_ledgers_fault(
+    url: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Failure, match="nowhere is not there") as refused:
+        back_up(url, tmp_path / "nowhere" / "ledger.db")
+    assert refused.value.cause == Cause.BAD_SETTING
+
+
 def test_a_backup_is_one_sound_file_with_all_that_is_committed(
     backup: Path, held: str, tmp_path: Path
 ) -> None:

@@ -122,4 +122,7 @@ def test_a_ledger_of_a_newer_moorage_is_refused(url: str) -> None:
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     engine.dispose()
-    assert "9999" in refused(url).detail
+    failure = refused(url)
+    assert "does not know its schema" in failure.detail
+    assert "9999" in failure.detail
+    assert "newer moorage" in failure.suggestion

@@ -1,0 +1,21 @@
+"""The command `moorage`: Ctrl-C ends it without a word until there is something to tell or undo."""
+
+from __future__ import annotations
+
+import signal
+
+
+def main() -> None:
+    """Entry point of the command; also `python -m moorage.cli`."""
+    heard = signal.getsignal(signal.SIGINT)
+    if heard is signal.default_int_handler:
+        # Importing the commands takes a second, in which nothing has been begun.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from moorage.cli.app import app  # noqa: PLC0415
+
+    signal.signal(signal.SIGINT, heard)
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""What `moorage apply` does by itself, without a flow."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from moorage.adapters.desired import write_specs
+from moorage.adapters.ledger import Ledger
+from moorage.cli import apply as files
+from moorage.cli import render
+from moorage.cli.app import app
+from tests.adapters.ledger.test_routes import started, switch
+from tests.builders import a_spec
+
+
+def test_labels_are_written_into_the_record_without_a_flow_run_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    monkeypatch.setattr(render, "observed", lambda *_: render.Seen(alive=True, detail=""))
+    monkeypatch.setattr(files, "run_flow", lambda *_, **__: pytest.fail("a flow was run"))
+    write_specs(tmp_path / "specs", [a_spec(labels={"tier": "gold"})], overwrite=False)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        switch(ledger, started(ledger))
+        done = CliRunner().invoke(app, ["apply", str(tmp_path / "specs"), "--yes", "--json"])
+        assert done.exit_code == 0, done.output
+        (applied,) = json.loads(done.stdout)["applied"]
+        assert (applied["action"], applied["outcome"]) == ("note", "done")
+        assert applied["release"] == "tiny.v1"
+        row = ledger.releases.running("tiny")
+        assert row is not None
+        assert row.as_it_runs is not None
+        assert row.as_it_runs.spec.labels == {"tier": "gold"}

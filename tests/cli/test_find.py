@@ -1,0 +1,71 @@
+"""What a person means by a name at the command line, and what is said where that is nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from moorage.adapters.ledger import Ledger
+from moorage.cli.app import app
+from moorage.cli.find import release_of
+from moorage.failures import ExitCode, Failure
+from tests.adapters.ledger.test_routes import started, switch
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    """A ledger in which tiny.v1 serves."""
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    with closing(Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")) as ledger:
+        switch(ledger, started(ledger))
+        yield ledger
+
+
+@pytest.mark.parametrize("text", ["tiny", "tiny.v1", "ti"])
+def test_a_model_an_id_or_how_it_begins(ledger: Ledger, text: str) -> None:
+    assert release_of(ledger, text).id == "tiny.v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("tinny", "Did you mean 'tiny'?"), ("tiny.v2", "'tiny'"), ("llama", "status"), ("", "status")],
+)
+def test_what_stands_for_nothing_is_told_with_the_nearest_name(
+    ledger: Ledger, text: str, hint: str
+) -> None:
+    with pytest.raises(Failure, match=f"named '{text}'") as failure:
+        release_of(ledger, text)
+    assert hint in failure.value.suggestion
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize(
+    "command", [("history",), ("show",), ("status",), ("diff",), ("rollback",), ("chat", "hello")]
+)
+def test_every_command_suggests_it(command: tuple[str, ...]) -> None:
+    error = refused(command[0], "tinny", *command[1:])
+    assert (error["cause"], "'tiny'?" in error["suggestion"]) == ("unknown-release", True)
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize("name", ["../tiny", "größe", "a;rm", "", "a" * 300, "a\nb"])
+@pytest.mark.parametrize("command", ["rollback", "retire"])
+def test_what_can_be_no_name_is_told_in_words(command: str, name: str) -> None:
+    error = refused(command, name)
+    assert error["cause"] == "bad-setting"
+    assert "allowed: letters, digits" in error["detail"]
+    assert len(error["detail"]) < 200
+
+
+def refused(*arguments: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == ExitCode.BAD_INPUT, result.output
+    found: dict[str, Any] = json.loads(result.stdout)["error"]
+    return found
