@@ -93,10 +93,16 @@ def _standing(row: ReleaseRow, busy: str) -> Standing:
         planned=_planned(row),
         workloads=row.workloads,
         successor=successor,
-        successor_serves=bool(successor) and ledger().releases.get(successor).state in SERVING,
+        successor_serves=bool(successor) and _took_over(successor),
         seats=_seats(row),
         start_seconds=deadlines.load_seconds + deadlines.warm_up_seconds,
     )
+
+
+def _took_over(release: str) -> bool:
+    """Whether it ever served; what has become of it since brings nothing back."""
+    made = ledger().releases.transitions(release)
+    return any(one.after == ReleaseState.RUNNING for one in made)
 
 
 def _planned(row: ReleaseRow) -> tuple[Workload, ...]:

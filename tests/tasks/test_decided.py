@@ -20,10 +20,9 @@ from moorage.spec import EngineName
 from tasks import context
 from tasks.context import ledger
 from tasks.decided import decided_on, overtaken
-from tests.builders import REVISION, a_fleet, a_host, a_placement, a_release, a_spec
+from tests.builders import REVISION, a_release, a_spec
 
 S = ReleaseState
-PLACEMENT = a_placement(a_spec(), a_host())
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +37,7 @@ def ran(*states: ReleaseState) -> str:
     """A release that has served, and was then moved on; what served before is superseded."""
     own, before = ledger().releases, ledger().releases.running("tiny")
     new = own.begin(a_spec(), REVISION, "")
-    ledger().claims.commit(
-        new, PLACEMENT.claims, a_fleet(a_host()), instead_of=before.id if before else ""
-    )
+    own.move(new, S.SCHEDULED)
     own.move(new, S.STARTING)
     made: dict[str, Any] = {
         "replaced": before.id if before else "",
