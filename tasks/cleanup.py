@@ -51,14 +51,18 @@ def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     ledger().releases.end(row.id, to, cause)
 
 
-def abandon(release: str) -> None:
+def abandon(release: str) -> bool:
     """Undo of a launch: stop whatever a release that never was ready has started.
 
     It is given up first, so that it cannot take over any more; one that has taken over stays.
+
+    Returns:
+        Whether it runs nothing any more; False when it has taken over.
     """
     if not ledger().releases.give_up(release, Cause.INTERRUPTED):
-        return
+        return False
     stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
+    return True
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> None:
@@ -86,6 +90,12 @@ def successor_of(row: ReleaseRow) -> str:
     return row.cause.removeprefix(SUPERSEDED).split()[0].strip(",;")
 
 
+def took_over(release: str) -> bool:
+    """Whether a release ever served; what has become of it since brings nothing back."""
+    made = ledger().releases.transitions(release)
+    return any(one.after == ReleaseState.RUNNING for one in made)
+
+
 def must_be_clean(model: str) -> None:
     """Nothing of a model may be left behind where nobody could look.
 
@@ -105,9 +115,13 @@ def abandoned() -> list[ReleaseRow]:
 
 
 def recover_others(model: str, journal: Journal) -> None:
-    """Clean up what killed flows left behind, of every model that nobody works on but this one."""
+    """Clean up what killed flows left behind, of every model that nobody works on but this one.
+
+    A release that made room for one which never came is left to reconciling: it serves again, and
+    keeps its place until then. Ending it would be the end of its model.
+    """
     for row in _left_behind():
-        if row.model == model:
+        if row.model == model or _comes_back(row):
             continue
         with suppress(LockHeld), ledger().locks.holding(row.model, wait_seconds=0):
             try:
@@ -127,9 +141,9 @@ def recover(row: ReleaseRow) -> str:
         superseded = row.cause.startswith(SUPERSEDED)
         end_release(row, ReleaseState.SUPERSEDED if superseded else ReleaseState.STOPPED, row.cause)
     elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
-        abandon(row.id)
-        ledger().claims.free(row.id)
-        _return_claims(row.model)
+        if not abandon(row.id):
+            return ""
+        ledger().claims.hand_back(row.id, *claims_of(_made_room(row)))
     else:
         return ""
     return f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}"
@@ -158,8 +172,16 @@ def _left_behind() -> list[ReleaseRow]:
     return [*ledger().releases.unfinished(), *ledger().releases.not_undone()]
 
 
-def _return_claims(model: str) -> None:
-    """A stop-first successor may have taken the claims of a release that still runs."""
-    release, claims = claims_of(ledger().releases.running(model))
-    if release:
-        ledger().claims.hand_back(release, release, claims)
+def _made_room(row: ReleaseRow) -> ReleaseRow | None:
+    """The release whose claims a stop-first successor may have taken: it runs, or is to come back.
+
+    Nobody else may take its place meanwhile.
+    """
+    own = ledger().releases
+    stopping = (one for one in own.unfinished() if successor_of(one) == row.id)
+    return own.running(row.model) or next(stopping, None)
+
+
+def _comes_back(row: ReleaseRow) -> bool:
+    successor = successor_of(row)
+    return bool(successor) and not took_over(successor)

@@ -17,7 +17,7 @@ from moorage.reconcile.facts import Found, Look, Patience, Place, Standing, Worl
 from moorage.release import ReleaseRow
 from moorage.spec import Deadlines, RestartSpec, RuntimeName
 from moorage.states import SERVING, ReleaseState
-from tasks.cleanup import successor_of
+from tasks.cleanup import successor_of, took_over
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.retries import RETRIED
@@ -93,16 +93,10 @@ def _standing(row: ReleaseRow, busy: str) -> Standing:
         planned=_planned(row),
         workloads=row.workloads,
         successor=successor,
-        successor_serves=bool(successor) and _took_over(successor),
+        successor_serves=bool(successor) and took_over(successor),
         seats=_seats(row),
         start_seconds=deadlines.load_seconds + deadlines.warm_up_seconds,
     )
-
-
-def _took_over(release: str) -> bool:
-    """Whether it ever served; what has become of it since brings nothing back."""
-    made = ledger().releases.transitions(release)
-    return any(one.after == ReleaseState.RUNNING for one in made)
 
 
 def _planned(row: ReleaseRow) -> tuple[Workload, ...]:

@@ -1,0 +1,63 @@
+"""What flows that are gone left behind: of one's own model, and of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moorage.release import ReleaseState
+from tasks import cleanup, context
+from tasks.cleanup import recover, recover_others
+from tasks.context import ledger
+from tasks.journal import Journal
+from tests.tasks.test_come_back import PLACEMENT, stopping_for_another
+
+S = ReleaseState
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    yield
+    context._open.cache_clear()
+
+
+def claimed_by() -> dict[str, int]:
+    """How many claims each release holds."""
+    held = [claim.release for claim in ledger().claims.all()]
+    return {release: held.count(release) for release in held}
+
+
+def test_a_deploy_of_another_model_does_not_end_one_that_is_to_come_back() -> None:
+    """It stopped first for a release whose flow was killed then: reconciling starts it again."""
+    old, new = stopping_for_another()
+    for _ in range(2):
+        recover_others("other", Journal([]))
+        assert ledger().releases.get(new).state == S.ERROR
+        assert ledger().releases.get(old.id).state == S.STOPPING
+        assert claimed_by() == {old.id: len(PLACEMENT.claims)}, "nobody may take its place"
+
+
+def test_a_stop_whose_successor_serves_is_finished_by_a_deploy_of_another_model() -> None:
+    old, new = stopping_for_another()
+    ledger().releases.move(new, S.STARTING)
+    ledger().releases.move(new, S.RUNNING)
+    recover_others("other", Journal([]))
+    assert ledger().releases.get(old.id).state == S.SUPERSEDED
+    assert claimed_by() == {new: len(PLACEMENT.claims)}
+
+
+def test_a_release_that_takes_over_while_it_is_to_be_undone_keeps_its_claims(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its flow was thought to be gone: it had lost the lease of its lock."""
+    _, new = stopping_for_another()
+    ledger().releases.move(new, S.STARTING)
+    row = ledger().releases.get(new)
+    ledger().releases.move(new, S.RUNNING)
+    monkeypatch.setattr(cleanup, "stop_all", lambda *_: pytest.fail("it serves"))
+    recover(row)
+    assert claimed_by() == {new: len(PLACEMENT.claims)}
