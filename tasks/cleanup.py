@@ -14,6 +14,7 @@ from tasks.drain import ending_of
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, stop_all
 from tasks.life import claims_of
+from tasks.probing import lease_of
 
 SUPERSEDED = "superseded by"
 """How the cause of a release begins that stops for its successor (`tasks/stopping.py`)."""
@@ -44,11 +45,16 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
 
 
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
-    """Stop what a release runs, then free what it holds and close it in one step."""
+    """Stop what a release runs, then free what it holds and close it in one step.
+
+    Whoever waits for its start, if reconciling has started it again just now, waits no longer.
+    """
     served = row.state in SERVING or row.state == ReleaseState.STOPPING
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
     stop_all(row.workloads, grace)
     ledger().releases.end(row.id, to, cause)
+    with suppress(Failure):  # a lease that is not given back runs out
+        ledger().locks.drop(lease_of(row.id))
 
 
 def abandon(release: str) -> bool:

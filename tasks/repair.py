@@ -20,7 +20,7 @@ from tasks.come_back import bring_back
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.launch import ABORT_SECONDS, stop
-from tasks.probing import probe
+from tasks.probing import lease_of, probe
 from tasks.restart import restart, tried
 from tasks.retries import PLAIN
 from tasks.sight import mark
@@ -129,6 +129,8 @@ def _give_up(action: Action, row: ReleaseRow) -> str:
         ledger().claims.free(row.id)
     else:
         ledger().releases.end(row.id, ReleaseState.ERROR, action.reason)
+    with suppress(Failure):  # a lease that is not given back runs out
+        ledger().locks.drop(lease_of(row.id))
     told = f"; {', '.join(left)} could not be stopped" if left else ""
     return f"it holds nothing any more{told}"
 

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from moorage.adapters.owner import Owner
+from moorage.reconcile.actions import Action, Deed
 from moorage.release import ReleaseState
 from tasks import cleanup, context
-from tasks.cleanup import recover, recover_others
+from tasks.cleanup import end_release, recover, recover_others
 from tasks.context import ledger
 from tasks.journal import Journal
+from tasks.probing import lease_of
+from tasks.repair import _give_up
 from tests.tasks.test_come_back import PLACEMENT, stopping_for_another
+from tests.tasks.test_decided import ran
 
 S = ReleaseState
 
@@ -61,3 +66,17 @@ def test_a_release_that_takes_over_while_it_is_to_be_undone_keeps_its_claims(
     monkeypatch.setattr(cleanup, "stop_all", lambda *_: pytest.fail("it serves"))
     recover(row)
     assert claimed_by() == {new: len(PLACEMENT.claims)}
+
+
+@pytest.mark.parametrize("how", ["retired", "given up"])
+def test_nobody_waits_for_the_start_of_a_release_that_has_ended(how: str) -> None:
+    """Reconciling has started it again just before."""
+    release = ran()
+    row, owner = ledger().releases.get(release), Owner(machine="", pid=0, started_at=0)
+    ledger().locks.take_all(["start:gpu-1:cuda:0"], lease_of(release), owner, 1020)
+    if how == "retired":
+        ledger().releases.move(release, S.STOPPING)
+        end_release(row, S.STOPPED, how)
+    else:
+        _give_up(Action(deed=Deed.GIVE_UP, reason=how), row)
+    assert not ledger().locks.is_held("start:gpu-1:cuda:0")
