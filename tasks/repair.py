@@ -21,7 +21,7 @@ from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import lease_of, probe
-from tasks.restart import restart, tried
+from tasks.restart import accelerators, restart, tried
 from tasks.retries import PLAIN
 from tasks.sight import mark
 
@@ -94,7 +94,7 @@ def _undo(_action: Action, row: ReleaseRow) -> str:
 
 
 def _bring_back(action: Action, row: ReleaseRow) -> str:
-    with tried(row, action.reason):
+    with accelerators(row), tried(row, action.reason):
         bring_back(row)
     tell_of("restarted", row, action.reason)
     return "it serves again"
