@@ -9,11 +9,12 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.failures import Cause, Failure
 from moorage.release import ReleaseRow, ReleaseState
 from moorage.states import SERVING, UNFINISHED
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_full, ledger, settings
 from tasks.drain import ending_of
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, stop_all
 from tasks.life import claims_of
+from tasks.locked import held
 from tasks.probing import lease_of
 
 SUPERSEDED = "superseded by"
@@ -30,18 +31,15 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
     What killed flows left behind is cleaned up first: of this model, and of any other model that
     nobody works on, for it may hold the memory that this one needs.
     """
-    holding = ledger().locks.holding(
+    lock = ledger().locks.holding(
         model,
         wait_seconds=settings().lock_wait_seconds,
         note=f"flow run {flow_run_id}",
-        on_wait=lambda held: journal.tell(f"waits: {held}"),
+        on_wait=lambda other: journal.tell(f"waits: {other}"),
     )
-    await in_thread(holding.__enter__)
-    try:
-        await in_thread(_recover_all, model, journal)
+    async with held(lock):
+        await in_full(_recover_all, model, journal)
         yield
-    finally:
-        await in_thread(holding.__exit__, None, None, None)
 
 
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:

@@ -20,7 +20,7 @@ from moorage.placement.placement import Placement
 from moorage.release import ReleaseRow
 from moorage.spec import Deadlines
 from tasks.cleanup import recover_others
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_full, in_thread, ledger, settings
 from tasks.journal import Journal, step
 from tasks.probing import answers, lease_of
 
@@ -76,7 +76,7 @@ class Turn:
         if held := await self._take():
             with step("wait") as note:
                 note.say(await self._outwait(held, patience, journal))
-        await in_thread(recover_others, self._model, journal)
+        await in_full(recover_others, self._model, journal)
 
     def end(self) -> None:
         """Let others start there. Nothing happens when they may already."""
@@ -98,11 +98,11 @@ class Turn:
         return f"until the start before had ended: {waited_for}"
 
     async def _take(self) -> dict[str, Owner]:
-        held, old = await in_thread(self._try), self._old
+        held, old = await in_full(self._try), self._old
         starts_again = old is not None and old.id in {owner.note for owner in held.values()}
         if old and starts_again and (self._ends_first or await self._is_through(old)):
             await in_thread(ledger().locks.drop, lease_of(old.id))
-            return await in_thread(self._try)
+            return await in_full(self._try)
         return held
 
     async def _is_through(self, old: ReleaseRow) -> bool:
