@@ -94,6 +94,16 @@ def successor_of(row: ReleaseRow) -> str:
     return row.cause.removeprefix(SUPERSEDED).split()[0].strip(",;")
 
 
+def made_room(row: ReleaseRow) -> ReleaseRow | None:
+    """The release whose claims a stop-first successor may have taken: it runs, or is to come back.
+
+    Nobody else may take its place meanwhile.
+    """
+    own = ledger().releases
+    stopping = (one for one in own.unfinished() if successor_of(one) == row.id)
+    return own.running(row.model) or next(stopping, None)
+
+
 def took_over(release: str) -> bool:
     """Whether a release ever served; what has become of it since brings nothing back."""
     made = ledger().releases.transitions(release)
@@ -147,7 +157,7 @@ def recover(row: ReleaseRow) -> str:
     elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
         if not abandon(row.id):
             return ""
-        ledger().claims.hand_back(row.id, *claims_of(_made_room(row)))
+        ledger().claims.hand_back(row.id, *claims_of(made_room(row)))
     else:
         return ""
     return f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}"
@@ -174,16 +184,6 @@ def _recover_if_reached(row: ReleaseRow, journal: Journal) -> None:
 def _left_behind() -> list[ReleaseRow]:
     """Releases that are not finished, or not wholly undone; their flows may be at work."""
     return [*ledger().releases.unfinished(), *ledger().releases.not_undone()]
-
-
-def _made_room(row: ReleaseRow) -> ReleaseRow | None:
-    """The release whose claims a stop-first successor may have taken: it runs, or is to come back.
-
-    Nobody else may take its place meanwhile.
-    """
-    own = ledger().releases
-    stopping = (one for one in own.unfinished() if successor_of(one) == row.id)
-    return own.running(row.model) or next(stopping, None)
 
 
 def _comes_back(row: ReleaseRow) -> bool:

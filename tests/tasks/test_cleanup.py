@@ -10,14 +10,16 @@ import pytest
 from moorage.adapters.owner import Owner
 from moorage.reconcile.actions import Action, Deed
 from moorage.release import ReleaseState
-from tasks import cleanup, context
+from tasks import cleanup, context, repair
 from tasks.cleanup import end_release, recover, recover_others
-from tasks.context import ledger
+from tasks.context import ledger, router
 from tasks.journal import Journal
 from tasks.probing import lease_of
 from tasks.repair import _give_up
+from tests.builders import a_workload
 from tests.tasks.test_come_back import PLACEMENT, stopping_for_another
 from tests.tasks.test_decided import ran
+from tests.tasks.test_stopping import away
 
 S = ReleaseState
 
@@ -66,6 +68,20 @@ def test_a_release_that_takes_over_while_it_is_to_be_undone_keeps_its_claims(
     monkeypatch.setattr(cleanup, "stop_all", lambda *_: pytest.fail("it serves"))
     recover(row)
     assert claimed_by() == {new: len(PLACEMENT.claims)}
+
+
+def test_what_is_given_up_gives_their_place_back_to_those_that_serve_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its successor was left on a host that is gone for good, with the claims of both."""
+    monkeypatch.setattr(repair, "stop", away)
+    old, new = stopping_for_another()
+    ledger().workloads.put(new, a_workload("moorage-tiny.v2-r0-leader", release=new))
+    ledger().releases.give_up(new, "interrupted")
+    router().reopen(old.id, "its successor failed")
+    assert claimed_by() == {new: len(PLACEMENT.claims)}
+    _give_up(Action(deed=Deed.GIVE_UP, reason="gone"), ledger().releases.get(new))
+    assert claimed_by() == {old.id: len(PLACEMENT.claims)}
 
 
 @pytest.mark.parametrize("how", ["retired", "given up"])
