@@ -123,9 +123,16 @@ def must_be_clean(model: str) -> None:
         raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{names} could not be cleaned up")
 
 
-def abandoned() -> list[ReleaseRow]:
-    """Releases that a flow which is gone left unfinished, or not wholly undone."""
-    return [row for row in _left_behind() if not ledger().locks.is_held(row.model)]
+def abandoned(model: str) -> list[ReleaseRow]:
+    """Releases that a flow which is gone left unfinished, or not wholly undone.
+
+    Of other models only those that a deploy of this one would end: not what is to come back, nor
+    what holds the place of that.
+    """
+    left = [row for row in _left_behind() if not ledger().locks.is_held(row.model)]
+    back = [row for row in left if row.model != model and _comes_back(row)]
+    stay = {row.id for row in back} | {successor_of(row) for row in back}
+    return [row for row in left if row.id not in stay]
 
 
 def recover_others(model: str, journal: Journal) -> None:

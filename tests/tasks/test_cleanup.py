@@ -11,12 +11,12 @@ from moorage.adapters.owner import Owner
 from moorage.reconcile.actions import Action, Deed
 from moorage.release import ReleaseState
 from tasks import cleanup, context, repair
-from tasks.cleanup import end_release, recover, recover_others
+from tasks.cleanup import abandoned, end_release, recover, recover_others
 from tasks.context import ledger, router
 from tasks.journal import Journal
 from tasks.probing import lease_of
 from tasks.repair import _give_up
-from tests.builders import a_workload
+from tests.builders import a_spec, a_workload
 from tests.tasks.test_come_back import PLACEMENT, stopping_for_another
 from tests.tasks.test_decided import ran
 from tests.tasks.test_stopping import away
@@ -46,6 +46,13 @@ def test_a_deploy_of_another_model_does_not_end_one_that_is_to_come_back() -> No
         assert ledger().releases.get(new).state == S.ERROR
         assert ledger().releases.get(old.id).state == S.STOPPING
         assert claimed_by() == {old.id: len(PLACEMENT.claims)}, "nobody may take its place"
+
+
+def test_a_plan_counts_on_no_more_room_than_its_deploy_would_make() -> None:
+    old, new = stopping_for_another()
+    gone = ledger().releases.begin(a_spec(name="gone"), "", "")
+    assert [row.id for row in abandoned("other")] == [gone]
+    assert [row.id for row in abandoned(old.model)] == [old.id, new, gone]
 
 
 def test_a_stop_whose_successor_serves_is_finished_by_a_deploy_of_another_model() -> None:
