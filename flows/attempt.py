@@ -22,6 +22,7 @@ from tasks.analysis import Analysis
 from tasks.cleanup import abandon, free_claims, replaceable
 from tasks.come_back import start_again
 from tasks.context import in_thread, ledger, settings, to_its_end
+from tasks.each import every
 from tasks.facts import read_facts
 from tasks.fetched import before_fetching
 from tasks.keep import keep
@@ -130,7 +131,9 @@ class Attempt:
         notes = await self._recipe.check(placed)
         await self._arm_fetching(saga, placed)
         await enter(self._draft.id, ReleaseState.DOWNLOADING)
-        image, model = await asyncio.gather(self._recipe.have_image(placed), stage(placed))
+        # Where a failure removes what was fetched, it waits until nothing is fetched any more.
+        both = asyncio.gather if settings().keep_fetched else every
+        image, model = await both(self._recipe.have_image(placed), stage(placed))
         plan = self._recipe.planned(replace(placed, model=model), image, notes)
         self._know(image=image, plan=plan)
         await publish_plan(self._draft, f"What {self._draft.id} runs")
