@@ -131,9 +131,9 @@ class Attempt:
         notes = await self._recipe.check(placed)
         await self._arm_fetching(saga, placed)
         await enter(self._draft.id, ReleaseState.DOWNLOADING)
-        # What is to be removed when one of them fails must have come to be.
-        together = asyncio.gather if settings().keep_fetched else every
-        image, model = await together(self._recipe.have_image(placed), stage(placed))
+        # Where a failure removes what was fetched, it waits until nothing is fetched any more.
+        both = asyncio.gather if settings().keep_fetched else every
+        image, model = await both(self._recipe.have_image(placed), stage(placed))
         plan = self._recipe.planned(replace(placed, model=model), image, notes)
         self._know(image=image, plan=plan)
         await publish_plan(self._draft, f"What {self._draft.id} runs")

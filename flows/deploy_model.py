@@ -19,6 +19,7 @@ from tasks.analysis import Analysis
 from tasks.arguments import check_early
 from tasks.cleanup import sole_flow
 from tasks.context import in_thread, ledger, settings
+from tasks.decided import overtaken
 from tasks.image import moved
 from tasks.release import serving
 from tasks.runner import task_runner
@@ -54,6 +55,8 @@ async def deploy_model(
         await check_early(spec, fleet)
         await permitted(spec, fleet, force=force)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
+            if said := await in_thread(overtaken, spec.name):
+                return Completed(name="Unchanged", message=f"unchanged: {said}")
             old, healthy = await serving(spec, fleet.avoided_hosts)
             analysis = Analysis(spec)
             if old and healthy and old.spec_digest == spec.digest and not force:

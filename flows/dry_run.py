@@ -22,7 +22,7 @@ from tasks.survey import survey
 async def survey_cleaned_up(fleet: Fleet, spec: ModelSpec) -> FleetSnapshot:
     """The fleet as a deploy would find it: it cleans up first what dead flows have left."""
     snapshot = await survey(fleet, spec.placement.cluster)
-    for row in await in_thread(abandoned):
+    for row in await in_thread(abandoned, spec.name):
         snapshot = snapshot.without(row.id)
     return snapshot
 

@@ -19,6 +19,7 @@ from moorage.reconcile.facts import World
 from moorage.reconcile.page import changing, hosts_table, planned, summary, table
 from moorage.states import UNFINISHED, ReleaseState
 from tasks.context import in_thread, ledger
+from tasks.decided import decided_on
 from tasks.look import look
 from tasks.pages import show_table
 from tasks.prefect_runs import close_runs, end_runs, shown_as_running, unreported
@@ -77,7 +78,8 @@ async def _replaced(action: Action, fleet: Fleet) -> Outcome:
     release = await in_thread(tried_elsewhere, action)
     if release is None:
         return Outcome(action=action, done=False, said="it was moved by now")
-    state = await deploy_model(release.spec, narrowed(fleet, action.avoid), return_state=True)
+    with decided_on(release.id):
+        state = await deploy_model(release.spec, narrowed(fleet, action.avoid), return_state=True)
     if not state.is_completed():
         return Outcome(action=action, done=False, said=f"failed: {state.message}")
     return Outcome(action=action, said=state.message or "")

@@ -16,6 +16,7 @@ from moorage.redeploy.intent import Intent
 from moorage.redeploy.outcome import Became, Redeployed, summary
 from moorage.redeploy.page import Wave
 from moorage.redeploy.waves import is_over
+from tasks.decided import decided_on
 from tasks.journal import heard_as
 from tasks.signals import STOPPED_EARLY, signal
 
@@ -102,7 +103,7 @@ class Rollout:
                 self._ended.append(self._left(wave, intent))
                 return
             begin = time.monotonic()
-            with heard_as(intent.model):
+            with heard_as(intent.model), decided_on(intent.release):
                 one = await self._deployed(wave, intent)
             one = one.model_copy(update={"seconds": time.monotonic() - begin})
             self._ended.append(one)

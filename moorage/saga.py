@@ -10,10 +10,14 @@ and a task with retries inside rolls its siblings back on the first failed attem
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, ParamSpec
 
 P = ParamSpec("P")
+
+HARMLESS = (Exception, SystemExit)
+"""What does not end an undoing: writing to a terminal that is gone may raise `SystemExit`."""
 
 
 class Saga:
@@ -58,9 +62,10 @@ class Saga:
 
     def _undo(self) -> None:
         for label, undo in reversed(self._undos):
+            failed: BaseException | None = None
             try:
                 undo()
-            except Exception as trouble:
-                self._report(label, trouble)
-            else:
-                self._report(label, None)
+            except HARMLESS as trouble:
+                failed = trouble
+            with suppress(*HARMLESS):  # that nobody can be told keeps no undo from running
+                self._report(label, failed)

@@ -9,11 +9,13 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.failures import Cause, Failure
 from moorage.release import ReleaseRow, ReleaseState
 from moorage.states import SERVING, UNFINISHED
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_full, ledger, settings
 from tasks.drain import ending_of
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, stop_all
 from tasks.life import claims_of
+from tasks.locked import held
+from tasks.probing import lease_of
 
 SUPERSEDED = "superseded by"
 """How the cause of a release begins that stops for its successor (`tasks/stopping.py`)."""
@@ -29,36 +31,42 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
     What killed flows left behind is cleaned up first: of this model, and of any other model that
     nobody works on, for it may hold the memory that this one needs.
     """
-    holding = ledger().locks.holding(
+    lock = ledger().locks.holding(
         model,
         wait_seconds=settings().lock_wait_seconds,
         note=f"flow run {flow_run_id}",
-        on_wait=lambda held: journal.tell(f"waits: {held}"),
+        on_wait=lambda other: journal.tell(f"waits: {other}"),
     )
-    await in_thread(holding.__enter__)
-    try:
-        await in_thread(_recover_all, model, journal)
+    async with held(lock):
+        await in_full(_recover_all, model, journal)
         yield
-    finally:
-        await in_thread(holding.__exit__, None, None, None)
 
 
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
-    """Stop what a release runs, then free what it holds and close it in one step."""
+    """Stop what a release runs, then free what it holds and close it in one step.
+
+    Whoever waits for its start, if reconciling has started it again just now, waits no longer.
+    """
     served = row.state in SERVING or row.state == ReleaseState.STOPPING
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
     stop_all(row.workloads, grace)
     ledger().releases.end(row.id, to, cause)
+    with suppress(Failure):  # a lease that is not given back runs out
+        ledger().locks.drop(lease_of(row.id))
 
 
-def abandon(release: str) -> None:
+def abandon(release: str) -> bool:
     """Undo of a launch: stop whatever a release that never was ready has started.
 
     It is given up first, so that it cannot take over any more; one that has taken over stays.
+
+    Returns:
+        Whether it runs nothing any more; False when it has taken over.
     """
     if not ledger().releases.give_up(release, Cause.INTERRUPTED):
-        return
+        return False
     stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
+    return True
 
 
 def free_claims(release: str, old: ReleaseRow | None) -> None:
@@ -86,6 +94,22 @@ def successor_of(row: ReleaseRow) -> str:
     return row.cause.removeprefix(SUPERSEDED).split()[0].strip(",;")
 
 
+def made_room(row: ReleaseRow) -> ReleaseRow | None:
+    """The release whose claims a stop-first successor may have taken: it runs, or is to come back.
+
+    Nobody else may take its place meanwhile.
+    """
+    own = ledger().releases
+    stopping = (one for one in own.unfinished() if successor_of(one) == row.id)
+    return own.running(row.model) or next(stopping, None)
+
+
+def took_over(release: str) -> bool:
+    """Whether a release ever served; what has become of it since brings nothing back."""
+    made = ledger().releases.transitions(release)
+    return any(one.after == ReleaseState.RUNNING for one in made)
+
+
 def must_be_clean(model: str) -> None:
     """Nothing of a model may be left behind where nobody could look.
 
@@ -99,15 +123,26 @@ def must_be_clean(model: str) -> None:
         raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{names} could not be cleaned up")
 
 
-def abandoned() -> list[ReleaseRow]:
-    """Releases that a flow which is gone left unfinished, or not wholly undone."""
-    return [row for row in _left_behind() if not ledger().locks.is_held(row.model)]
+def abandoned(model: str) -> list[ReleaseRow]:
+    """Releases that a flow which is gone left unfinished, or not wholly undone.
+
+    Of other models only those that a deploy of this one would end: not what is to come back, nor
+    what holds the place of that.
+    """
+    left = [row for row in _left_behind() if not ledger().locks.is_held(row.model)]
+    back = [row for row in left if row.model != model and _comes_back(row)]
+    stay = {row.id for row in back} | {successor_of(row) for row in back}
+    return [row for row in left if row.id not in stay]
 
 
 def recover_others(model: str, journal: Journal) -> None:
-    """Clean up what killed flows left behind, of every model that nobody works on but this one."""
+    """Clean up what killed flows left behind, of every model that nobody works on but this one.
+
+    A release that made room for one which never came is left to reconciling: it serves again, and
+    keeps its place until then. Ending it would be the end of its model.
+    """
     for row in _left_behind():
-        if row.model == model:
+        if row.model == model or _comes_back(row):
             continue
         with suppress(LockHeld), ledger().locks.holding(row.model, wait_seconds=0):
             try:
@@ -127,9 +162,9 @@ def recover(row: ReleaseRow) -> str:
         superseded = row.cause.startswith(SUPERSEDED)
         end_release(row, ReleaseState.SUPERSEDED if superseded else ReleaseState.STOPPED, row.cause)
     elif row.state in UNFINISHED or row.state == ReleaseState.ERROR:
-        abandon(row.id)
-        ledger().claims.free(row.id)
-        _return_claims(row.model)
+        if not abandon(row.id):
+            return ""
+        ledger().claims.hand_back(row.id, *claims_of(made_room(row)))
     else:
         return ""
     return f"cleaned up after {row.id}, whose flow was interrupted while it was {row.state}"
@@ -158,8 +193,6 @@ def _left_behind() -> list[ReleaseRow]:
     return [*ledger().releases.unfinished(), *ledger().releases.not_undone()]
 
 
-def _return_claims(model: str) -> None:
-    """A stop-first successor may have taken the claims of a release that still runs."""
-    release, claims = claims_of(ledger().releases.running(model))
-    if release:
-        ledger().claims.hand_back(release, release, claims)
+def _comes_back(row: ReleaseRow) -> bool:
+    successor = successor_of(row)
+    return bool(successor) and not took_over(successor)

@@ -22,7 +22,7 @@ from tasks.context import ledger, router, settings
 from tasks.image import have_again
 from tasks.joining import must_listen
 from tasks.journal import tell
-from tasks.launch import start
+from tasks.launch import ABORT_SECONDS, start, stop_all
 
 COME_UP_SECONDS = 60.0
 """How long reconciling waits for a release that it started again: others wait for it meanwhile."""
@@ -57,7 +57,7 @@ def start_again(
     wait = _load_seconds(row) if seconds is None else seconds
     if down.containers:
         tell(f"{row.id} is started again; it may take {human_seconds(wait)} to answer")
-    failed = _start_replicas(row, down, wait)
+    failed = _start_replicas(row, down, wait, anew=not spare)
     if failed and failed.keys() == _replicas(plan):
         raise next(iter(failed.values()))
     if ledger().releases.get(row.id).state == ReleaseState.STOPPING:
@@ -68,8 +68,14 @@ def start_again(
 def bring_back(row: ReleaseRow) -> None:
     """Start a release again that stopped for one whose flow is gone, and undo that one."""
     successor = successor_of(row)
-    abandon(successor)
-    free_claims(successor, row)
+    try:
+        abandon(successor)
+        free_claims(successor, row)
+    except Failure as failure:
+        left = {workload.host for workload in ledger().releases.get(successor).workloads}
+        if not left or left & {spec.host for spec in plan_of(row).containers}:
+            raise
+        tell(f"{successor} keeps its claims: {failure}")  # elsewhere; this one can serve
     start_again(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
 
 
@@ -97,14 +103,19 @@ def _started_again(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Wo
     return start(row.id, spec)
 
 
-def _start_replicas(row: ReleaseRow, plan: LaunchPlan, wait: float) -> dict[str, Failure]:
+def _start_replicas(
+    row: ReleaseRow, plan: LaunchPlan, wait: float, *, anew: bool
+) -> dict[str, Failure]:
     """Start replicas in their turns, and wait for each; those that failed, and why."""
     failed: dict[str, Failure] = {}
     for part in in_turns(plan):
         started: dict[str, list[Workload]] = {}
         for replica in sorted(_replicas(part)):
             with _noted(failed, replica):
-                started[replica] = start_part(row, _only(part, {replica}))
+                own = _only(part, {replica})
+                if anew:  # a process that was told to end still runs, but not for long
+                    stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
+                started[replica] = start_part(row, own)
         for replica, workloads in started.items():
             with _noted(failed, replica):
                 for workload in workloads:

@@ -78,20 +78,32 @@ async def in_full(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
     """Run a blocking call that changes something outside; it is never left half done.
 
     A thread cannot be cancelled. So whoever is cancelled meanwhile waits for the call's end first:
-    an undo that ran beside its effect would find nothing to undo, and the effect would stay.
+    an undo that ran beside its effect would find nothing to undo, and the effect would stay. A call
+    that had not begun then never does.
     """
-    ended = threading.Event()
+    ended, given_up, guard = threading.Event(), threading.Event(), threading.Lock()
+    begun = threading.Event()
 
     def work() -> R:
+        with guard:
+            if given_up.is_set():
+                raise asyncio.CancelledError
+            begun.set()
         try:
             return function(*args, **kwargs)
         finally:
             ended.set()
 
+    def settle() -> None:
+        with guard:
+            given_up.set()
+        if begun.is_set():
+            ended.wait(EFFECT_SECONDS)
+
     try:
         return await in_thread(work)
     except BaseException:
-        to_its_end(lambda: _wait(ended))
+        to_its_end(settle)
         raise
 
 
@@ -129,10 +141,6 @@ def to_its_end(function: Callable[[], None]) -> None:
         # Not `Thread.join`: a join that an exception interrupts takes the thread for ended.
         with contextlib.suppress(BaseException):
             ended.wait()
-
-
-def _wait(ended: threading.Event) -> None:
-    ended.wait(EFFECT_SECONDS)
 
 
 @lru_cache(maxsize=4)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
 from moorage.adapters.redacting import cleaned, redacted
 from moorage.failures import Failure
 from moorage.release import StepRecord
+from moorage.saga import HARMLESS
 
 
 class Listener(Protocol):
@@ -63,9 +64,10 @@ class Journal:
         self.listeners = listeners
 
     def tell(self, text: str) -> None:
-        """Tell the listeners something outside any step."""
+        """Tell the listeners something outside any step; what is done does not depend on it."""
         for listener in self.listeners:
-            listener.noted(redacted(text))
+            with suppress(*HARMLESS):
+                listener.noted(redacted(text))
 
 
 _LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())

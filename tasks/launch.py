@@ -87,7 +87,7 @@ def _begin(release: str) -> None:
 
 def start(release: str, spec: ContainerSpec) -> Workload:
     """Start one container. Its secrets are looked up now and live nowhere else."""
-    ledger().workloads.put(release, planned_workload(spec))
+    ledger().workloads.begin(release, planned_workload(spec))
     names = {variable.secret for variable in spec.environment if variable.secret}
     secrets = provide_secrets(names)
     workload = runtime_for(spec.runtime, spec.address, settings()).start(spec, secrets)

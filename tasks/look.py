@@ -17,7 +17,7 @@ from moorage.reconcile.facts import Found, Look, Patience, Place, Standing, Worl
 from moorage.release import ReleaseRow
 from moorage.spec import Deadlines, RestartSpec, RuntimeName
 from moorage.states import SERVING, ReleaseState
-from tasks.cleanup import successor_of
+from tasks.cleanup import successor_of, took_over
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.retries import RETRIED
@@ -93,7 +93,7 @@ def _standing(row: ReleaseRow, busy: str) -> Standing:
         planned=_planned(row),
         workloads=row.workloads,
         successor=successor,
-        successor_serves=bool(successor) and ledger().releases.get(successor).state in SERVING,
+        successor_serves=bool(successor) and took_over(successor),
         seats=_seats(row),
         start_seconds=deadlines.load_seconds + deadlines.warm_up_seconds,
     )

@@ -13,15 +13,16 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.failures import Failure
 from moorage.reconcile.actions import Action, Deed, Outcome
 from moorage.release import ReleaseRow, ReleaseState
-from moorage.states import FINAL
+from moorage.states import SERVING
 from tasks.announce import tell_of
-from tasks.cleanup import recover
+from tasks.cleanup import made_room, recover
 from tasks.come_back import bring_back
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.launch import ABORT_SECONDS, stop
-from tasks.probing import probe
-from tasks.restart import restart, tried
+from tasks.life import claims_of
+from tasks.probing import lease_of, probe
+from tasks.restart import accelerators, restart, tried
 from tasks.retries import PLAIN
 from tasks.sight import mark
 
@@ -94,7 +95,7 @@ def _undo(_action: Action, row: ReleaseRow) -> str:
 
 
 def _bring_back(action: Action, row: ReleaseRow) -> str:
-    with tried(row, action.reason):
+    with accelerators(row), tried(row, action.reason):
         bring_back(row)
     tell_of("restarted", row, action.reason)
     return "it serves again"
@@ -125,10 +126,15 @@ def _give_up(action: Action, row: ReleaseRow) -> str:
             continue
         left.append(workload.name)
         ledger().workloads.drop(workload.name)
-    if row.state in FINAL:
-        ledger().claims.free(row.id)
-    else:
+    if row.state in SERVING:
         ledger().releases.end(row.id, ReleaseState.ERROR, action.reason)
+    else:
+        # Among what it holds may be the place of the one that stopped for it, and serves again.
+        back = claims_of(made_room(row))
+        ledger().releases.give_up(row.id, action.reason, *back)
+        ledger().claims.hand_back(row.id, *back)
+    with suppress(Failure):  # a lease that is not given back runs out
+        ledger().locks.drop(lease_of(row.id))
     told = f"; {', '.join(left)} could not be stopped" if left else ""
     return f"it holds nothing any more{told}"
 

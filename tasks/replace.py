@@ -10,7 +10,8 @@ from moorage.fleet import Avoided, Fleet
 from moorage.reconcile.actions import Action
 from moorage.reconcile.backoff import not_before
 from moorage.release import Release
-from tasks.context import in_thread, ledger
+from tasks.context import ledger
+from tasks.locked import held
 
 LOCK = "reconcile:fleet"
 """No model can have this name."""
@@ -26,12 +27,8 @@ async def alone(note: str) -> AsyncIterator[None]:
     Raises:
         LockHeld: When somebody else does.
     """
-    holding = ledger().locks.holding(LOCK, wait_seconds=0, note=note)
-    await in_thread(holding.__enter__)
-    try:
+    async with held(ledger().locks.holding(LOCK, wait_seconds=0, note=note)):
         yield
-    finally:
-        await in_thread(holding.__exit__, None, None, None)
 
 
 def tried_elsewhere(action: Action) -> Release | None:

@@ -34,7 +34,7 @@ def restart(action: Action, row: ReleaseRow) -> str:
     if not replicas:
         return "it runs and answers by now"
     part = _part(plan_of(row), replicas)
-    with tried(row, action.reason), _accelerators(row):
+    with accelerators(row), tried(row, action.reason):
         for workload in row.workloads:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
@@ -47,7 +47,10 @@ def restart(action: Action, row: ReleaseRow) -> str:
 
 @contextmanager
 def tried(row: ReleaseRow, reason: str) -> Iterator[None]:
-    """Count a start before it is made, so that one that kills its flow counts as well."""
+    """Count a start before it is made, so that one that kills its flow counts as well.
+
+    A start that waits for another engine's is not made yet, see `accelerators`.
+    """
     own, now = ledger().repairs, datetime.now(UTC)
     attempts = own.of(row.id).attempts + 1
     begun = {
@@ -67,31 +70,8 @@ def tried(row: ReleaseRow, reason: str) -> Iterator[None]:
         raise
 
 
-def _failed(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
-    """Numbers of the replicas that are still dead, or still do not answer."""
-    if dead:
-        known = {one.name: one for one in row.workloads}
-        planned = {spec.name: spec for spec in plan_of(row).containers}
-        gone = {name for name in dead & planned.keys() if not _runs(known.get(name))}
-        return {int(planned[name].labels[LABEL_REPLICA]) for name in gone}
-    told = {one.replica: asyncio.run(answers(row, one)) for one in row.serving}
-    return {replica for replica, wrong in told.items() if wrong}
-
-
-def _runs(workload: Workload | None) -> bool:
-    if workload is None:
-        return False
-    return runtime_for(workload.runtime, workload.address, settings()).observe(workload).running
-
-
-def _part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
-    """What is started now. Of replicas that share an accelerator one is, the next a look later."""
-    wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
-    return in_turns(plan.model_copy(update={"containers": tuple(wanted)}))[0]
-
-
 @contextmanager
-def _accelerators(row: ReleaseRow) -> Iterator[None]:
+def accelerators(row: ReleaseRow) -> Iterator[None]:
     """Its accelerators, taken until it answers; given back at once when it cannot be started.
 
     The lease has no process for an owner: it outlives this one.
@@ -116,3 +96,26 @@ def _accelerators(row: ReleaseRow) -> Iterator[None]:
     except BaseException:
         locks.drop(token)
         raise
+
+
+def _failed(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
+    """Numbers of the replicas that are still dead, or still do not answer."""
+    if dead:
+        known = {one.name: one for one in row.workloads}
+        planned = {spec.name: spec for spec in plan_of(row).containers}
+        gone = {name for name in dead & planned.keys() if not _runs(known.get(name))}
+        return {int(planned[name].labels[LABEL_REPLICA]) for name in gone}
+    told = {one.replica: asyncio.run(answers(row, one)) for one in row.serving}
+    return {replica for replica, wrong in told.items() if wrong}
+
+
+def _runs(workload: Workload | None) -> bool:
+    if workload is None:
+        return False
+    return runtime_for(workload.runtime, workload.address, settings()).observe(workload).running
+
+
+def _part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
+    """What is started now. Of replicas that share an accelerator one is, the next a look later."""
+    wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
+    return in_turns(plan.model_copy(update={"containers": tuple(wanted)}))[0]

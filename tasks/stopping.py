@@ -6,9 +6,9 @@ import asyncio
 from contextlib import suppress
 
 from moorage.engines.draining import Drained
-from moorage.failures import Failure
+from moorage.failures import Cause, Failure
 from moorage.release import ReleaseRow, ReleaseState
-from moorage.states import SERVING
+from moorage.states import FINAL, SERVING
 from tasks.cleanup import ENDING, SUPERSEDED, end_release
 from tasks.context import in_full, in_thread, ledger, router, to_its_end
 from tasks.drain import drain, ending_of
@@ -24,7 +24,12 @@ async def retire(row: ReleaseRow) -> Drained:
 
 
 async def stop_for(old: ReleaseRow, release: str) -> None:
-    """Stop a release before its successor starts."""
+    """Stop a release before its successor starts.
+
+    Raises:
+        Failure: `LOST_LOCK` when the successor was given up: then the old one serves on.
+    """
+    await in_thread(_must_be_wanted, release)
     cause = f"{SUPERSEDED} {release}, stopped first"
     drained = await _close(old, cause)
     if drained.told:
@@ -74,6 +79,13 @@ async def _close(row: ReleaseRow, cause: str = "") -> Drained:
     except BaseException:
         to_its_end(lambda: _reopen(row.id))
         raise
+
+
+def _must_be_wanted(release: str) -> None:
+    """A flow that stood still for too long must not stop what others count on."""
+    state = ledger().releases.get(release).state
+    if state in FINAL:
+        raise Failure(Cause.LOST_LOCK, f"{release} is {state}, so nothing makes room for it")
 
 
 def _reopen(release: str) -> None:

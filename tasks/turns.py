@@ -10,18 +10,19 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from moorage.adapters.ledger import locks
 from moorage.adapters.owner import Owner, this_process
+from moorage.adapters.runtime import runtime_for
 from moorage.failures import Cause, Failure
 from moorage.placement.placement import Placement
 from moorage.release import ReleaseRow
 from moorage.spec import Deadlines
 from tasks.cleanup import recover_others
-from tasks.context import in_thread, ledger
+from tasks.context import in_full, in_thread, ledger, settings
 from tasks.journal import Journal, step
-from tasks.probing import lease_of
+from tasks.probing import answers, lease_of
 
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 120.0
@@ -54,7 +55,7 @@ class Turn:
         before = old.release.placement if old and old.release else None
         self.names = lock_names(placement, before)
         self._release, self._model, self._clock = release, model, clock
-        self._ends_first = old.id if old and placement.stop_first else ""
+        self._old, self._ends_first = old, bool(placement.stop_first)
         self._token, self._kept = uuid.uuid4().hex, ExitStack()
 
     async def wait(self, deadlines: Deadlines, journal: Journal) -> None:
@@ -71,14 +72,11 @@ class Turn:
             Failure: `ACCELERATOR_STARTING` when one of them does not end in time.
         """
         self._kept.enter_context(ledger().locks.kept(self._token, LEASE_SECONDS))
-        if self._ends_first:
-            # What reconciling has started again, and is stopped now, need not become ready before.
-            await in_thread(ledger().locks.drop, lease_of(self._ends_first))
         patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
         if held := await self._take():
             with step("wait") as note:
                 note.say(await self._outwait(held, patience, journal))
-        await in_thread(recover_others, self._model, journal)
+        await in_full(recover_others, self._model, journal)
 
     def end(self) -> None:
         """Let others start there. Nothing happens when they may already."""
@@ -100,7 +98,25 @@ class Turn:
         return f"until the start before had ended: {waited_for}"
 
     async def _take(self) -> dict[str, Owner]:
-        return await in_thread(self._try)
+        held, old = await in_full(self._try), self._old
+        starts_again = old is not None and old.id in {owner.note for owner in held.values()}
+        if old and starts_again and (self._ends_first or await self._is_through(old)):
+            await in_thread(ledger().locks.drop, lease_of(old.id))
+            return await in_full(self._try)
+        return held
+
+    async def _is_through(self, old: ReleaseRow) -> bool:
+        """Whether the old release, which reconciling has started again, answers or has ended.
+
+        Nobody else looks: reconciling leaves a model alone that is worked on.
+        """
+        for workload in old.serving:
+            with suppress(Failure):  # what is out of sight disturbs nobody who starts elsewhere
+                runtime = runtime_for(workload.runtime, workload.address, settings())
+                seen = await in_thread(runtime.observe, workload)
+                if seen.running and await answers(old, workload):
+                    return False
+        return True
 
     def _try(self) -> dict[str, Owner]:
         """Who starts there; nobody when it is this release's turn now."""

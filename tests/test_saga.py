@@ -56,6 +56,28 @@ def test_an_undo_that_fails_is_reported_and_keeps_no_other_from_running() -> Non
     assert diary.reported == [("undo 1", "daemon away"), ("undo 0", "")]
 
 
+@pytest.mark.parametrize("trouble", [BrokenPipeError("terminal gone"), SystemExit(1)], ids=repr)
+def test_that_nobody_can_be_told_keeps_no_undo_from_running(trouble: BaseException) -> None:
+    diary = Diary()
+
+    def report(_label: str, _error: BaseException | None) -> None:
+        raise trouble
+
+    def telling() -> None:
+        diary.undo("container")
+        report("", None)
+
+    def effect() -> None:
+        with Saga(report) as saga:
+            saga.arm("free", diary.undo, "claims")
+            saga.arm("stop", telling)
+            raise ValueError("the cause")
+
+    with pytest.raises(ValueError, match="the cause"):
+        effect()
+    assert diary.done == ["container", "claims"]
+
+
 def test_an_undo_is_armed_before_its_effect_so_a_half_effect_is_undone() -> None:
     diary = Diary()
 

@@ -65,7 +65,7 @@ class DockerRuntime:
                     container.start()
                 except (APIError, Failure):
                     remove_container(container)
-                    remove_volumes(client, container)
+                    remove_volumes(client, spec.labels[LABEL_RELEASE], spec.labels[LABEL_LEDGER])
                     raise
             except ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{spec.image} is not on {spec.host}") from error
@@ -91,13 +91,11 @@ class DockerRuntime:
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period, and removal; a foreign container stays."""
         with daemon(self.address) as client:
-            try:
+            with suppress(NotFound):
                 if container := _find(client, workload):
                     container.stop(timeout=int(grace_seconds))
                     remove_container(container)
-                    remove_volumes(client, container)
-            except NotFound:
-                return
+            remove_volumes(client, workload.release, workload.ledger)
 
     def output_of(self, image: str, program: str, arguments: list[str]) -> str:
         """Run a program in a throw-away container without a network; what it writes.

@@ -6,29 +6,25 @@ from contextlib import suppress
 
 import docker
 from docker.errors import APIError, NotFound
-from docker.models.containers import Container
 
 from moorage.launch import LABEL_LEDGER, LABEL_RELEASE
 
 IN_USE = 409
 
 
-def remove_volumes(client: docker.DockerClient, container: Container) -> None:
-    """Remove the volumes that were made for a container, which is gone; others may still use them.
+def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> None:
+    """Remove the volumes that were made for a release; what a container still uses stays.
+
+    They are found by their labels: whoever removed the last container may have been killed then.
 
     Args:
         client: The daemon.
-        container: As it was seen before it was removed.
+        release: The release.
+        ledger: Identity of its ledger.
     """
-    own = {name: container.labels.get(name) for name in (LABEL_RELEASE, LABEL_LEDGER)}
-    for mount in container.attrs.get("Mounts") or ():
-        if mount.get("Type") != "volume":
-            continue
+    own = [f"{LABEL_RELEASE}={release}", f"{LABEL_LEDGER}={ledger}"]
+    for volume in client.volumes.list(filters={"label": own}):
         with suppress(NotFound):
-            volume = client.volumes.get(mount["Name"])
-            labels = volume.attrs.get("Labels") or {}
-            if {name: labels.get(name) for name in own} != own:
-                continue
             try:
                 volume.remove()
             except APIError as error:

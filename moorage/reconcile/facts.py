@@ -110,7 +110,7 @@ class Standing(Value):
         planned: Everything that its plan starts; empty when its record cannot be read.
         workloads: What the ledger says that it runs.
         successor: Release for which it stops; empty = it does not.
-        successor_serves: Whether that one took over.
+        successor_serves: Whether that one took over, whatever became of it since.
         seats: Accelerators that it uses, by host.
         start_seconds: How long a start may take until the first answer.
     """

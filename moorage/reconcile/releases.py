@@ -12,7 +12,7 @@ from moorage.reconcile.actions import Action, Deed
 from moorage.reconcile.case import Case
 from moorage.reconcile.dead import about_the_dead
 from moorage.reconcile.well import about_the_well
-from moorage.states import UNFINISHED, ReleaseState
+from moorage.states import SERVING, UNFINISHED, ReleaseState
 from moorage.units import human_seconds
 
 Rule = Callable[[Case], tuple[Action, ...] | None]
@@ -49,6 +49,8 @@ def _stopping(case: Case) -> tuple[Action, ...] | None:
         return (_waits_for_sight(case),)
     if not own.successor or own.successor_serves:
         return (case.action(Deed.FINISH, "the flow that stopped it is gone"),)
+    if other := _serves_instead(case):
+        return (case.action(Deed.FINISH, f"{other} serves {own.model} by now"),)
     if (when := case.record.not_before) and when > case.world.now:
         return (case.action(Deed.WAIT, f"it is started again, not before {when:%H:%M:%S} UTC"),)
     if case.record.attempts >= own.restart.attempts:
@@ -56,6 +58,12 @@ def _stopping(case: Case) -> tuple[Action, ...] | None:
         return (case.action(Deed.FINISH, why),)
     reason = f"it stopped for {own.successor}, whose flow is gone"
     return (case.action(Deed.BRING_BACK, reason),)
+
+
+def _serves_instead(case: Case) -> str:
+    """A release that was deployed while this one could not be reached, or not be started again."""
+    others = (one for one in case.world.releases if one.model == case.own.model)
+    return next((one.id for one in others if one.state in SERVING), "")
 
 
 def _unfinished(case: Case) -> tuple[Action, ...] | None:

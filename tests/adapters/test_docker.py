@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from uuid import uuid4
 
 import docker
 import pytest
 import requests
-from docker.errors import APIError
+from docker.errors import APIError, NotFound
 
 from moorage.adapters.docker import DockerRuntime
 from moorage.adapters.docker_arguments import container_arguments
@@ -14,9 +15,9 @@ from moorage.adapters.docker_errors import start_failure
 from moorage.engines.devices import device_kind
 from moorage.failures import Cause, Failure
 from moorage.isolation import Isolation
-from moorage.launch import Mount
+from moorage.launch import LABEL_LEDGER, LABEL_RELEASE, Mount
 from moorage.spec import RuntimeName
-from tests.builders import a_container
+from tests.builders import a_container, a_workload
 from tests.e2e.workplace import worker
 from tests.local_registry import empty_image, require_docker
 
@@ -120,6 +121,26 @@ def test_the_volumes_that_an_image_asks_for_go_with_their_container() -> None:
         assert made.isdisjoint(volume.id for volume in client.volumes.list())
     finally:
         client.images.remove(f"{name}:1", force=True)
+
+
+@pytest.mark.docker
+def test_a_volume_is_removed_though_whoever_removed_its_container_was_killed_then() -> None:
+    require_docker()
+    client, ledger = docker.from_env(), uuid4().hex
+    labels = {LABEL_RELEASE: "tiny.v1", LABEL_LEDGER: ledger}
+    left, others = f"moorage-{ledger}", f"moorage-{ledger}-2"
+    made = client.volumes.create(left, labels=labels)
+    kept = client.volumes.create(others, labels={**labels, LABEL_RELEASE: "tiny.v2"})
+    gone = a_workload(runtime=RuntimeName.DOCKER, ledger=ledger)
+    try:
+        for _ in range(2):
+            DockerRuntime("local").stop(gone, 0)
+            names = {volume.name for volume in client.volumes.list()}
+            assert {left, others} & names == {others}
+    finally:
+        kept.remove()
+        with suppress(NotFound):
+            made.remove()
 
 
 @pytest.mark.docker

@@ -93,6 +93,13 @@ class Drill:
         ended = self.place.run(*command, code=None, point=point)
         assert ended.returncode == KILLED, f"{ended.stdout}\n{ended.stderr}"
 
+    def reconcile_killed(self, point: str) -> None:
+        """Reconcile, which kills itself at a point; the next one need not wait for its back-off."""
+        self.killed(point, "reconcile", "--fleet", self.place.folder / "fleet.yaml")
+        own = self.place.ledger.repairs
+        for record in own.all():
+            own.keep(record.model_copy(update={"not_before": None}))
+
     def reconcile(self) -> str:
         """Reconcile once, and say what was done."""
         told = self.place.json("reconcile", "--fleet", self.place.folder / "fleet.yaml")

@@ -30,7 +30,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "stage": ("before", "tasks.stage", "step"),
     "plan": ("before", "flows.recipe", "planned"),
     "before the start": ("before", "tasks.launch", "start"),
-    "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.put"),
+    "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.begin"),
     "engine started": ("after", "tasks.launch", "runtime_for.start"),
     "verify": ("before", "tasks.verify", "ask"),
     "first answer": ("after", "tasks.verify", "judge"),
@@ -77,7 +77,28 @@ DOWNLOADING: dict[str, tuple[str, str, str]] = {
 }
 """Points of a deploy that has to download its model."""
 
-EVERY_POINT = {**POINTS, **SECOND_TRY, **STOP_FIRST, **RETIRING, **DOWNLOADING}
+HALFWAY: dict[str, tuple[str, str, str]] = {
+    "the old one is told to end": ("after", "moorage.adapters.process", "_signal"),
+    "the new one is forked": ("before", "moorage.adapters.process", "ProcessRuntime._appeared"),
+}
+"""Points inside the stop and the start of a process, of a deploy that stops the old one first."""
+
+RECONCILING: dict[str, tuple[str, str, str]] = {
+    "undoing: given up": ("after", "moorage.adapters.ledger.releases", "Releases.give_up"),
+    "bringing back: started": ("before", "moorage.adapters.ledger.routes", "Routes.reopen"),
+    "restarting: stopped": ("before", "tasks.restart", "start_part"),
+}
+"""Points of a reconcile, which is killed itself while it puts right what another kill has left."""
+
+EVERY_POINT = {
+    **POINTS,
+    **SECOND_TRY,
+    **STOP_FIRST,
+    **RETIRING,
+    **DOWNLOADING,
+    **HALFWAY,
+    **RECONCILING,
+}
 
 
 def main(spec: str, point: str) -> None:

@@ -1,4 +1,4 @@
-"""The kill drill for other ways: stop-first, a second try, a download, and a retire."""
+"""The kill drill for other ways: stop-first, a second try, a download, a retire, a reconcile."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from moorage.adapters.process import MARK
 from moorage.release import ReleaseRow
 from moorage.states import SERVING
 from tests.e2e.conftest import installed_engine
 from tests.e2e.drill import Caller, Drill, Tell, on_processes, row
-from tests.e2e.interrupted import DOWNLOADING, RETIRING, SECOND_TRY, STOP_FIRST
+from tests.e2e.interrupted import (
+    DOWNLOADING,
+    HALFWAY,
+    RECONCILING,
+    RETIRING,
+    SECOND_TRY,
+    STOP_FIRST,
+)
 from tests.e2e.nursery import ForkedWorkplace
 from tests.hub.server import Hub
 from tests.prefect_server import PrefectServer
@@ -57,7 +65,7 @@ def others(drill: Drill) -> list[ReleaseRow]:
     return drill.place.ledger.releases.in_states(SERVING)
 
 
-@pytest.mark.parametrize("point", STOP_FIRST)
+@pytest.mark.parametrize("point", [*STOP_FIRST, *HALFWAY])
 def test_a_deploy_that_stops_the_old_release_first(
     drill: Drill, others: list[ReleaseRow], point: str, record_property: Tell
 ) -> None:
@@ -112,6 +120,33 @@ def test_a_deploy_that_downloads(
     left = drill.leaks_nothing(*others, drill.serving("fetched"))
     row(record_property, "download", point, "SIGKILL", done, left, "-", repeated)
     drill.place.run("retire", drill.place.named("fetched"))
+
+
+@pytest.mark.parametrize("point", RECONCILING)
+def test_a_reconcile(
+    drill: Drill, others: list[ReleaseRow], point: str, record_property: Tell
+) -> None:
+    """It puts right what a kill has left, and is killed in the middle of that."""
+    port = drill.place.first_port + FIXED
+    drill.place.run("deploy", drill.spec("again", port=port))
+    old, spec = drill.serving("again"), drill.spec("again", port=port)
+    if point == "restarting: stopped":
+        for process in drill.place.processes():
+            if process.environ()[MARK].endswith(old.workloads[0].name):
+                process.kill()
+    else:
+        drill.killed("the new one started in its place", "deploy", spec)
+    drill.reconcile_killed(point)
+    done = drill.reconcile()
+    assert drill.serving("again").id == old.id
+    left = drill.leaks_nothing(*others, old)
+    with Caller(old) as caller:
+        time.sleep(0.2)
+    answered = f"{drill.answered(caller, old)} once reconciled"
+    repeated = drill.repeated(spec, new=False)
+    row(record_property, "reconcile", point, "SIGKILL", done, left, answered, repeated)
+    drill.place.run("retire", drill.place.named("again"))
+    drill.leaks_nothing(*others)
 
 
 @pytest.mark.parametrize("point", RETIRING)

@@ -166,9 +166,10 @@ def test_a_release_that_keeps_dying_is_placed_on_another_host(
     assert reconcile(place)["replace"]["done"]
     new, before = place.releases()
     assert (new.state, before.state) == ("running", "superseded")
-    assert (old.workloads[0].host, new.workloads[0].host) == ("one", "two")
+    # Which one is first depends on what was free of this machine at the moment each was looked at.
+    assert {old.workloads[0].host, new.workloads[0].host} == {"one", "two"}
     assert new.spec_digest == old.spec_digest
-    assert {claim.host for claim in place.claims()} == {"two"}
+    assert {claim.host for claim in place.claims()} == {new.workloads[0].host}
 
 
 def test_what_a_killed_deploy_left_is_undone_at_once_and_its_run_has_crashed(

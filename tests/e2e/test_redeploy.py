@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,24 @@ def test_a_file_goes_before_what_serves_and_the_first_failure_stops_the_rest(
 
     on = workplace.json("redeploy", *options, "--stop-at", "never", code=6)
     assert outcomes(workplace, on)["c"] == ("redeployed", 2)
+
+
+def test_what_was_deployed_while_a_wave_waited_is_left_as_it_is(
+    workplace: Workplace, lifecycle_program: Path, fleet: tuple[str, Path]
+) -> None:
+    engine = process_engine(lifecycle_program)
+    for name in ("a", "b"):
+        workplace.spec(name, engine=engine)
+    workplace.run("apply", workplace.folder, "--yes")
+    waves = workplace.start("redeploy", "--all", "--force", "--pause", "8", "--json", *fleet)
+    workplace.wait_until(lambda: len(workplace.releases("a")) == 2)
+    changed = workplace.spec("b", engine=process_engine(lifecycle_program, CHANGED="1"))
+    workplace.run("deploy", changed)
+    [newest, _] = workplace.releases("b")
+    done = json.loads(waves.communicate(timeout=60)[0])
+    assert outcomes(workplace, done) == {"a": ("redeployed", 1), "b": ("unchanged", 2)}
+    assert f"{newest.id} is there by now" in done[1]["message"]
+    assert [row.id for row in workplace.releases("b") if row.state == "running"] == [newest.id]
 
 
 def test_labels_and_policies_are_noted_and_nothing_is_started_again(

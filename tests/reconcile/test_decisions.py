@@ -150,6 +150,14 @@ CASES: dict[str, tuple[World, list[str]]] = {
         a_world(a_standing(S.STOPPING, successor="tiny.v2"), **GONE, **kept(attempts=3)),
         ["finish"],
     ),
+    "what made room for one that never came, before another one did": (
+        a_world(
+            a_standing(S.STOPPING, successor="tiny.v2"),
+            a_standing(release="tiny.v3"),
+            looks=(seen(found("tiny.v3")),),
+        ),
+        ["finish"],
+    ),
     "what stops out of sight": (a_world(a_standing(S.STOPPING), **AWAY), ["wait"]),
     "what a living flow works on": (a_world(a_standing(S.STARTING, busy="flow run x")), []),
     "what a living flow works on, dead": (

@@ -13,7 +13,7 @@ from moorage.failures import Cause, Failure
 from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseRow, ReleaseState
 from moorage.spec import EngineName
-from tasks import come_back, context, stopping
+from tasks import come_back, context, launch, stopping
 from tasks.cleanup import ENDING, SUPERSEDED
 from tasks.come_back import bring_back, start_again
 from tasks.context import ledger, router
@@ -41,9 +41,11 @@ class Hosts:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.runs: set[str] = set()
         self.started: list[str] = []
+        self.stopped: list[str] = []
         self.away: set[str] = set()
         monkeypatch.setattr(come_back, "runtime_for", lambda *_: self)
         monkeypatch.setattr(come_back, "start", self._start)
+        monkeypatch.setattr(launch, "stop", self._stop)
         monkeypatch.setattr(come_back, "have_again", lambda _release: None)
         monkeypatch.setattr(come_back, "must_listen", self._must_listen)
 
@@ -61,6 +63,11 @@ class Hosts:
         self.runs.add(spec.name)
         ledger().workloads.put(release, planned_workload(spec))
         return planned_workload(spec)
+
+    def _stop(self, workload: Workload, _grace: float) -> None:
+        self._must_be_there(workload.host)
+        self.stopped.append(workload.name)
+        ledger().workloads.drop(workload.name)
 
     def _must_listen(self, spec: ContainerSpec, _engine: EngineName) -> None:
         assert spec.name in self.runs, "what others await is started first"
@@ -152,10 +159,28 @@ def test_what_was_told_to_end_by_a_flow_that_is_gone_is_started_anew_and_nothing
     old, new = stopping_for_another(cause)
     hosts.runs = set(ALL)
     bring_back(old)
-    assert len(hosts.started) == started
+    assert len(hosts.started) == len(hosts.stopped) == started
     assert ledger().releases.get(new).state == S.ERROR
     assert ledger().releases.get(old.id).state == S.RUNNING
     assert {claim.release for claim in ledger().claims.all()} == {old.id}
+
+
+@pytest.mark.parametrize(("away", "comes_back"), [("gpu-9", True), ("gpu-3", False)])
+def test_what_is_left_of_the_successor_on_another_host_keeps_nobody_from_serving(
+    hosts: Hosts, away: str, comes_back: bool
+) -> None:
+    old, new = stopping_for_another()
+    left = planned_workload(container("moorage-tiny.v2-r0-leader", 0, host=away))
+    ledger().workloads.put(new, left)
+    hosts.away = {away}
+    if comes_back:
+        bring_back(old)
+    else:
+        with pytest.raises(Failure, match=f"{away} is away"):
+            bring_back(old)
+    state = S.RUNNING if comes_back else S.STOPPING
+    assert ledger().releases.get(old.id).state == state
+    assert {claim.release for claim in ledger().claims.all()} == {new}, "it may still run"
 
 
 def test_an_engine_that_does_not_come_up_in_time_is_left_to_reconciling(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 from itertools import pairwise
@@ -100,6 +101,29 @@ async def test_who_is_cancelled_waits_for_an_effect_that_is_under_way() -> None:
         await acting
     done.append("undo")
     assert done == ["effect", "undo"]
+
+
+async def test_an_effect_that_had_not_begun_when_a_signal_came_never_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody waits for it either."""
+    late, done = list[threading.Thread](), list[str]()
+    begin = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        monkeypatch.setattr(threading.Thread, "start", begin)
+        late.append(thread)
+        raise Signal
+
+    monkeypatch.setattr(context, "EFFECT_SECONDS", 5)
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    before = time.monotonic()
+    with pytest.raises(Signal):
+        await in_full(done.append, "effect")
+    assert time.monotonic() - before < 2
+    late[0].start()
+    late[0].join()
+    assert done == []
 
 
 async def test_an_effect_gives_what_it_returns_and_raises_what_it_raises() -> None:

@@ -84,6 +84,20 @@ def test_listeners_nest() -> None:
     assert outer.heard == inner.heard == ["hello"]
 
 
+class Deaf(Ear):
+    """A terminal that is gone: what writes there raises this."""
+
+    def noted(self, text: str) -> None:
+        raise SystemExit(text)
+
+
+def test_a_listener_that_is_gone_keeps_no_other_from_hearing() -> None:
+    own = Ear()
+    with listening(own), journal(Deaf()) as diary:
+        diary.tell("v1 is started again")
+    assert own.heard == ["v1 is started again"]
+
+
 def test_a_step_outside_any_flow_is_no_mistake() -> None:
     with step("resolve") as note:
         note.say("alone")

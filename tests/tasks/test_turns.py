@@ -3,9 +3,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from moorage.adapters.observation import Observation
 from moorage.adapters.owner import Owner
 from moorage.failures import Cause, Failure
 from moorage.placement.placement import Placement, Seat
@@ -17,7 +19,7 @@ from tasks.context import ledger
 from tasks.journal import journal
 from tasks.probing import lease_of
 from tasks.turns import Turn, lock_names
-from tests.builders import NOON, REVISION, a_release, a_spec
+from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
 from tests.tasks.test_journal import Ear
 
 DEADLINES = Deadlines(load_seconds=900, warm_up_seconds=100)
@@ -114,6 +116,42 @@ async def test_a_release_that_is_stopped_first_need_not_become_ready_before() ->
     assert await waits(mine) == []
     assert held() == {"start:gpu-1:cuda:0"}
     mine.end()
+
+
+@pytest.mark.parametrize(("runs", "wrong"), [(False, "no connection"), (True, "")])
+async def test_an_old_release_that_has_died_again_or_answers_by_now_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, runs: bool, wrong: str
+) -> None:
+    """Reconciling has started it again, and looks at it no more: its model is worked on."""
+    old = started_again(monkeypatch, runs, [wrong])
+    mine = Turn("tiny.v2", "tiny", on("gpu-1:1"), old, Clock())
+    assert await waits(mine) == []
+    mine.end()
+
+
+async def test_an_old_release_that_still_loads_is_waited_for_until_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old = started_again(monkeypatch, True, ["loads", "loads", ""])
+    mine = Turn("tiny.v2", "tiny", on("gpu-1:0"), old, Clock())
+    assert "waits: tiny.v1 is starting on gpu-1 cuda:0" in await waits(mine)
+    assert held() == {"start:gpu-1:cuda:0"}
+    mine.end()
+
+
+def started_again(monkeypatch: pytest.MonkeyPatch, runs: bool, wrong: list[str]) -> ReleaseRow:
+    """What reconciling has started again, and what it says to each question."""
+    old = running(on("gpu-1:0")).model_copy(update={"workloads": (a_workload(),)})
+    owner = Owner(machine="", pid=0, started_at=0, note=old.id)
+    ledger().locks.take_all(["start:gpu-1:cuda:0"], lease_of(old.id), owner, 600)
+
+    async def answer(*_: object) -> str:
+        return wrong.pop(0)
+
+    seen = SimpleNamespace(observe=lambda _: Observation(running=runs, detail=""))
+    monkeypatch.setattr(turns, "runtime_for", lambda *_: seen)
+    monkeypatch.setattr(turns, "answers", answer)
+    return old
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from moorage.failures import Cause, Failure
 from moorage.placement.claims import Claim, Resource, remainder
 from moorage.placement.fit import misfits
 from moorage.placement.snapshot import FleetSnapshot
-from moorage.states import SERVING, ReleaseState
+from moorage.states import FINAL, SERVING, ReleaseState
 
 PROVEN = SERVING | {ReleaseState.STOPPING}
 """States in which a release really uses what it claims."""
@@ -85,9 +85,13 @@ def free(connection: Connection, release: str) -> None:
 
 
 def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Claim]) -> None:
-    """Free a release, and give another exactly these claims, inside a transaction."""
+    """Free a release, and give another exactly these claims, inside a transaction.
+
+    One that has ended meanwhile gets none: nobody would ever free them.
+    """
     free(connection, release)
-    if to:
+    state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == to))
+    if state is not None and state not in FINAL:
         free(connection, to)
         _insert(connection, to, claims)
 

@@ -30,6 +30,17 @@ NEWER = (
     " `moorage ledger restore FILE`."
 )
 
+SILENT = {
+    "connect_timeout": 10,
+    "tcp_user_timeout": 30_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+}
+"""When a PostgreSQL server counts as gone that says nothing: half a minute, in seconds but for
+`tcp_user_timeout` (ms). Left alone, Linux waits for a quarter of an hour and longer, while the
+leases of locks run out. https://www.postgresql.org/docs/current/libpq-connect.html"""
+
 IN_USE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 """What SQLite says while others use the file; anything else does not pass by waiting."""
 
@@ -98,7 +109,9 @@ def _connect(url: str) -> Engine:
     if parsed.get_backend_name() != "sqlite":
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
-        return create_engine(parsed, pool_pre_ping=True)
+        waits = SILENT if parsed.drivername == "postgresql+psycopg" else {}
+        own = {name: value for name, value in waits.items() if name not in parsed.query}
+        return create_engine(parsed, pool_pre_ping=True, connect_args=own)
     if parsed.database and parsed.database != ":memory:":
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})

@@ -136,6 +136,21 @@ def test_claims_are_handed_back_however_often_it_is_tried(ledger: Ledger, times:
     assert held(ledger) == before
 
 
+@pytest.mark.parametrize("to", ["stopped", "superseded", "error", "nobody"])
+def test_a_release_that_has_ended_gets_nothing_back(ledger: Ledger, to: str) -> None:
+    """Else its claims would stay for ever: nobody looks after what has ended."""
+    old = begin(ledger)
+    if to == "error":
+        ledger.releases.give_up(old, "no-fit")
+    elif to != "nobody":
+        for state in ("scheduled", "starting", "running", "stopping", to):
+            ledger.releases.move(old, ReleaseState(state))
+    new = begin(ledger)
+    ledger.claims.commit(new, (gpu(),), FLEET)
+    ledger.claims.hand_back(new, old if to != "nobody" else "", (gpu(),))
+    assert held(ledger) == []
+
+
 def test_freeing_twice_is_freeing_once(ledger: Ledger) -> None:
     release = begin(ledger)
     ledger.claims.commit(release, (gpu(),), FLEET)

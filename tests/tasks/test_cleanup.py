@@ -1,0 +1,105 @@
+"""What flows that are gone left behind: of one's own model, and of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.owner import Owner
+from moorage.reconcile.actions import Action, Deed
+from moorage.release import ReleaseState
+from tasks import cleanup, context, repair
+from tasks.cleanup import abandoned, end_release, recover, recover_others
+from tasks.context import ledger, router
+from tasks.journal import Journal
+from tasks.probing import lease_of
+from tasks.repair import _give_up
+from tests.builders import a_spec, a_workload
+from tests.tasks.test_come_back import PLACEMENT, stopping_for_another
+from tests.tasks.test_decided import ran
+from tests.tasks.test_stopping import away
+
+S = ReleaseState
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    yield
+    context._open.cache_clear()
+
+
+def claimed_by() -> dict[str, int]:
+    """How many claims each release holds."""
+    held = [claim.release for claim in ledger().claims.all()]
+    return {release: held.count(release) for release in held}
+
+
+def test_a_deploy_of_another_model_does_not_end_one_that_is_to_come_back() -> None:
+    """It stopped first for a release whose flow was killed then: reconciling starts it again."""
+    old, new = stopping_for_another()
+    for _ in range(2):
+        recover_others("other", Journal([]))
+        assert ledger().releases.get(new).state == S.ERROR
+        assert ledger().releases.get(old.id).state == S.STOPPING
+        assert claimed_by() == {old.id: len(PLACEMENT.claims)}, "nobody may take its place"
+
+
+def test_a_plan_counts_on_no_more_room_than_its_deploy_would_make() -> None:
+    old, new = stopping_for_another()
+    gone = ledger().releases.begin(a_spec(name="gone"), "", "")
+    assert [row.id for row in abandoned("other")] == [gone]
+    assert [row.id for row in abandoned(old.model)] == [old.id, new, gone]
+
+
+def test_a_stop_whose_successor_serves_is_finished_by_a_deploy_of_another_model() -> None:
+    old, new = stopping_for_another()
+    ledger().releases.move(new, S.STARTING)
+    ledger().releases.move(new, S.RUNNING)
+    recover_others("other", Journal([]))
+    assert ledger().releases.get(old.id).state == S.SUPERSEDED
+    assert claimed_by() == {new: len(PLACEMENT.claims)}
+
+
+def test_a_release_that_takes_over_while_it_is_to_be_undone_keeps_its_claims(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its flow was thought to be gone: it had lost the lease of its lock."""
+    _, new = stopping_for_another()
+    ledger().releases.move(new, S.STARTING)
+    row = ledger().releases.get(new)
+    ledger().releases.move(new, S.RUNNING)
+    monkeypatch.setattr(cleanup, "stop_all", lambda *_: pytest.fail("it serves"))
+    recover(row)
+    assert claimed_by() == {new: len(PLACEMENT.claims)}
+
+
+def test_what_is_given_up_gives_their_place_back_to_those_that_serve_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its successor was left on a host that is gone for good, with the claims of both."""
+    monkeypatch.setattr(repair, "stop", away)
+    old, new = stopping_for_another()
+    ledger().workloads.put(new, a_workload("moorage-tiny.v2-r0-leader", release=new))
+    ledger().releases.give_up(new, "interrupted")
+    router().reopen(old.id, "its successor failed")
+    assert claimed_by() == {new: len(PLACEMENT.claims)}
+    _give_up(Action(deed=Deed.GIVE_UP, reason="gone"), ledger().releases.get(new))
+    assert claimed_by() == {old.id: len(PLACEMENT.claims)}
+
+
+@pytest.mark.parametrize("how", ["retired", "given up"])
+def test_nobody_waits_for_the_start_of_a_release_that_has_ended(how: str) -> None:
+    """Reconciling has started it again just before."""
+    release = ran()
+    row, owner = ledger().releases.get(release), Owner(machine="", pid=0, started_at=0)
+    ledger().locks.take_all(["start:gpu-1:cuda:0"], lease_of(release), owner, 1020)
+    if how == "retired":
+        ledger().releases.move(release, S.STOPPING)
+        end_release(row, S.STOPPED, how)
+    else:
+        _give_up(Action(deed=Deed.GIVE_UP, reason=how), row)
+    assert not ledger().locks.is_held("start:gpu-1:cuda:0")

@@ -1,0 +1,48 @@
+"""A flow that stood still while its lease ran out wakes up: others have undone its release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moorage.failures import Cause, Failure
+from moorage.release import ReleaseState
+from tasks import context, launch
+from tasks.context import ledger, router
+from tasks.launch import start
+from tasks.stopping import stop_for
+from tests.builders import REVISION, a_container, a_spec
+from tests.tasks.test_decided import failed, ran
+
+S = ReleaseState
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    monkeypatch.setattr(launch, "runtime_for", lambda *_: pytest.fail("it is started"))
+    yield
+    context._open.cache_clear()
+
+
+def test_it_starts_nothing_more() -> None:
+    own = ledger().releases
+    lost = own.begin(a_spec(), REVISION, "")
+    own.move(lost, S.SCHEDULED)
+    own.move(lost, S.STARTING)
+    own.give_up(lost, "interrupted")
+    with pytest.raises(Failure, match=f"{lost} is error") as caught:
+        start(lost, a_container())
+    assert caught.value.cause is Cause.LOST_LOCK
+    assert own.get(lost).workloads == ()
+
+
+async def test_it_stops_nothing_that_serves() -> None:
+    old, lost = ran(), failed()
+    with pytest.raises(Failure, match=f"{lost} is error") as caught:
+        await stop_for(ledger().releases.get(old), lost)
+    assert caught.value.cause is Cause.LOST_LOCK
+    assert [route.release for route in router().routes()] == [old]

@@ -1,0 +1,80 @@
+"""Starting a release again takes its turn on its accelerators, and counts once it has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.owner import this_process
+from moorage.failures import Cause, Failure
+from moorage.launch import planned_workload
+from moorage.reconcile.actions import Action, Deed
+from moorage.release import ReleaseRow, ReleaseState
+from tasks import context, repair, restart
+from tasks.context import ledger
+from tasks.probing import lease_of
+from tests.builders import a_release
+from tests.tasks.test_come_back import PLAN, stopping_for_another
+from tests.tasks.test_turns import on
+
+S = ReleaseState
+NAME = "start:gpu-1:cuda:0"
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+    yield
+    context._open.cache_clear()
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is started, while its accelerator is whose."""
+    starts = list[str]()
+
+    def begin(row: ReleaseRow, *_: object) -> list[object]:
+        starts.append(f"{row.id}, of {ledger().locks.holders([NAME])[NAME].note}")
+        return [planned_workload(PLAN.containers[0])]
+
+    monkeypatch.setattr(restart, "_failed", lambda *_: {0})
+    monkeypatch.setattr(restart, "have_again", lambda _: None)
+    monkeypatch.setattr(restart, "start_part", begin)
+    monkeypatch.setattr(repair, "bring_back", begin)
+    return starts
+
+
+DEEDS = pytest.mark.parametrize("deed", [restart.restart, repair._bring_back])
+Do = Callable[[Action, ReleaseRow], str]
+
+
+def on_a_gpu() -> ReleaseRow:
+    row, _ = stopping_for_another()
+    release = a_release(row.id, placement=on("gpu-1:0"), plan=PLAN)
+    return row.model_copy(update={"release": release, "workloads": ()})
+
+
+@DEEDS
+def test_a_start_that_waits_for_another_engine_is_not_counted(started: list[str], deed: Do) -> None:
+    row = on_a_gpu()
+    ledger().locks.take_all([NAME], "other", this_process("llama.v3"))
+    with pytest.raises(Failure, match=r"llama\.v3 starts on") as caught:
+        deed(Action(deed=Deed.RESTART, reason="it died"), row)
+    assert caught.value.cause is Cause.ACCELERATOR_STARTING
+    assert started == []
+    assert ledger().repairs.of(row.id).attempts == 0
+
+
+@DEEDS
+def test_its_accelerators_are_its_own_from_the_start_until_it_answers(
+    started: list[str], deed: Do
+) -> None:
+    row = on_a_gpu()
+    deed(Action(deed=Deed.RESTART, reason="it died"), row)
+    assert started == [f"{row.id}, of {row.id}"]
+    assert ledger().repairs.of(row.id).attempts == 1
+    ledger().locks.drop(lease_of(row.id))
+    assert not ledger().locks.is_held(NAME)
