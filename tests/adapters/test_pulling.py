@@ -31,7 +31,7 @@ class Daemon:
     def pull(self, reference: str, on_progress: Callable[[int, int], None], _: object) -> None:
         self.pulled.append(reference)
         self.started.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(60)
         if self.error:
             raise self.error
         on_progress(1, 1)
@@ -78,7 +78,7 @@ def test_many_who_want_one_image_pull_it_once(tmp_path: Path) -> None:
     flows = [threading.Thread(target=have, args=(daemon, image, tmp_path)) for _ in range(5)]
     for flow in flows:
         flow.start()
-    assert daemon.started.wait(10)
+    assert daemon.started.wait(60)
     daemon.go_on.set()
     for flow in flows:
         flow.join(10)

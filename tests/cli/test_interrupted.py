@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS
+
 PROGRAM = """
 import signal, sys
 from importlib.abc import MetaPathFinder
@@ -35,7 +37,7 @@ def interrupted_at(module: str, home: Path, *arguments: str) -> subprocess.Compl
         env={"MOORAGE_HOME": str(home), "PATH": "", "PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 

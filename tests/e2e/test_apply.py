@@ -12,6 +12,7 @@ import pytest
 from moorage.adapters.specs import load_spec
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -114,7 +115,7 @@ def test_an_apply_that_is_interrupted_undoes_every_deploy(
     run = workplace.start("apply", workplace.folder, "--yes")
     workplace.wait_until(lambda: len(workplace.running()) == 2)
     run.send_signal(signal.SIGINT)
-    output = run.communicate(timeout=60)
+    output = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode == 130, output
     assert workplace.is_clean()
     assert {workplace.releases(name)[0].cause for name in ("one", "two")} == {"interrupted"}

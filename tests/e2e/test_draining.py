@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -55,7 +56,7 @@ def states(workplace: Workplace) -> list[str]:
 def interrupted(command: subprocess.Popen[str]) -> None:
     """End a command with Ctrl-C; that takes no longer than its next look at the engine."""
     command.send_signal(signal.SIGINT)
-    command.communicate(timeout=30)
+    command.communicate(timeout=PATIENCE_SECONDS)
     assert command.returncode == 130
 
 
@@ -68,7 +69,7 @@ def test_a_retired_model_stops_when_its_last_request_has_ended(
     assert workplace.running()
 
     busy.done()
-    said = " ".join(retiring.communicate(timeout=60)[1].split())
+    said = " ".join(retiring.communicate(timeout=PATIENCE_SECONDS)[1].split())
     assert "its last request ended after" in said
     ((state, cause),) = causes(workplace)
     assert state == "stopped"
@@ -134,7 +135,7 @@ def test_a_successor_serves_while_the_requests_of_the_old_one_end(
     assert len(workplace.running()) == 2
 
     busy.done()
-    deploying.communicate(timeout=60)
+    deploying.communicate(timeout=PATIENCE_SECONDS)
     assert deploying.returncode == os.EX_OK
     (_, _), (state, cause) = causes(workplace)
     assert state == "superseded"

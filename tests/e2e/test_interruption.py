@@ -14,7 +14,7 @@ from moorage.placement.claims import Resource
 from tests.e2e.conftest import process_engine
 from tests.e2e.interrupted import POINTS
 from tests.e2e.workplace import REPOSITORY, Workplace
-from tests.waiting import until
+from tests.waiting import PATIENCE_SECONDS, until
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -45,7 +45,7 @@ def test_two_deploys_at_once_share_no_port_and_no_memory(
     engine = process_engine(lifecycle_program)
     runs = [workplace.start("deploy", workplace.spec(name, engine=engine)) for name in "ab"]
     for run in runs:
-        _, errors = run.communicate(timeout=120)
+        _, errors = run.communicate(timeout=PATIENCE_SECONDS)
         assert run.returncode == 0, errors
 
     claims = workplace.claims()
@@ -60,7 +60,7 @@ def test_of_two_deploys_of_one_model_the_second_finds_the_work_done(
     spec = workplace.spec(engine=process_engine(lifecycle_program))
     runs = [workplace.start("deploy", spec) for _ in range(2)]
     for run in runs:
-        _, errors = run.communicate(timeout=120)
+        _, errors = run.communicate(timeout=PATIENCE_SECONDS)
         assert run.returncode == 0, errors
     assert [row.state for row in workplace.releases()] == ["running"]
 
@@ -74,7 +74,7 @@ def test_a_deploy_that_is_stopped_undoes_what_it_did(
     )
     until(workplace.processes)
     run.send_signal(number)
-    _, errors = run.communicate(timeout=60)
+    _, errors = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode == 130, errors
     assert workplace.is_clean()
     assert (workplace.releases()[0].state, workplace.releases()[0].cause) == (
@@ -91,7 +91,7 @@ def test_an_impatient_second_signal_does_not_cut_the_undo_short(workplace: Workp
     for _ in range(3):
         run.send_signal(signal.SIGINT)
         time.sleep(0.3)
-    _, errors = run.communicate(timeout=60)
+    _, errors = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode != 0, errors
     assert workplace.is_clean()
     assert workplace.releases()[0].state == "error"

@@ -18,6 +18,7 @@ from tasks.replace import LOCK
 from tests.e2e.conftest import process_engine
 from tests.e2e.nursery import ForkedWorkplace, Nursery
 from tests.prefect_server import PrefectServer
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -202,6 +203,6 @@ def test_a_model_on_which_a_flow_works_is_left_alone(
     )
     place.wait_until(lambda: bool(place.processes()))
     told = place.json("reconcile")
-    _, errors = deploying.communicate(timeout=120)
+    _, errors = deploying.communicate(timeout=PATIENCE_SECONDS)
     assert deploying.returncode == 0, errors
     assert told["actions"] == []

@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -94,7 +95,7 @@ def test_what_was_deployed_while_a_wave_waited_is_left_as_it_is(
     changed = workplace.spec("b", engine=process_engine(lifecycle_program, CHANGED="1"))
     workplace.run("deploy", changed)
     [newest, _] = workplace.releases("b")
-    done = json.loads(waves.communicate(timeout=60)[0])
+    done = json.loads(waves.communicate(timeout=PATIENCE_SECONDS)[0])
     assert outcomes(workplace, done) == {"a": ("redeployed", 1), "b": ("unchanged", 2)}
     assert f"{newest.id} is there by now" in done[1]["message"]
     assert [row.id for row in workplace.releases("b") if row.state == "running"] == [newest.id]

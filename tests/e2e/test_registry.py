@@ -16,6 +16,7 @@ from tests.e2e.workplace import Workplace
 from tests.larger import push_larger
 from tests.local_registry import PASSWORD, USER, LocalRegistry, require_registry
 from tests.uploads import upload_index
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.docker, pytest.mark.server]
 
@@ -191,7 +192,7 @@ def test_two_deploys_at_once_fetch_each_layer_once(
     specs = [workplace.spec(name, engine=engine) for name in ("one", "other")]
     running = [workplace.start("deploy", spec) for spec in specs]
     for run in running:
-        output = run.communicate(timeout=120)
+        output = run.communicate(timeout=PATIENCE_SECONDS)
         assert run.returncode == 0, output
     fetched = registry.fetched()
     assert len(fetched) >= 2

@@ -8,6 +8,7 @@ import pytest
 
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -80,7 +81,7 @@ def test_the_room_of_a_release_that_stopped_first_is_kept_for_its_return(
     )
     assert workplace.json("deploy", other, code=3)["error"]["cause"] == "no-fit"
 
-    replacing.communicate(timeout=60)
+    replacing.communicate(timeout=PATIENCE_SECONDS)
     assert [row.state for row in workplace.releases()] == ["error", "running"]
     assert workplace.running() == {f"moorage-{workplace.named('tiny')}.v1-r0-leader"}
 

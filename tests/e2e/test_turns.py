@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -72,7 +73,7 @@ def test_two_models_start_one_after_the_other(workplace: Workplace, device: Devi
     runs = [workplace.start("deploy", device.spec(name), "--fleet", device.fleet) for name in "abc"]
     told = ""
     for run in runs:
-        output, errors = run.communicate(timeout=120)
+        output, errors = run.communicate(timeout=PATIENCE_SECONDS)
         assert run.returncode == 0, errors
         told += output + errors
     assert sorted(device.started) == ["a", "b", "c"]
@@ -110,8 +111,8 @@ def test_who_waits_starts_once_what_was_begun_before_is_stopped(
     workplace.wait_until(lambda: waits(workplace, "second"), second)
 
     first.send_signal(number)
-    first.communicate(timeout=60)
-    _, errors = second.communicate(timeout=120)
+    first.communicate(timeout=PATIENCE_SECONDS)
+    _, errors = second.communicate(timeout=PATIENCE_SECONDS)
     assert second.returncode == 0, errors
     assert device.started == ["first", "second"]
     assert not device.spoiled

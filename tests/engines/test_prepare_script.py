@@ -75,7 +75,7 @@ def test_a_signal_reaches_the_engine_and_its_status_comes_back(image: Image) -> 
         assert process.stdout
         assert process.stdout.readline() == "up\n"
         os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(10) == 7
+        assert process.wait(60) == 7
 
 
 def test_pip_installs_into_the_engines_own_python(image: Image) -> None:

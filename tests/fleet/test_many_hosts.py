@@ -18,7 +18,7 @@ from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, vll
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.prefect_server import PrefectServer
-from tests.waiting import until
+from tests.waiting import PATIENCE_SECONDS, until
 
 __all__ = ["prefect_server", "tiny_llama", "vllm_image"]
 
@@ -115,7 +115,7 @@ def test_any_host_that_is_lost_while_the_replica_loads_fails_it_by_name(
     engine = container_engine(lifecycle_image, "deaf")
     deploying = workplace.start("deploy", workplace.spec(engine=engine, placement=TWO), "--json")
     part_of(fleet, workplace, part).kill()
-    told, _ = deploying.communicate(timeout=120)
+    told, _ = deploying.communicate(timeout=PATIENCE_SECONDS)
     assert deploying.returncode != 0
     assert "engine-exited" in told
     assert named in told
@@ -193,7 +193,7 @@ def test_a_cluster_of_ray_joins_two_hosts_and_vllm_on_cpu_refuses_it(
     deploying = workplace.start("deploy", spec, "--json")
     head = part_of(fleet, workplace, "ray-head")
     joined = nodes_of(head)
-    told, _ = deploying.communicate(timeout=300)
+    told, _ = deploying.communicate(timeout=PATIENCE_SECONDS)
     assert joined == {first.address, second.address}
     assert "does not support ray" in told
     assert deploying.returncode != 0

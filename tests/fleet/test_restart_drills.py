@@ -14,6 +14,7 @@ from tests.fleet.befalling import a_spec, leaves_nothing, starting, within
 from tests.fleet.commands import missing
 from tests.fleet.fleet import TestFleet
 from tests.fleet.sites import HELPER, containers, write_fleet
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 
@@ -95,7 +96,7 @@ def test_an_engine_that_ends_with_its_daemon_while_it_starts(
     with within(100, "a start whose daemon is restarted"):
         host.daemon.kill()
         host.daemon.start()
-        said, _ = running.communicate(timeout=200)
+        said, _ = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 6, said
     assert "engine-exited" in said
     assert "the container is exited" in said

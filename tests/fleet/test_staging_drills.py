@@ -30,6 +30,7 @@ from tests.fleet.stores import (
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.hub.tiny import safetensors
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet]
 
@@ -91,12 +92,12 @@ def test_a_disk_that_a_stranger_fills_half_way(
     try:
         place.wait_until(lambda: growing.exists() and growing.stat().st_size > MIB)
         fill(small_disk / "stranger")
-        said, errors = filled.communicate(timeout=120)
+        said, errors = filled.communicate(timeout=PATIENCE_SECONDS)
         assert filled.returncode == 8, said + errors
         assert '"disk-full"' in said
         assert "w1: " in said
         assert "moorage models prune" in said
-        said, errors = other.communicate(timeout=240)
+        said, errors = other.communicate(timeout=PATIENCE_SECONDS)
         assert other.returncode == 0, said + errors
         assert containers(first) == []
         assert len(containers(second)) == 1

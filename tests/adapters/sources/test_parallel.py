@@ -26,7 +26,7 @@ def test_results_come_in_the_order_of_the_jobs() -> None:
     second_ran = Event()
 
     def first(_: Event) -> int:
-        assert second_ran.wait(5)
+        assert second_ran.wait(60)
         return 1
 
     def second(_: Event) -> int:

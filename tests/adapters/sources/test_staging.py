@@ -99,7 +99,7 @@ def test_two_processes_download_each_file_once(
     with elsewhere(hub, tmp_path / "models", found) as process:
         until(lambda: bool(hub.asked_for(SHARDS[1])))
         staged = source().stage(found, lambda done, _: seen.append(done))
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert [hub.sent(name) for name in SHARDS] == [len(model()[name]) for name in SHARDS]
     assert staged.staged
     assert seen[0] < seen[-1] == found.bytes_to_stage, "who waits sees the progress of the other"

@@ -107,7 +107,7 @@ def test_the_first_free_port_is_taken(folder: Path) -> None:
         lender.process.wait()
         nothing = start(folder, ports=[port])
         assert "trouble" in nothing.said
-        assert nothing.process.wait(20) == 0
+        assert nothing.process.wait(60) == 0
 
 
 def test_it_ends_when_nobody_asks(folder: Path) -> None:

@@ -232,6 +232,6 @@ def test_one_that_is_told_nothing_ends() -> None:
     with subprocess.Popen(
         [sys.executable, "-I", "-c", impatient], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as running:
-        assert running.wait(20) == 1
+        assert running.wait(60) == 1
         assert running.stderr
         assert b"told it nothing" in running.stderr.read()
