@@ -108,6 +108,13 @@ def _write(texts: dict[Path, str], *, overwrite: bool) -> None:
             f"{', '.join(map(str, differ))}: there is another text already",
             suggestion="Export into an empty folder, or replace the files with `--overwrite`.",
         )
-    for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    except OSError as error:
+        raise Failure(
+            Cause.STORE_UNWRITABLE,
+            f"{path}: {error.strerror}",
+            suggestion="Export into a folder where you may write, on a disk with room.",
+        ) from error

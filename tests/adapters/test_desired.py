@@ -62,6 +62,15 @@ def test_a_file_that_says_something_else_is_kept(tmp_path: Path) -> None:
     assert load_spec(mine) == a_spec()
 
 
+def test_a_folder_that_cannot_be_written_is_told_and_not_taken_for_the_store(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Failure, match="Not a directory") as refused:
+        write_specs(tmp_path / "file" / "folder", [a_spec()], overwrite=False)
+    assert "MOORAGE_HOME" not in refused.value.suggestion
+
+
 def test_a_fleet_is_copied_with_its_comments(tmp_path: Path) -> None:
     file = tmp_path / "hosts.yaml"
     file.write_text("hosts: # all of them\n- name: gpu-1\n")
