@@ -565,7 +565,7 @@ CAUSES: dict[Cause, CauseFacts] = {
     ),
     Cause.INTERRUPTED: _facts(
         ExitCode.CANCELLED,
-        "The deployment was interrupted",
-        "Deploy again: what was left behind is cleaned up first.",
+        "It was interrupted",
+        "Say it again: what was left behind is cleaned up first.",
     ),
 }

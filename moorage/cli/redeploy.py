@@ -60,6 +60,8 @@ def redeploy(
                 "which models?",
                 suggestion="Name them, choose them with --label KEY=VALUE, or say --all.",
             )
+        if every and names:
+            raise Failure(Cause.BAD_SETTING, f"--all, or {' '.join(names)}: one of the two")
         _check("--wave", TypeAdapter(WaveSize), wave, "a number such as 4, or a share such as 25%")
         _check("--stop-at", TypeAdapter(StopAt), stop_at, "first, never, or a share such as 20%")
         if files and not files.is_dir():

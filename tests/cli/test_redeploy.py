@@ -19,6 +19,7 @@ from moorage.failures import ExitCode
         (("--wave", "150%"), "--wave 150%: allowed"),
         (("--stop-at", "x"), "--stop-at x: allowed: first, never"),
         (("--files", "nowhere"), "--files nowhere: there is no such folder"),
+        (("tiny-*",), "--all, or tiny-*: one of the two"),
         (("--label", "tier"), "--label tier: a label is KEY=VALUE"),
     ],
 )
