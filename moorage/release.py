@@ -25,6 +25,7 @@ __all__ = [
     "Release",
     "ReleaseRow",
     "ReleaseState",
+    "Restart",
     "StepRecord",
     "release_id",
 ]
@@ -47,8 +48,26 @@ class FailureRecord(Value):
     log_tail: str = ""
 
 
+class Restart(Value):
+    """That what died of a release was started again.
+
+    Attributes:
+        at: When, UTC.
+        replicas: Which ones.
+        reason: What was seen of them.
+        flow_run_id: Prefect flow run that did it.
+    """
+
+    at: datetime
+    replicas: tuple[int, ...]
+    reason: str
+    flow_run_id: str = ""
+
+
 class Release(Value):
     """The audit record, written once when the release runs or has failed.
+
+    What comes later is added: adapters that are loaded, and starts after a death.
 
     Attributes:
         id: `NAME.vN`.
@@ -76,6 +95,7 @@ class Release(Value):
         gate: How each replica answered the golden prompts; empty = there are none.
         rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
         applied_from: Set of files that it was applied from; empty = it was deployed by itself.
+        restarts: Each start again of what died, oldest first; the newest hundred are kept.
         failure: Why it failed; None when it runs.
         flow_run_id: Prefect flow run that made it.
         created_at: When it was begun, UTC.
@@ -104,6 +124,7 @@ class Release(Value):
     gate: tuple[Gate, ...] = ()
     rolled_back_to: str = ""
     applied_from: str = ""
+    restarts: tuple[Restart, ...] = ()
     failure: FailureRecord | None = None
     flow_run_id: str = ""
     created_at: datetime

@@ -59,6 +59,7 @@ def release_document(
     sections += [_loaded(release), _readiness(release)]
     sections += [gate_section(release.gate), facts_section(release.facts)]
     sections += [_memory(release), _steps(release), timeline_section(told, now)]
+    sections += [_restarts(release)]
     return _document(f"{release.id} {outcome}", sections)
 
 
@@ -305,6 +306,20 @@ def _loaded(release: Release) -> Section:
     )
     header = ("adapter", "source", "revision", "rank", "workload")
     return Section(title="Adapters loaded since it serves", header=header, rows=rows)
+
+
+def _restarts(release: Release) -> Section:
+    rows = tuple(
+        (
+            f"{one.at:%Y-%m-%d %H:%M:%S}",
+            ", ".join(map(str, one.replicas)),
+            one.reason,
+            one.flow_run_id,
+        )
+        for one in release.restarts
+    )
+    header = ("at", "replicas", "why", "flow run")
+    return Section(title="Started again (UTC)", header=header, rows=rows)
 
 
 def _memory(release: Release) -> Section:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from moorage.adapters.ledger.author import author
 from moorage.adapters.owner import Owner
 from moorage.adapters.runtime import runtime_for
 from moorage.engines.turns import in_turns
@@ -14,7 +15,7 @@ from moorage.failures import Cause, Failure
 from moorage.launch import LABEL_REPLICA, LaunchPlan, Workload
 from moorage.reconcile.actions import Action
 from moorage.reconcile.backoff import not_before
-from moorage.release import ReleaseRow
+from moorage.release import ReleaseRow, Restart
 from tasks.announce import tell_of
 from tasks.come_back import plan_of, start_part
 from tasks.context import ledger, settings
@@ -35,6 +36,7 @@ def restart(action: Action, row: ReleaseRow) -> str:
         return "it runs and answers by now"
     part = _part(plan_of(row), replicas)
     with accelerators(row), tried(row, action.reason):
+        ledger().releases.started_again(row.id, _told(action, replicas))
         for workload in row.workloads:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
@@ -96,6 +98,15 @@ def accelerators(row: ReleaseRow) -> Iterator[None]:
     except BaseException:
         locks.drop(token)
         raise
+
+
+def _told(action: Action, replicas: set[int]) -> Restart:
+    return Restart(
+        at=datetime.now(UTC),
+        replicas=tuple(sorted(replicas)),
+        reason=action.reason,
+        flow_run_id=author().flow_run_id,
+    )
 
 
 def _failed(row: ReleaseRow, dead: frozenset[str]) -> set[int]:

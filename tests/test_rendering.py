@@ -17,7 +17,7 @@ from moorage.models.source import SkippedFile
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
-from moorage.release import FailureRecord, Release, StepRecord
+from moorage.release import FailureRecord, Release, Restart, StepRecord
 from moorage.rendering import (
     LOG_LINES_SHOWN,
     failure_document,
@@ -231,6 +231,13 @@ def test_a_cell_cannot_break_its_table(cell: str, written: str) -> None:
 def test_a_section_without_content_is_left_out() -> None:
     document = release_document(a_release())
     assert [section.title for section in document.sections] == [""]
+
+
+def test_a_start_after_a_death_is_told_with_its_cause() -> None:
+    again = Restart(at=NOON, replicas=(0, 2), reason="exited: 137", flow_run_id="run-7")
+    text = release_document(a_release().model_copy(update={"restarts": (again,)})).markdown()
+    assert "## Started again (UTC)" in text
+    assert f"| {NOON:%Y-%m-%d %H:%M:%S} | 0, 2 | exited: 137 | run-7 |" in text
 
 
 def test_a_secret_is_named_and_never_shown() -> None:

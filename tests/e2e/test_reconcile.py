@@ -78,11 +78,18 @@ def test_a_release_that_died_is_started_again_where_it_was_and_not_too_often(
     time.sleep(0.5)
     assert reconcile(place, "--dry-run").keys() == {"restart"}
     assert not [one for one in place.processes() if one.status() != psutil.STATUS_ZOMBIE]
-    assert reconcile(place)["restart"]["done"]
+    told = reconcile(place)["restart"]
+    assert told["done"]
     until_it_answers(place)
     assert reconcile(place)["probe"]["outcome"] == "it answers again"
     [after] = place.releases()
-    assert (after.id, after.state, after.release) == (before.id, "running", before.release)
+    assert after.release
+    assert before.release
+    [restart] = after.release.restarts
+    assert (restart.replicas, restart.reason) == ((0,), told["reason"])
+    assert after.release.model_copy(update={"restarts": ()}) == before.release
+    assert (after.id, after.state) == (before.id, "running")
+    assert "Started again" in place.run("show", before.id).stdout
     assert {claim.release for claim in place.claims()} == {before.id}
 
     engine_of(place).kill()

@@ -10,8 +10,9 @@ import pytest
 
 from tests.e2e.workplace import Workplace
 from tests.flows.conftest import DEPLOYMENTS
-from tests.prefect_server import ENDED, PrefectServer
+from tests.prefect_server import PrefectServer
 from tests.ui.browser import SECRET, Browser
+from tests.waiting import until
 
 pytestmark = [pytest.mark.ui, pytest.mark.server, pytest.mark.process]
 
@@ -171,13 +172,14 @@ class TestDeployed:
         agreed = {"context": 1024, "redeploy": {"approval": "required"}}
         spec = {**run["parameters"]["spec"], **agreed}
         asked = served.ask("deploy-model/deploy", {"spec": spec}).json()["id"]
-        served.until(asked, {"PAUSED", *ENDED})
+        # A run is paused a moment before its form and its plan are there.
+        until(lambda: workplace.json("approvals"), unless=lambda: served.has_ended(asked))
         browser.open(f"/v2/runs/flow-run/{asked}", "Paused")
         browser.page.locator("button[aria-haspopup=menu]").first.click()
         browser.page.get_by_role("menuitem", name="Resume").click()
         dialog = browser.page.get_by_role("dialog")
         dialog.get_by_text("Whether it shall be done.").wait_for()
-        assert f"It would replace {serves}" in dialog.inner_text()
+        dialog.get_by_text(f"It would replace {serves}").first.wait_for()
         assert dialog.get_by_role("heading", name=f"Plan for {name}").is_visible()
         browser.picture("approval")
         dialog.get_by_role("switch").click()

@@ -16,10 +16,12 @@ from moorage.adapters.ledger.transitions import Change, changing, logged, utc
 from moorage.failures import Cause, Failure
 from moorage.launch import Workload
 from moorage.placement.claims import Claim
-from moorage.release import Release, ReleaseRow, ReleaseState, release_id
+from moorage.release import Release, ReleaseRow, ReleaseState, Restart, release_id
 from moorage.spec import ModelSpec
 from moorage.states import SERVING, UNFINISHED
 from moorage.timeline import Transition, outage
+
+RESTARTS_KEPT = 100
 
 
 class Releases:
@@ -141,6 +143,17 @@ class Releases:
         with gate(self._engine) as connection:
             own = (RELEASES.c.id == row.id, RELEASES.c.state.in_(SERVING))
             connection.execute(update(RELEASES).where(*own).values(**written))
+
+    def started_again(self, release: str, again: Restart) -> None:
+        """Add a start of what died to the record of a release; without a record nothing happens."""
+        own = RELEASES.c.id == release
+        with gate(self._engine) as connection:
+            record = connection.scalar(select(RELEASES.c.record).where(own))
+            if record is None:
+                return
+            every = [*record.get("restarts", ()), again.model_dump(mode="json")]
+            written = {**record, "restarts": every[-RESTARTS_KEPT:]}
+            connection.execute(update(RELEASES).where(own).values(record=written))
 
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
         """In one step: the record is written and the release has failed, unless it serves."""

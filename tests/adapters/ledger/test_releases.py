@@ -9,7 +9,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import gate, open_database, reading
 from moorage.adapters.ledger.tables import RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.failures import Cause, Failure
-from moorage.release import FailureRecord, ReleaseState
+from moorage.release import FailureRecord, ReleaseState, Restart
 from moorage.states import TRANSITIONS
 from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec, a_workload
 
@@ -135,6 +135,18 @@ def test_fields_that_do_not_change_what_runs_are_written_into_the_record_of_what
     assert after.release == row.release.model_copy(update={"spec": labelled})  # type: ignore[union-attr]
     ledger.releases.revise(after, a_spec(context=7))
     assert ledger.releases.get(row.id) == after, "another spec is another release"
+
+
+def test_each_start_after_a_death_stays_in_the_record(ledger: Ledger) -> None:
+    identity = running(ledger)
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    every = [Restart(at=at, replicas=(number,), reason="exited: 137") for number in range(101)]
+    for one in every:
+        ledger.releases.started_again(identity, one)
+    expected = a_release(identity).model_copy(update={"restarts": tuple(every[1:])})
+    assert ledger.releases.get(identity).release == expected
+    ledger.releases.started_again(begin(ledger), every[0])
+    assert ledger.releases.of_model("tiny")[0].release is None
 
 
 def test_a_release_that_runs_is_neither_given_up_nor_failed(ledger: Ledger) -> None:
