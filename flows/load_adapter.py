@@ -14,7 +14,7 @@ from moorage.saga import Saga
 from moorage.spec import AdapterSpec, Name
 from tasks.adapters import listed, load, running, take_back, tidy, write_down
 from tasks.cleanup import sole_flow
-from tasks.context import in_thread, to_its_end
+from tasks.context import in_full, in_thread, to_its_end
 from tasks.resolve import resolve_asset
 from tasks.stage import stage_asset
 
@@ -47,5 +47,5 @@ async def load_adapter(model: Name, adapter: AdapterSpec) -> State[Pin]:
                     f"unload it from {workload.name}", take_back, release, adapter.name, workload
                 )
             holding = await load(release, companion, missing)
-            await in_thread(write_down, release, holding)
+            await in_full(write_down, release, holding)
     return Completed(message=f"{row.id} serves {adapter.name}", data=companion.pin)

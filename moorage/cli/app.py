@@ -31,6 +31,7 @@ from moorage.cli import redeploy as redeployments
 from moorage.cli import show as pages
 from moorage.cli.find import known, release_of, unknown
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
+from moorage.cli.output import err
 from moorage.engines.registry import ENGINES
 from moorage.failures import ExitCode
 from moorage.fleet import Fleet
@@ -202,6 +203,8 @@ def logs(
     render.learn(row)
     shown = guarded(lambda: render.log_text(row, tail, Settings(), container))
     sys.stdout.write(shown + "\n" * bool(shown))
+    if not (shown or row.workloads):
+        err.print(f"no log is left of {row.id}: it is {row.state}", highlight=False)
     while follow and row.workloads:
         time.sleep(1)
         text = guarded(lambda: render.log_text(row, 10_000, Settings(), container))

@@ -15,6 +15,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.cli.app import app
 from moorage.cli.find import release_of
 from moorage.failures import ExitCode, Failure
+from moorage.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch
 
 
@@ -43,6 +44,16 @@ def test_what_stands_for_nothing_is_told_with_the_nearest_name(
     with pytest.raises(Failure, match=f"named '{text}'") as failure:
         release_of(ledger, text)
     assert hint in failure.value.suggestion
+
+
+def test_that_no_log_is_left_is_told_beside_the_output(ledger: Ledger) -> None:
+    ledger.releases.move("tiny.v1", ReleaseState.STOPPING)
+    ledger.releases.end("tiny.v1", ReleaseState.STOPPED)
+    for workload in ledger.releases.get("tiny.v1").workloads:
+        ledger.workloads.drop(workload.name)
+    told = CliRunner().invoke(app, ["logs", "tiny"])
+    assert (told.exit_code, told.stdout) == (0, "")
+    assert "no log is left of tiny.v1: it is stopped" in told.stderr
 
 
 @pytest.mark.usefixtures("ledger")
