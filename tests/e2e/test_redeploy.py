@@ -139,7 +139,7 @@ def test_by_force_a_model_is_replaced_though_nothing_has_moved(
         ((), "which models?"),
         (("--label", "tier"), "a label is KEY=VALUE"),
         (("nobody",), "nothing serves nobody"),
-        (("--all", "--files", "/there/is/no/folder"), "no absolute path of a folder"),
+        (("--all", "--files", "/there/is/no/folder"), "there is no such folder"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(
