@@ -20,7 +20,7 @@ import pytest
 
 from tests.waiting import until
 
-END_SECONDS = 60
+END_SECONDS = 300
 BUSY_SECONDS = 30
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 

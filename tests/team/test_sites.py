@@ -40,9 +40,17 @@ class Sites:
         self.place, self.workers = place, workers
         self.parameters = Parameters(place)
 
-    def send(self, flow: str, site: str, name: str, **fields: Any) -> str:
+    def send(
+        self, flow: str, site: str, name: str, lock_wait_seconds: int = 8, **fields: Any
+    ) -> str:
         """Ask for a run at a site."""
-        asked = self.api.ask(flow, self.parameters(name, **fields), work_queue_name=site)
+        env = {"MOORAGE_LOCK_WAIT_SECONDS": str(lock_wait_seconds)}
+        asked = self.api.ask(
+            flow,
+            self.parameters(name, **fields),
+            work_queue_name=site,
+            job_variables={"env": env},
+        )
         assert asked.status_code == 201, asked.text
         return str(asked.json()["id"])
 
@@ -71,8 +79,7 @@ def sites(
         ending.callback(place.close)
         workers = {}
         for site in SITES:
-            own = {"MOORAGE_SITE": site, "MOORAGE_LOCK_WAIT_SECONDS": "8"}
-            workers[site] = Worker(place, site, **own)
+            workers[site] = Worker(place, site, MOORAGE_SITE=site)
             ending.callback(workers[site].stop)
         for worker in workers.values():
             worker.wait()
@@ -156,7 +163,8 @@ def test_whoever_waits_goes_on_as_soon_as_the_other_one_has_ended(
 ) -> None:
     first = sites.send(DEPLOY, "default", "queued", engine=NEVER_READY)
     until(lambda: _is_starting(sites, "queued"), unless=lambda: sites.end(first))
-    second = sites.send(DEPLOY, "site-a", "queued", engine=process_engine(lifecycle_program))
+    engine = process_engine(lifecycle_program)
+    second = sites.send(DEPLOY, "site-a", "queued", lock_wait_seconds=600, engine=engine)
     until(lambda: "waits: " in sites.api.log(second), unless=lambda: sites.end(second))
     sites.api.cancel(first)
     assert sites.ended(second)[0] == "COMPLETED"
