@@ -46,7 +46,7 @@ class PrefectApi:
         """Read something."""
         return _content(self._send("GET", path))
 
-    def post(self, path: str, content: dict[str, Any]) -> Any:
+    def post(self, path: str, content: Any) -> Any:
         """Create or search something."""
         return _content(self._send("POST", path, content))
 

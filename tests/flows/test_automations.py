@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import psutil
 import pytest
 from ruamel.yaml import YAML
@@ -80,7 +79,7 @@ def tell(server: PrefectServer, event: str, said_by: str, times: int = 1) -> Non
         ],
     }
     every = [content | {"id": str(uuid4())} for _ in range(times)]
-    httpx.post(f"{server.url}/events", json=every, timeout=30).raise_for_status()
+    server.post("/events", every)
 
 
 @pytest.fixture
@@ -122,18 +121,14 @@ def test_a_release_that_ran_is_redeployed_and_one_that_never_ran_is_not(
     # One of our own, for that of the file is made anew while serving begins.
     own = {key: died[key] for key in ("description", "trigger", "actions")}
     switched_on = served.post("/automations/", {**own, "name": "switched-on", "enabled": True})
-    httpx.post(
-        f"{served.url}/events",
-        json=[failed("never-ran", "starting"), failed("died-once", "running")],
-        timeout=30,
-    ).raise_for_status()
+    served.post("/events", [failed("never-ran", "starting"), failed("died-once", "running")])
 
     until(lambda: set_off(served, "redeploy-models"))
     runs = set_off(served, "redeploy-models")
     assert [one["parameters"]["names"] for one in runs] == [["died-once"]]
     ended = served.ended(runs[0]["id"])
     assert "nothing serves died-once" in ended["state"]["message"]
-    httpx.delete(f"{served.url}/automations/{switched_on['id']}", timeout=30).raise_for_status()
+    served.delete(f"/automations/{switched_on['id']}")
 
 
 def test_a_run_that_is_killed_is_followed_by_a_reconcile(
