@@ -13,10 +13,11 @@ import pytest
 
 from tests.e2e.conftest import tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.homes import own_home
 from tests.prefect_server import PrefectServer, end, prefect_server
 from tests.waiting import until
 
-__all__ = ["prefect_server", "tiny_llama"]
+__all__ = ["own_home", "prefect_server", "tiny_llama"]
 
 DEPLOYMENTS = (
     *("deploy-model/deploy", "plan-model/plan", "retire-model/retire"),

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from flows.reconcile_fleet import _over
 from moorage.adapters.ledger.author import Author, writing_as
 from moorage.states import ReleaseState
-from tasks import context
 from tasks.context import ledger
 from tests.builders import REVISION, a_spec
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 RUN = "00000000-0000-0000-0000-000000000001"
 LATER = timedelta(minutes=1)
@@ -21,14 +20,6 @@ TO_THE_END = (
     *(ReleaseState.ANALYZING, ReleaseState.SCHEDULED, ReleaseState.DOWNLOADING),
     *(ReleaseState.STARTING, ReleaseState.RUNNING),
 )
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
 
 
 def led(*states: ReleaseState) -> None:

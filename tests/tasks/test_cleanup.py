@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from moorage.adapters.owner import Owner
 from moorage.reconcile.actions import Action, Deed
 from moorage.release import ReleaseState
-from tasks import cleanup, context, repair
+from tasks import cleanup, repair
 from tasks.cleanup import abandoned, end_release, recover, recover_others
 from tasks.context import ledger, router
 from tasks.journal import Journal
@@ -21,15 +18,9 @@ from tests.tasks.test_come_back import PLACEMENT, stopping_for_another
 from tests.tasks.test_decided import ran
 from tests.tasks.test_stopping import away
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 S = ReleaseState
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
 
 
 def claimed_by() -> dict[str, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from moorage.failures import Cause, Failure
 from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.release import ReleaseRow, ReleaseState
 from moorage.spec import EngineName
-from tasks import come_back, context, launch, stopping
+from tasks import come_back, launch, stopping
 from tasks.cleanup import ENDING, SUPERSEDED
 from tasks.come_back import bring_back, start_again
 from tasks.context import ledger, router
@@ -22,17 +20,11 @@ from tasks.life import close_begun
 from tasks.stopping import finish_switch
 from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 S = ReleaseState
 AWAY = Failure(Cause.RUNTIME_UNAVAILABLE, "").facts.summary
 PLACEMENT = a_placement(a_spec(), a_host())
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
 
 
 class Hosts:

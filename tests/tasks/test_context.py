@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
 from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
@@ -13,15 +12,9 @@ import pytest
 from tasks import context
 from tasks.context import in_full, in_thread, ledger, settings, was_interrupted
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 NUMBER: ContextVar[int] = ContextVar("number", default=0)
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
 
 
 def test_settings_follow_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,20 +15,13 @@ from moorage.readiness.protocol import Readiness
 from moorage.reconcile.actions import Action, Deed
 from moorage.release import ReleaseState
 from moorage.spec import EngineName
-from tasks import context
 from tasks.context import ledger
 from tasks.decided import decided_on, overtaken
 from tests.builders import REVISION, a_release, a_spec
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 S = ReleaseState
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
 
 
 def ran(*states: ReleaseState) -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from moorage.failures import Cause, Failure
 from moorage.release import ReleaseState
-from tasks import context
 from tasks.context import ledger
 from tasks.journal import Journal
 from tasks.life import cause_of, closed, enter
@@ -24,17 +20,11 @@ from tests.builders import (
     a_workload,
 )
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 S = ReleaseState
 FLEET = a_fleet(a_host())
 PLACEMENT = a_placement(a_spec(), a_host())
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
 
 
 def scheduled(instead_of: str = "") -> str:

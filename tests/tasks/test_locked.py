@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tasks import cleanup, context
+from tasks import cleanup
 from tasks.cleanup import sole_flow
 from tasks.context import in_thread, ledger
 from tasks.journal import Journal
 from tests.tasks.test_turns import on, turn
 from tests.waiting import until
 
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 async def works_on_tiny() -> None:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from moorage.release import ReleaseState
-from tasks import context
 from tasks.context import ledger
 from tasks.look import _standing
 from tests.tasks.test_decided import failed, ran
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 S = ReleaseState
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from moorage.failures import Cause, Failure
 from moorage.release import ReleaseState
-from tasks import context, launch
+from tasks import launch
 from tasks.context import ledger, router
 from tasks.launch import start
 from tasks.stopping import stop_for
 from tests.builders import REVISION, a_container, a_spec
 from tests.tasks.test_decided import failed, ran
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 S = ReleaseState
 
 
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+def _nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "runtime_for", lambda *_: pytest.fail("it is started"))
-    yield
-    context._open.cache_clear()
 
 
 def test_it_starts_nothing_more() -> None:

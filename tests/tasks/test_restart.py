@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -12,23 +11,17 @@ from moorage.failures import Cause, Failure
 from moorage.launch import planned_workload
 from moorage.reconcile.actions import Action, Deed
 from moorage.release import ReleaseRow, ReleaseState
-from tasks import context, repair, restart
+from tasks import repair, restart
 from tasks.context import ledger
 from tasks.probing import lease_of
 from tests.builders import a_release
 from tests.tasks.test_come_back import PLAN, stopping_for_another
 from tests.tasks.test_turns import on
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 S = ReleaseState
 NAME = "start:gpu-1:cuda:0"
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
-    yield
-    context._open.cache_clear()
 
 
 @pytest.fixture

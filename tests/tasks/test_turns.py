@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -14,13 +13,15 @@ from moorage.placement.placement import Placement, Seat
 from moorage.release import ReleaseRow, ReleaseState
 from moorage.spec import Deadlines, EngineName, RuntimeName
 from moorage.values import Origin
-from tasks import context, turns
+from tasks import turns
 from tasks.context import ledger
 from tasks.journal import journal
 from tasks.probing import lease_of
 from tasks.turns import Turn, lock_names
 from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
 from tests.tasks.test_journal import Ear
+
+pytestmark = pytest.mark.usefixtures("own_home")
 
 DEADLINES = Deadlines(load_seconds=900, warm_up_seconds=100)
 PATIENCE = 1120
@@ -40,12 +41,8 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-    monkeypatch.delenv("MOORAGE_LEDGER_URL", raising=False)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "POLL_SECONDS", 0)
-    yield
-    context._open.cache_clear()
 
 
 def on(*accelerators: str) -> Placement:
