@@ -14,6 +14,7 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows import below
+from flows.ending import remembered
 from moorage.fleet import Fleet
 from moorage.history.desired import Applied, applied_document
 from moorage.spec import ModelSpec, Name
@@ -27,6 +28,7 @@ Ended = State[Any]
 
 
 @flow(name="apply-models", flow_run_name="apply {applied_from}", persist_result=False)
+@remembered
 async def apply_models(
     specs: list[ModelSpec],
     fleet: Fleet = Fleet(),  # noqa: B008

@@ -11,6 +11,7 @@ from typing import Any
 from prefect.client.schemas.objects import State
 
 from flows.deploy_model import deploy_model
+from flows.ending import whole
 from flows.outcome import broken, outcome_of
 from flows.retire_model import retire_model
 from moorage.failures import CAUSES, Cause
@@ -59,7 +60,7 @@ async def _below(
     pauses = iter(PAUSES_SECONDS)
     while True:
         try:
-            state = await begin()
+            state = whole(await begin())
             error = await state.aresult(raise_on_failure=False)
         except Exception as raised:
             if was_interrupted(raised):

@@ -7,6 +7,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.attempt import deploy_on_a_free_port
+from flows.ending import remembered
 from flows.permission import permitted
 from flows.recipe import Afresh
 from flows.replacing import announcement
@@ -31,6 +32,7 @@ from tasks.runner import task_runner
     persist_result=False,
     task_runner=task_runner(),
 )
+@remembered
 async def deploy_model(
     spec: ModelSpec,
     fleet: Fleet = Fleet(),  # noqa: B008

@@ -6,6 +6,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.ending import remembered
 from flows.story import told
 from moorage.engines.loaded import lacking, require_updates
 from moorage.models.assets import Pin, adapter_asset
@@ -20,6 +21,7 @@ from tasks.stage import stage_asset
 
 
 @flow(name="load-adapter", flow_run_name="load {adapter.name} into {model}", persist_result=False)
+@remembered
 async def load_adapter(model: Name, adapter: AdapterSpec) -> State[Pin]:
     """Load a LoRA adapter into every replica of a running model, or into none.
 

@@ -8,10 +8,12 @@ from prefect.blocks.core import Block
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.ending import remembered
 from moorage.failures import Cause, Failure
 
 
 @flow(name="notify", flow_run_name="notify: {subject}", persist_result=False)
+@remembered
 async def notify(subject: str, body: str, block: str = "") -> State[None]:
     """Write a message into the run's log, and send it where a block says.
 

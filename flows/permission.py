@@ -6,6 +6,7 @@ from typing import Any
 
 from prefect.client.schemas.objects import State
 
+from flows.ending import whole
 from flows.plan_model import plan_model
 from moorage.fleet import Fleet
 from moorage.history.specs import spec_changes
@@ -28,7 +29,7 @@ async def permitted(spec: ModelSpec, fleet: Fleet, *, force: bool) -> None:
     """
     if spec.redeploy.approval != Approval.REQUIRED or is_granted(spec.name):
         return
-    state: State[Any] = await plan_model(spec, fleet, return_state=True)
+    state: State[Any] = whole(await plan_model(spec, fleet, return_state=True))
     release: Release = await state.aresult()
     if state.name == "Unchanged" and not force:
         return

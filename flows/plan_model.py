@@ -7,6 +7,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.dry_run import survey_cleaned_up, would_run
+from flows.ending import remembered
 from flows.story import told, unchanged
 from moorage.fleet import Fleet
 from moorage.release import Release
@@ -29,6 +30,7 @@ from tasks.runner import task_runner
     persist_result=False,
     task_runner=task_runner(),
 )
+@remembered
 async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
     """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.
 

@@ -10,6 +10,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import deploy_model
+from flows.ending import remembered, whole
 from flows.story import Story, told
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.fleet import Fleet
@@ -30,6 +31,7 @@ LEFT_BEHIND = {Deed.UNDO, Deed.FINISH, Deed.BRING_BACK}
 
 
 @flow(name="reconcile-fleet", flow_run_name="reconcile", persist_result=False)
+@remembered
 async def reconcile_fleet(
     fleet: Fleet = Fleet(),  # noqa: B008
     dry_run: bool = False,
@@ -79,7 +81,8 @@ async def _replaced(action: Action, fleet: Fleet) -> Outcome:
     if release is None:
         return Outcome(action=action, done=False, said="it was moved by now")
     with decided_on(release.id):
-        state = await deploy_model(release.spec, narrowed(fleet, action.avoid), return_state=True)
+        hosts = narrowed(fleet, action.avoid)
+        state = whole(await deploy_model(release.spec, hosts, return_state=True))
     if not state.is_completed():
         return Outcome(action=action, done=False, said=f"failed: {state.message}")
     return Outcome(action=action, said=state.message or "")

@@ -11,6 +11,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from flows.ending import remembered
 from flows.redeployment_page import Page
 from flows.rollout import Rollout
 from flows.story import RunLog
@@ -39,6 +40,7 @@ def _name() -> str:
 
 
 @flow(name="redeploy-models", flow_run_name=_name, persist_result=False)
+@remembered
 async def redeploy_models(
     names: list[str] = [],  # noqa: B006
     labels: dict[str, str] = {},  # noqa: B006

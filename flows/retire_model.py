@@ -6,6 +6,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.ending import remembered
 from flows.story import told
 from moorage.failures import Cause, Failure
 from moorage.spec import Name
@@ -17,6 +18,7 @@ from tasks.stopping import retire
 
 
 @flow(name="retire-model", flow_run_name="retire {name}", persist_result=False)
+@remembered
 async def retire_model(name: Name) -> State[str]:
     """Stop the release that serves a model name, and free its memory and ports.
 

@@ -10,6 +10,7 @@ from prefect.states import Completed
 
 from flows.attempt import deploy_on_a_free_port
 from flows.dry_run import survey_cleaned_up, would_run
+from flows.ending import remembered
 from flows.recipe import Again
 from flows.replacing import announcement
 from flows.story import Story, told
@@ -33,6 +34,7 @@ from tasks.runner import task_runner
     persist_result=False,
     task_runner=task_runner(),
 )
+@remembered
 async def rollback_model(
     name: Name,
     to: str = "",

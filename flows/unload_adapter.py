@@ -6,6 +6,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.ending import remembered
 from flows.story import told
 from moorage.engines.loaded import holding, require_updates
 from moorage.spec import Name
@@ -15,6 +16,7 @@ from tasks.context import in_thread
 
 
 @flow(name="unload-adapter", flow_run_name="unload {adapter} from {model}", persist_result=False)
+@remembered
 async def unload_adapter(model: Name, adapter: Name) -> State[str]:
     """Unload a LoRA adapter from every replica of a running model.
 

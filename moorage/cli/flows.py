@@ -92,12 +92,13 @@ def run_flow(
         from httpx import TransportError  # noqa: PLC0415
         from prefect.exceptions import TerminationSignal  # noqa: PLC0415
 
+        from flows.ending import whole  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
         from tasks.context import was_interrupted  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
 
     async def main() -> Outcome[R]:
-        state = await start()
+        state = whole(await start())
         result = await state.aresult(raise_on_failure=not failed_too)
         if isinstance(result, Exception):
             raise result
