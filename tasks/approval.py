@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from uuid import UUID
 
-from prefect import get_run_logger
+from prefect import get_client, get_run_logger
+from prefect.exceptions import Pause
 from prefect.flow_runs import apause_flow_run
 from prefect.input import RunInput
+from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
+from prefect.states import Running
 from pydantic import Field
 
 from moorage.failures import Cause, Failure
@@ -82,14 +86,23 @@ async def _paused(question: Question) -> Answer:
     form = Approval.with_initial_data(description=question.plan)
     try:
         async with asyncio.timeout(question.seconds):
-            given = await apause_flow_run(
-                form, timeout=question.seconds + SERVER_SECONDS, poll_interval=POLL_SECONDS
-            )
+            given = await _given(form, question.seconds + SERVER_SECONDS)
     except TimeoutError:
         why = f"nobody agreed within {question.seconds} s"
         signal(TIMED_OUT, question.models, seconds=question.seconds, why=why)
         raise Failure(Cause.APPROVAL_TIMED_OUT, f"{', '.join(question.models)}: {why}") from None
     return Answer(approve=given.approve, note=given.note)
+
+
+async def _given(form: type[Approval], seconds: int) -> Approval:
+    while True:
+        try:
+            return await apause_flow_run(form, timeout=seconds, poll_interval=POLL_SECONDS)
+        except Pause:
+            # The answer to a pause got lost. Prefect's client has sent it again, was told that the
+            # run is paused already, and takes that for the end of this process's part of the run.
+            async with get_client() as client:
+                await client.set_flow_run_state(UUID(flow_run.id), Running(), force=True)
 
 
 async def _at_terminal(question: Question) -> Answer:

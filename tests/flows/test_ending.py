@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-import httpx
 import pytest
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -19,6 +18,7 @@ from flows.ending import remembered, whole
 from flows.retire_model import retire_model
 from moorage.failures import Cause, Failure
 from tests.e2e.workplace import REPOSITORY
+from tests.lost_answers import lose_answers
 
 pytestmark = pytest.mark.server
 
@@ -31,22 +31,8 @@ def _server() -> Iterator[None]:
 
 @pytest.fixture
 def lost(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Paths to which the first answer is lost: the server has heard what the client sends again."""
-    paths: list[str] = []
-    send = httpx.AsyncClient.send
-
-    async def losing(
-        self: httpx.AsyncClient, request: httpx.Request, **more: Any
-    ) -> httpx.Response:
-        response = await send(self, request, **more)
-        is_end = b'"COMPLETED"' in request.content or b'"FAILED"' in request.content
-        if request.url.path.endswith("/set_state") and is_end and request.url.path not in paths:
-            paths.append(request.url.path)
-            raise httpx.ReadTimeout("the answer got lost", request=request)
-        return response
-
-    monkeypatch.setattr(httpx.AsyncClient, "send", losing)
-    return paths
+    """Paths to which the answer to a run's end was lost."""
+    return lose_answers(monkeypatch, "COMPLETED", "FAILED")
 
 
 @flow(name="answer", persist_result=False)
