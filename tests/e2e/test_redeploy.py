@@ -36,8 +36,8 @@ def test_only_what_has_moved_is_redeployed_wave_by_wave(
     moving = workplace.folder / "moving"
     shutil.copytree(workplace.model, moving)
     for name, source in (("a", moving), ("b", moving), ("c", workplace.model)):
-        more = {"source": f"file://{source}", "labels": {"tier": "gold" if name < "c" else "low"}}
-        workplace.spec(name, engine=engine, **more)
+        labels = {"tier": "gold" if name < "c" else "low"}
+        workplace.spec(name, engine=engine, source=f"file://{source}", labels=labels)
     workplace.run("apply", workplace.folder, "--yes")
     (moving / "generation_config.json").write_text('{"temperature": 0.5}')
 
