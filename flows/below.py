@@ -28,7 +28,7 @@ of all parameters anew for each call, which takes longer than any other part of 
 
 Begin = Callable[[], Awaitable[State[Any]]]
 
-PAUSES_SECONDS = (5.0, 15.0, 30.0, 60.0)
+PAUSES_SECONDS: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
 """How long to wait before a run that did not come to be is begun again, and so how often.
 
 Before each of them Prefect's client has asked for about a minute by itself.

@@ -68,7 +68,8 @@ class TestConfig:
         assert kept == [an_application()["deployed_app_config"]]
 
     def test_a_cluster_without_serve_gets_its_first_application(self) -> None:
-        empty = {"controller_info": {}, "proxies": {}, "applications": {}, "target_capacity": None}
+        nothing: dict[str, Any] = {"controller_info": {}, "proxies": {}, "applications": {}}
+        empty = {**nothing, "target_capacity": None}
         assert with_application(empty, OURS) == {"applications": [OURS]}
 
     def test_what_is_being_deleted_does_not_come_back(self) -> None:

@@ -81,7 +81,7 @@ def test_memory_is_estimated_unless_it_is_stated() -> None:
 
 def test_a_spec_is_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        a_spec().name = "other"
+        a_spec().name = "other"  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,9 @@ def test_with_an_api_a_key_is_a_block_that_every_worker_reads(
     name = key_name("block.model")
     with temporary_settings({PREFECT_API_URL: prefect_server.url}):
         key = provide_key(name)
-        assert Secret.load(name, _sync=True).get() == key  # type: ignore[call-arg, union-attr]
+        block = Secret.load(name, _sync=True)  # type: ignore[call-arg]
+        assert isinstance(block, Secret)
+        assert block.get() == key
         assert (find_key(name), provide_key(name)) == (key, key)
     assert not (home / "keys").exists()
 

@@ -21,7 +21,8 @@ class Daemon:
     address = "local"
 
     def __init__(self, *there: str, error: Failure | None = None) -> None:
-        self.there, self.pulled, self.error = set(there), [], error  # type: ignore[var-annotated]
+        self.there, self.error = set(there), error
+        self.pulled: list[str] = []
         self.started, self.go_on = threading.Event(), threading.Event()
         self.go_on.set()
 

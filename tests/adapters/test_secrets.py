@@ -20,7 +20,7 @@ def test_a_variable_of_the_environment_comes_first(monkeypatch: pytest.MonkeyPat
 @pytest.mark.server
 def test_else_it_is_a_secret_block_of_the_server(prefect_server: PrefectServer) -> None:
     with temporary_settings({PREFECT_API_URL: prefect_server.url}):
-        Secret(value="open").save("block-token", _sync=True)
+        Secret(value="open").save("block-token", _sync=True)  # type: ignore[call-arg]
         assert read_secrets(["BLOCK_TOKEN", "block-token"]) == {
             "BLOCK_TOKEN": "open",
             "block-token": "open",

@@ -99,7 +99,8 @@ def test_a_real_prefect_server_with_an_auth_string_passes(
     server = PrefectServer(tmp_path)
     try:
         assert httpx.get(f"{server.url}{GUARDED_PATH}").status_code == 401
-        login = tuple(LOGIN.split(":"))
-        assert httpx.get(f"{server.url}{GUARDED_PATH}", auth=login).status_code == 200  # type: ignore[arg-type]
+        user, password = LOGIN.split(":")
+        admitted = httpx.get(f"{server.url}{GUARDED_PATH}", auth=(user, password))
+        assert admitted.status_code == 200
     finally:
         server.stop()

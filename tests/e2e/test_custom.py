@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -13,11 +15,11 @@ WORDS = "--host 0.0.0.0 --port={{port}} --served-model-name {{model_name}}"
 ON_CPU = {"accelerators": 0, "ram": "64MiB"}
 
 
-def answer(release: dict[str, object], name: str) -> str:
+def answer(release: dict[str, Any], name: str) -> str:
     """What the engine says to a prompt."""
-    (workload,) = release["workloads"]  # type: ignore[misc]
+    (workload,) = release["workloads"]
     asked = {"model": name, "prompt": "hello", "max_tokens": 1}
-    got = httpx.post(f"{workload['endpoint']}/v1/completions", json=asked, timeout=10)  # type: ignore[index]
+    got = httpx.post(f"{workload['endpoint']}/v1/completions", json=asked, timeout=10)
     return str(got.raise_for_status().json()["choices"][0]["finish_reason"])
 
 

@@ -116,8 +116,8 @@ def test_a_successor_that_is_interrupted_while_it_waits_for_room_changes_nothing
 ) -> None:
     busy = Busy(workplace, lifecycle_program, port=workplace.first_port)
     before = workplace.processes()
-    fields = {"stopping": PATIENT, "port": workplace.first_port, "replicas": 1}
-    spec = workplace.spec(engine={**busy.engine, "args": ["--seed 7"]}, **fields)
+    engine, port = {**busy.engine, "args": ["--seed 7"]}, workplace.first_port
+    spec = workplace.spec(engine=engine, stopping=PATIENT, port=port, replicas=1)
     deploying = workplace.start("deploy", spec)
     workplace.wait_until(busy.is_waited_for)
     interrupted(deploying)

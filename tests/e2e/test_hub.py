@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def hub_workplace(workplace: Workplace, hub: Hub) -> Workplace:
     return workplace
 
 
-SOURCE = {"source": f"hf://{REPO}", "secrets": {"HF_TOKEN": "TEAM_HUB_TOKEN"}}
+SOURCE: dict[str, Any] = {"source": f"hf://{REPO}", "secrets": {"HF_TOKEN": "TEAM_HUB_TOKEN"}}
 
 
 def test_a_model_of_the_hub_is_pinned_downloaded_once_and_served(

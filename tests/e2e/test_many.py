@@ -99,8 +99,10 @@ def test_a_server_that_refuses_some_runs_keeps_no_other_model_from_being_deploye
     assert workplace.releases("a") == []
 
     workplace.run("apply", workplace.folder, "--yes")
-    options = ("--all", "--force", "--fleet", workplace.folder / "fleet.yaml")
-    ended = unwilling(workplace, {"b": FOR_EVER}, "redeploy", *options)
+    forced = ("--all", "--force", "--fleet", workplace.folder / "fleet.yaml")
+    ended = unwilling(workplace, {"b": FOR_EVER}, "redeploy", *forced)
     assert [one["outcome"] for one in ended] == ["redeployed", "failed", "not begun"]
     assert ended[1]["cause"] == "server-unavailable"
-    assert workplace.ledger.releases.running(workplace.named("b")).number == 1  # type: ignore[union-attr]
+    serving = workplace.ledger.releases.running(workplace.named("b"))
+    assert serving
+    assert serving.number == 1

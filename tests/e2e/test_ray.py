@@ -17,7 +17,7 @@ from tests.ray_cluster import RayCluster, ray_program
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
-BYSTANDER = {
+BYSTANDER: dict[str, Any] = {
     "name": "bystander",
     "route_prefix": "/bystander",
     "import_path": "small_models:bystander",

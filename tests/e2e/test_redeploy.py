@@ -36,8 +36,8 @@ def test_only_what_has_moved_is_redeployed_wave_by_wave(
     moving = workplace.folder / "moving"
     shutil.copytree(workplace.model, moving)
     for name, source in (("a", moving), ("b", moving), ("c", workplace.model)):
-        more = {"source": f"file://{source}", "labels": {"tier": "gold" if name < "c" else "low"}}
-        workplace.spec(name, engine=engine, **more)
+        labels = {"tier": "gold" if name < "c" else "low"}
+        workplace.spec(name, engine=engine, source=f"file://{source}", labels=labels)
     workplace.run("apply", workplace.folder, "--yes")
     (moving / "generation_config.json").write_text('{"temperature": 0.5}')
 
@@ -55,7 +55,9 @@ def test_only_what_has_moved_is_redeployed_wave_by_wave(
     done = workplace.json("redeploy", "--label", "tier=gold", "--wave", "50%", *fleet)
     assert outcomes(workplace, done) == {"a": ("redeployed", 1), "b": ("redeployed", 2)}
     assert done[0]["after"] == f"{workplace.named('a')}.v2"
-    assert workplace.releases("a")[0].release.applied_from == str(workplace.folder)  # type: ignore[union-attr]
+    record = workplace.releases("a")[0].release
+    assert record
+    assert record.applied_from == str(workplace.folder)
     shown = workplace.run("redeploy", "--all", *fleet)
     assert "redeployed" not in shown.stdout
 
@@ -77,7 +79,9 @@ def test_a_file_goes_before_what_serves_and_the_first_failure_stops_the_rest(
         "c": ("not begun", 3),
     }
     assert workplace.releases("c")[0].number == 1
-    assert workplace.ledger.releases.running(workplace.named("b")).number == 1  # type: ignore[union-attr]
+    serving = workplace.ledger.releases.running(workplace.named("b"))
+    assert serving
+    assert serving.number == 1
 
     on = workplace.json("redeploy", *options, "--stop-at", "never", code=6)
     assert outcomes(workplace, on)["c"] == ("redeployed", 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,8 @@ def test_the_room_of_a_release_that_stopped_first_is_kept_for_its_return(
 ) -> None:
     total = workplace.json("fleet", "--fleet", workplace.folder / "fleet.yaml")[0]["ram_total"]
     most, port = int(total * 0.6), workplace.first_port + 30
-    old = {"engine": process_engine(lifecycle_program), "placement": {"ram": most}, "port": port}
+    engine = process_engine(lifecycle_program)
+    old: dict[str, Any] = {"engine": engine, "placement": {"ram": most}, "port": port}
     workplace.run("deploy", workplace.spec(**old))
     changed = {**old, "engine": process_engine(lifecycle_program, "deaf")}
     small = {

@@ -40,11 +40,12 @@ def test_vllm_serves_a_chat_until_it_is_retired(
 
     endpoint = release["workloads"][0]["endpoint"]
     client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
-    served = {model.id: model for model in client.models.list()}
-    assert served[name].model_extra["max_model_len"] == 1024
+    served = {model.id: model.model_extra or {} for model in client.models.list()}
+    assert served[name]["max_model_len"] == 1024
     answer = client.chat.completions.create(
         model=name, messages=[{"role": "user", "content": "hello"}], max_tokens=4
     )
+    assert answer.usage
     assert answer.usage.completion_tokens == 4
     phases = [probe["phase"] for probe in release["readiness"][0]["probes"]]
     assert phases == ["listening", "healthy", "listed", "answered"]

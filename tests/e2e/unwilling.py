@@ -45,5 +45,5 @@ if __name__ == "__main__":
     below.PAUSES_SECONDS = (0.1, 0.1)
     transport = httpx.AsyncHTTPTransport
     asked = refusing(json.loads(sys.argv[1]), transport.handle_async_request)
-    transport.handle_async_request = asked  # type: ignore[method-assign]
+    transport.handle_async_request = asked  # type: ignore[assignment, method-assign]
     app(sys.argv[2:])

@@ -9,6 +9,7 @@ import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 
 class WheelIndex:
@@ -59,9 +60,9 @@ class WheelIndex:
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    def __init__(self, asked: list[str], *args: object, directory: str) -> None:
+    def __init__(self, asked: list[str], *args: Any, directory: str) -> None:
         self._asked = asked
-        super().__init__(*args, directory=directory)  # type: ignore[arg-type]
+        super().__init__(*args, directory=directory)
 
     def log_message(self, *_: object) -> None:
         self._asked.append(self.path)

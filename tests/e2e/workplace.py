@@ -57,8 +57,8 @@ class Workplace:
         """Write a spec; names are unique to this test, so that containers are too."""
         content = {"name": self.named(name), "source": f"file://{self.model}", **fields}
         path = self.folder / f"{file or name}.yaml"
-        with path.open("w") as file:
-            YAML().dump(content, file)
+        with path.open("w") as written:
+            YAML().dump(content, written)
         return path
 
     def named(self, name: str) -> str:

@@ -134,7 +134,7 @@ TWO_GPU_HOSTS = (a_host("gpu-1", 4), a_host("gpu-2", 4))
 UNEVEN_HOSTS = (a_host("gpu-1", 4), a_host("gpu-2", 2))
 TWO_CPU_HOSTS = (a_host("cpu-1", 0), a_host("cpu-2", 0))
 CPU_IMAGE = {"reference": "vllm/vllm-openai-cpu:v0.32.0"}
-LARGE = {"weight_bytes": 340 * GIB, "context": 32768}
+LARGE: dict[str, Any] = {"weight_bytes": 340 * GIB, "context": 32768}
 
 CASES: dict[str, Callable[[], LaunchPlan]] = {
     "hosts_native_tp8": lambda: over_hosts(
@@ -508,7 +508,8 @@ def test_a_plan_says_exactly_what_will_run(name: str, golden: Callable[[str, str
 def test_every_flag_and_variable_has_an_origin_and_a_reason() -> None:
     for case in CASES.values():
         for container in case().containers:
-            assert all(part.reason for part in (*container.command, *container.environment))
+            assert all(flag.reason for flag in container.command)
+            assert all(variable.reason for variable in container.environment)
 
 
 def test_an_argument_of_the_user_replaces_the_derived_one_and_stands_last() -> None:

@@ -9,7 +9,7 @@ from moorage.engines.updates import is_gone, proofs, refusal, seen_by
 from moorage.failures import Cause, Failure
 from moorage.launch import Mount
 from moorage.readiness.protocol import Phase
-from moorage.spec import RuntimeName
+from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_container, a_profile, a_release, a_spec
 
 FOLDER = "/home/loaded/tiny"
@@ -22,7 +22,7 @@ def test_engines_that_grant_the_wish_say_how_adapters_are_loaded() -> None:
 
 
 def test_a_name_and_a_directory_are_posted() -> None:
-    updates = ENGINES["vllm"].updates  # type: ignore[index]
+    updates = ENGINES[EngineName.VLLM].updates
     assert updates
     probe = updates.loading("poet", "/loaded/poet/a1")
     assert (probe.method, probe.path) == ("POST", "/v1/load_lora_adapter")

@@ -52,7 +52,7 @@ class Daemon:
             _mount_disk(folder / "disk", self._data, disk_bytes)
         self._process: subprocess.Popen[bytes] | None = None
 
-    def client(self, timeout: float = 60) -> docker.DockerClient:
+    def client(self, timeout: int = 60) -> docker.DockerClient:
         """Through its socket, which no cut cable concerns."""
         return docker.DockerClient(base_url=f"unix://{self.socket}", timeout=timeout)
 

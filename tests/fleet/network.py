@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 
 from tests.fleet.commands import run
 
@@ -87,7 +88,7 @@ class Link:
 def _take_bridge() -> int:
     """Making a bridge is what takes a number, so that two fleets cannot have the same."""
     tried = range(FIRST_NET + os.getpid() % 100, 250)
-    for number in (*tried, *range(FIRST_NET, tried.start)):
+    for number in chain(tried, range(FIRST_NET, tried.start)):
         if run("ip", "link", "add", f"mfl{number}", "type", "bridge", check=False).returncode == 0:
             return number
     raise RuntimeError("all nets are taken: `ip link | grep mfl`")

@@ -53,7 +53,7 @@ class Podman:
         (folder / "registries.conf").write_text("".join(map(REGISTRY.format, insecure)))
         self._process: subprocess.Popen[bytes] | None = None
 
-    def client(self, timeout: float = 60) -> docker.DockerClient:
+    def client(self, timeout: int = 60) -> docker.DockerClient:
         """Through its socket, which no cut cable concerns."""
         return docker.DockerClient(
             base_url=f"unix://{self.socket}", timeout=timeout, version="1.41"

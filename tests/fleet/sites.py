@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ruamel.yaml import YAML
 
 from moorage.launch import LABEL_MODEL
 from tests.e2e.workplace import Workplace
+from tests.fleet.daemon import Daemon
 from tests.fleet.fleet import PORTS, FleetHost, TestFleet
+from tests.fleet.podman import Podman
 
 HELPER = "moorage/helper:1"
+
+
+class RunsContainers(Protocol):
+    """A host, whatever else it has."""
+
+    @property
+    def daemon(self) -> Daemon | Podman: ...
 
 
 def write_fleet(place: Workplace, fleet: TestFleet, way: str, **more: Any) -> None:
@@ -37,7 +46,7 @@ def described(fleet: TestFleet, host: FleetHost, way: str) -> dict[str, Any]:
     return common | {"address": f"{host.ssh}{host.daemon.socket}", "ssh": ssh}
 
 
-def containers(host: FleetHost) -> list[str]:
+def containers(host: RunsContainers) -> list[str]:
     """Names of the engines' containers, in whatever state."""
     found = host.daemon.client().containers.list(all=True, filters={"label": LABEL_MODEL})
-    return [container.name for container in found]
+    return [str(container.name) for container in found]

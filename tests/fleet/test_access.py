@@ -130,6 +130,7 @@ def test_a_cut_cable_ends_what_goes_over_ssh_and_tls(fleet: TestFleet) -> None:
 def test_a_tunnel_ends_with_the_process_that_made_it(fleet: TestFleet) -> None:
     tunnel = Tunnel(over_ssh(fleet, fleet.hosts[0]))
     assert tunnel.is_open
+    assert tunnel._process.stdin
     tunnel._process.stdin.close()  # as when this process is killed
     tunnel._process.wait(10)
     assert not tunnel.is_open

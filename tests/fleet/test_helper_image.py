@@ -64,7 +64,7 @@ def without_helper(host: FleetHost) -> None:
     for image in client.images.list():
         if any("helper" in name for name in (*image.tags, *image.attrs["RepoDigests"])):
             with suppress(docker.errors.APIError):
-                client.images.remove(image.id, force=True)
+                image.remove(force=True)
 
 
 def fleet_of(fleet: TestFleet, way: NarrowWay) -> Fleet:

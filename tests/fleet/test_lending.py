@@ -122,7 +122,8 @@ def test_a_lender_that_is_gone_is_passed_over(
     monkeypatch.setattr(lending, "ASK_SECONDS", 2)
     hub.push(REPO, contents(SIZE))
     first, second, _ = (snapshot(equipped, host) for host in equipped.hosts)
-    wanted, said = on_hub(hub, REPO), []
+    wanted = on_hub(hub, REPO)
+    said: list[str] = []
     equipped.hosts[0].link.cut()
     try:
         staged = brought(hub, wanted, second, first, said)

@@ -26,9 +26,9 @@ from tests.e2e.nursery import ForkedWorkplace
 from tests.e2e.outage_drill import an_outage, how_it_ended
 from tests.fleet.befalling import pinned
 from tests.fleet.commands import missing, run
-from tests.fleet.conftest import HELPER, build_helper
+from tests.fleet.conftest import build_helper
 from tests.fleet.fleet import PORTS, FleetHost, TestFleet
-from tests.fleet.sites import containers, write_fleet
+from tests.fleet.sites import HELPER, containers, write_fleet
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]

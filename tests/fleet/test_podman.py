@@ -26,11 +26,11 @@ from tests.builders import a_container
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
 from tests.fleet import commands, podman
-from tests.fleet.conftest import HELPER, build_helper
+from tests.fleet.conftest import build_helper
 from tests.fleet.keys import make_ssh_key
 from tests.fleet.network import Network
 from tests.fleet.podman import Podman
-from tests.fleet.sites import containers
+from tests.fleet.sites import HELPER, containers
 from tests.fleet.sshd import Sshd
 from tests.larger import push_larger
 from tests.local_registry import LocalRegistry, require_registry
@@ -153,7 +153,7 @@ def test_an_image_is_pulled_by_its_digest(place: Workplace, site: Site) -> None:
     reference = f"{site.way.host}/{LARGER}:v1"
     for image in site.daemon.client().images.list():
         if any(name.startswith(site.way.host) for name in image.attrs["RepoDigests"] or ()):
-            site.daemon.client().images.remove(image.id, force=True)
+            image.remove(force=True)
     release = place.json("deploy", a_spec(place, reference))["release"]
     assert release["image"]["digest"] == site.digest
     found = DockerImages(f"unix://{site.daemon.socket}").find(reference)

@@ -67,7 +67,7 @@ def forget(host: FleetHost, way: NarrowWay) -> None:
         names = [*(image.attrs["RepoTags"] or ()), *(image.attrs["RepoDigests"] or ())]
         if any(name.startswith(way.host) for name in names):
             with suppress(docker.errors.APIError):
-                client.images.remove(image.id, force=True)
+                image.remove(force=True)
 
 
 def told(said: str) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.e2e.conftest import prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
+from tests.fleet.befalling import pinned
 from tests.fleet.fleet import TestFleet
 from tests.fleet.sites import containers
-from tests.fleet.test_drills import pinned
 
 pytestmark = [pytest.mark.docker, pytest.mark.fleet, pytest.mark.server]
 

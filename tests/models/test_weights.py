@@ -74,7 +74,7 @@ def test_what_has_headers_needs_no_announcement() -> None:
 
 
 def test_the_headers_of_all_files_are_joined_by_name() -> None:
-    files = {
+    files: dict[str, dict[str, tuple[str, list[int]]]] = {
         "m-1.safetensors": {"a": ("F16", [10, 2])},
         "m-2.safetensors": {"b": ("BF16", [])},
         "2_Dense/model.safetensors": {"a": ("F32", [4])},

@@ -281,7 +281,8 @@ def test_a_fixed_port_allows_one_replica_per_host() -> None:
 def test_either_all_replicas_are_placed_or_none() -> None:
     profile = a_profile(weight_bytes=40 * GIB)
     placement = placed(a_spec(replicas=5), *HOSTS[:2], profile=profile)
-    assert placement.seats == placement.claims == ()
+    assert placement.seats == ()
+    assert placement.claims == ()
     assert {verdict.refusal for verdict in placement.verdicts} == {Refusal.ACCELERATOR_MEMORY}
 
 

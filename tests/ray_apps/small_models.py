@@ -4,7 +4,7 @@
 
 import os
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import Body, FastAPI
 from ray import serve
@@ -37,10 +37,10 @@ class SmallModel:
         limit = asked.get("max_tokens", 4)
         made = self.model.generate(**tokens, max_new_tokens=limit, do_sample=False)
         answer = self.tokenizer.decode(made[0][tokens["input_ids"].shape[1] :])
-        choice = {"index": 0, "finish_reason": "length", "message": {"content": answer}}
+        message = {"role": "assistant", "content": answer}
+        choice = {"index": 0, "finish_reason": "length", "message": message}
         usage = {"prompt_tokens": 1, "completion_tokens": limit, "total_tokens": limit + 1}
         named = {"id": "chat", "object": "chat.completion", "created": 0, "model": self.name}
-        choice["message"]["role"] = "assistant"
         return {**named, "choices": [choice], "usage": usage}
 
     @api.get("/slow")
@@ -61,8 +61,9 @@ class Bystander:
 
 
 def model(args: dict[str, Any]) -> serve.Application:
-    return SmallModel.bind(**args)
+    # Type checkers take a class for what it was before its decorators.
+    return cast(serve.Deployment, SmallModel).bind(**args)
 
 
 def bystander(args: dict[str, Any]) -> serve.Application:
-    return Bystander.bind(**args)
+    return cast(serve.Deployment, Bystander).bind(**args)

@@ -111,7 +111,7 @@ async def test_flows_at_the_same_time_keep_their_journals_apart() -> None:
                 await asyncio.sleep(0)
             return [record.name for record in diary.steps]
 
-    assert await asyncio.gather(flow("a"), flow("b")) == [["a"], ["b"]]
+    assert [*await asyncio.gather(flow("a"), flow("b"))] == [["a"], ["b"]]
 
 
 async def test_steps_of_one_flow_at_the_same_time_are_kept_in_order_of_their_ends() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -61,10 +62,10 @@ async def test_who_is_cancelled_while_taking_its_turn_has_none_when_it_is_undone
     mine, begun = turn("tiny.v1", on("gpu-1:0")), threading.Event()
     take = ledger().locks.take_all
 
-    def slowly(*arguments: object) -> object:
+    def slowly(*arguments: Any) -> object:
         begun.set()
         threading.Event().wait(0.3)
-        return take(*arguments)  # type: ignore[arg-type]
+        return take(*arguments)
 
     monkeypatch.setattr(ledger().locks, "take_all", slowly)
     taking = asyncio.create_task(mine._take())

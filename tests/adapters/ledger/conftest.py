@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -18,6 +18,13 @@ from moorage.adapters.ledger import Ledger
 from tests.adapters.ledger.together import Team
 
 START_SECONDS = 20
+
+
+class Account(TypedDict, total=False):
+    """Who a process runs as, as `subprocess` is told; empty = who runs the tests."""
+
+    user: int
+    group: int
 
 
 @pytest.fixture(scope="session")
@@ -38,11 +45,12 @@ def cluster() -> Iterator[str]:
     pytest.importorskip("psycopg", reason=advice, exc_type=ImportError)
     folder = Path(tempfile.mkdtemp(prefix="moorage-pg-"))
     account = _unprivileged(folder)
-    arguments = ["-D", folder / "data", "-A", "trust", "-U", "moorage", "--no-sync"]
-    initdb = [programs[-1], *arguments, "--no-instructions"]
+    data, postgres = str(folder / "data"), str(programs[-1].with_name("postgres"))
+    arguments = ["-D", data, "-A", "trust", "-U", "moorage", "--no-sync"]
+    initdb = [str(programs[-1]), *arguments, "--no-instructions"]
     subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **account)
     options = ["listen_addresses=", "fsync=off", f"unix_socket_directories={folder}"]
-    command = [programs[-1].with_name("postgres"), "-D", folder / "data"]
+    command = [postgres, "-D", data]
     command += [word for option in options for word in ("-c", option)]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **account)
@@ -86,7 +94,7 @@ def ledger(opened: Callable[[], Ledger]) -> Ledger:
     return opened()
 
 
-def _unprivileged(folder: Path) -> dict[str, Any]:
+def _unprivileged(folder: Path) -> Account:
     """PostgreSQL refuses to run as root."""
     if os.geteuid():
         return {}

@@ -130,9 +130,10 @@ def test_fields_that_do_not_change_what_runs_are_written_into_the_record_of_what
     labelled = a_spec(labels={"tier": "gold"})
     ledger.releases.revise(row, labelled)
     after = ledger.releases.get(row.id)
+    assert row.release
     assert after.release
     assert after.release.spec == ledger.releases.specs([row.id])[row.id] == labelled
-    assert after.release == row.release.model_copy(update={"spec": labelled})  # type: ignore[union-attr]
+    assert after.release == row.release.model_copy(update={"spec": labelled})
     ledger.releases.revise(after, a_spec(context=7))
     assert ledger.releases.get(row.id) == after, "another spec is another release"
 

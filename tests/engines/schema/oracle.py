@@ -4,6 +4,9 @@ Reads a JSON list of command lines (lists of words, from `serve` on) from standa
 writes a list of the same length: null where the parser takes a line, else what it says.
 """
 
+from __future__ import annotations
+
+import argparse
 import contextlib
 import io
 import json
@@ -12,7 +15,7 @@ import sys
 import warnings
 
 
-def main():
+def main() -> None:
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     os.environ["VLLM_TARGET_DEVICE"] = "cpu"
@@ -30,7 +33,7 @@ def main():
     answer.flush()
 
 
-def verdict(parser, words):
+def verdict(parser: argparse.ArgumentParser, words: list[str]) -> str | None:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):

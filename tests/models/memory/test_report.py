@@ -39,7 +39,8 @@ def test_the_fewest_ranks_with_which_it_fits(gib: int, ranks: int) -> None:
 
 def test_what_fits_with_no_number_of_ranks_is_shown_with_the_most() -> None:
     rows = sizes(plain("llama-3.1-70b"), [Device(total=size) for size in COMMON_SIZES[:2]], LONG)
-    fits = [(found.fits, found.need.tensor_parallel_size) for _, found in rows if found]  # type: ignore[union-attr]
+    answers = [found for _, found in rows if isinstance(found, Answer)]
+    fits = [(answer.fits, answer.need.tensor_parallel_size) for answer in answers]
     assert fits == [(True, 16), (True, 8)]
     ((_, found),) = sizes(plain("llama-3.1-70b"), [Device(total=8 * GIB)], LONG)
     assert isinstance(found, Answer)
