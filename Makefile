@@ -59,9 +59,9 @@ images: ## Build the container images that the tests use.
 	scripts/build_vllm_cpu_ray_image.sh
 
 bench: $(VENV)/.installed-dev ## What placement and survey take on large fleets, a deploy beside the engine's own start, and redeploying 100 models.
-	$(BIN)/python benchmarks/placement.py
+	$(BIN)/python -m benchmarks.placement
 	$(BIN)/python -m benchmarks.survey
-	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.redeploying
 
 fleet: $(VENV)/.installed-dev ## Three Docker hosts on this machine to play with (root), until Ctrl-C.

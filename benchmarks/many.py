@@ -42,7 +42,7 @@ class Many:
         self.fleet = self.specs / "fleet.yaml"
         script = REPOSITORY / "scripts"
         subprocess.run([script / "build_lifecycle_image.sh", "--binary-only"], check=True)
-        words = [sys.executable, script / "make_tiny_model.py", folder / "model"]
+        words: list[str | Path] = [sys.executable, script / "make_tiny_model.py", folder / "model"]
         subprocess.run(words, check=True)
         self.specs.mkdir()
         self.fleet.write_text(f"hosts: [{{name: local, ports: {PORTS}}}]\n")

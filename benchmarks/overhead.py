@@ -3,7 +3,7 @@
 By hand means: the very command line of the plan, polled every 50 ms until it has generated a token.
 Each round measures all variants one after the other, so that a drifting machine hits them alike.
 
-    python benchmarks/overhead.py [--rounds 5]
+    python -m benchmarks.overhead [--rounds 5]
 """
 
 from __future__ import annotations

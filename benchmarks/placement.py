@@ -5,7 +5,7 @@ median of the wall time (which other processes lengthen) and best of the process
 the growth is taken. The snapshot is built before, and timed apart; the peak of memory is taken in a
 run of its own.
 
-    python benchmarks/placement.py [--hosts 10 100 1000 5000 20000] [--quick] [--json]
+    python -m benchmarks.placement [--hosts 10 100 1000 5000 20000] [--quick] [--json]
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from itertools import pairwise, product
 from math import log
 from typing import TypeVar
 
-from fleets import ACCELERATORS, WEIGHTS, a_fleet, a_request
-
+from benchmarks.fleets import ACCELERATORS, WEIGHTS, a_fleet, a_request
 from moorage.adapters.collector import paused_collector
 from moorage.placement.explain import explain
 from moorage.placement.place import place

@@ -21,7 +21,6 @@ import gc
 import json
 import os
 import re
-import sys
 import traceback
 from collections import Counter
 from pathlib import Path
@@ -192,7 +191,7 @@ class _WithXpu:
         return getattr(current_platform, name)
 
 
-def _subclasses(cls: type) -> list[type]:
+def _subclasses(cls: type[Any]) -> list[type[Any]]:
     return [cls, *(sub for child in cls.__subclasses__() for sub in _subclasses(child))]
 
 
@@ -206,8 +205,8 @@ def _expected(folder: Path, row: Row, parameters: bool) -> dict[str, Any]:
         specs.append(spec)
     assert config is not None
     model_class = stages[0].pop("model_class")
-    for stage in stages[1:]:
-        stage.pop("model_class")
+    for later in stages[1:]:
+        later.pop("model_class")
     model = config.model_config
     return {
         "model_class": model_class,
@@ -385,4 +384,4 @@ def _leave_groups() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
