@@ -33,7 +33,7 @@ def variables(context: LaunchContext) -> tuple[Variable, ...]:
         *(SILENT if context.policy.silent else ()),
         *LOADING,
         *cache_variables(context),
-        *offload_variables(context.cache, context.accelerator_type, context.claimed),
+        *offload_variables(context.cache, context.accelerator_type, context.claimed, context.ranks),
         *joined_variables(context),
         *ascend_variables(context),
     )
