@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.failures import Cause, Failure
+from moorage.option_names import in_full
 from moorage.words import in_one_writing, is_option, user_tokens
 
 __all__ = [
@@ -43,11 +44,11 @@ def is_written(tokens: Sequence[str], flag: str, *aliases: str) -> bool:
 
 
 def has_argument(tokens: Sequence[str], flag: str) -> bool:
-    """Whether the user's words contain an option, in either writing (`--a b`, `--a=b`, `--a_b`)."""
+    """Whether the user's words contain an option, in any writing (`--a b`, `--a=b`, `--a_b`)."""
     if not flag.startswith("--"):
         return False
     wanted = flag.partition("=")[0].replace("_", "-")
-    return any(token.partition("=")[0].replace("_", "-") == wanted for token in tokens)
+    return any(in_full(token.partition("=")[0].replace("_", "-")) == wanted for token in tokens)
 
 
 def argument(tokens: Sequence[str], *names: str) -> str | None:
@@ -114,7 +115,7 @@ def json_argument(tokens: Sequence[str], *names: str) -> dict[str, Any] | None:
 
 
 def _options(tokens: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each option under its name with dashes, and its values."""
+    """Each option under its full name with dashes, and its values."""
     start = None
     for index, token in enumerate((*tokens, "--")):
         if token != "--" and not is_option(token):
@@ -128,7 +129,7 @@ def _options(tokens: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _dashed(name: str) -> str:
     option, dot, path = name.partition(".")
-    return option.replace("_", "-") + dot + path
+    return in_full(option.replace("_", "-")) + dot + path
 
 
 def _json(text: str) -> Any:
