@@ -47,6 +47,8 @@ def make_arg_parser(parser):
     parser.add_argument("--eager", action=argparse.BooleanOptionalAction)
     text = "--old is deprecated and will be removed in v0.9. Use --size instead."
     parser.add_argument("--old", help=text)
+    text = "[DEPRECATED] Use the runner and `convert_mode` for that. In favor of them."
+    parser.add_argument("--older", help=text)
     return parser
 """
 
@@ -63,6 +65,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "options": ["--old"],
         "deprecated": {"gone_in": "0.9", "instead": "--size"},
     },
+    "--older": {"kind": "text", "options": ["--older"], "deprecated": {}},
 }
 
 
