@@ -57,6 +57,7 @@ def test_a_login_belongs_to_one_registry() -> None:
     )
     registries = Registries(logins=(hub, own))
     assert registries.login("vllm/vllm-openai:v1") == hub
+    assert registries.login("index.docker.io/vllm/vllm-openai:v1") == hub
     assert registries.login("own.io:5000/vllm:v1") == own
     assert registries.login("quay.io/vllm:v1") is None
 
