@@ -573,6 +573,15 @@ def test_an_image_newer_than_the_driver_loses_its_libraries_unless_they_are_to_b
     assert ("NVIDIA_DISABLE_REQUIRE" in names) is let_through
 
 
+def test_arguments_beside_a_whole_command_line_are_not_dropped_in_silence() -> None:
+    cpu = {**ON_CPU, "ram": "6GiB"}
+    wish = {"engine": {**CUSTOM, "args": ["--threads 4"]}, "placement": cpu}
+    plan = planned(wish, a_host(), an_image())
+    assert "--threads" not in only(plan).argv
+    assert "engine.args: not used, for `engine.command` is the whole line" in plan.warnings
+    assert not planned({"engine": CUSTOM, "placement": cpu}, a_host(), an_image()).warnings
+
+
 def test_a_custom_engine_gets_nothing_that_is_not_written() -> None:
     container = only(CASES["custom_docker"]())
     assert container.argv == ("/serve", "--model=/models/tiny", "--port=40000", "--gpus=")
