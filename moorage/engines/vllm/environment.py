@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from moorage.engines.vllm.ascend import CANN, ascend_variables
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import joins_natively, topology_of
-from moorage.engines.vllm.offload import offload_variables
+from moorage.engines.vllm.offload import SEED, offload_flags, offload_variables
 from moorage.engines.vllm.rule import variable
 from moorage.launch import Variable
 from moorage.placement.placement import CPU
@@ -34,6 +34,7 @@ def variables(context: LaunchContext) -> tuple[Variable, ...]:
         *LOADING,
         *cache_variables(context),
         *offload_variables(context.cache, context.accelerator_type, context.claimed, context.ranks),
+        *_seed(context),
         *joined_variables(context),
         *ascend_variables(context),
     )
@@ -48,6 +49,11 @@ def staying(context: LaunchContext, every: Iterable[Variable]) -> tuple[Variable
 def _stays(context: LaunchContext, item: Variable) -> bool:
     overwrites = context.policy.overwrites and item.origin != Origin.DEFAULT
     return overwrites or item.name not in context.given
+
+
+def _seed(context: LaunchContext) -> tuple[Variable, ...]:
+    there = offload_flags(context.cache, context.accelerator_type)
+    return (SEED,) if there and context.policy.seeded else ()
 
 
 def cache_variables(context: LaunchContext) -> Iterator[Variable]:

@@ -7,6 +7,7 @@ from moorage.launch import Flag, Variable
 from moorage.units import GIB
 from moorage.values import Origin, Value
 
+SEED = variable("PYTHONHASHSEED", "0", "all processes have to know a block by the same hash")
 CONNECTOR = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
 SUPPORTED = frozenset({"cuda", "rocm"})
 """Accelerator types for which LMCache is built."""
