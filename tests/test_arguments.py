@@ -198,6 +198,13 @@ def test_what_is_no_number_is_a_mistake_in_the_spec(text: str) -> None:
             ["--conf.a.b", "1", "--conf.a.c=text", "--conf.d"],
             {"a": {"b": 1, "c": "text"}, "d": True},
         ),
+        (["--conf", JSON, "--conf.mode", "4"], {"mode": 4}),
+        (["--conf.mode", "4", "--conf", JSON], {"mode": 4}),
+        (
+            ["--conf.a", "32k", "--conf.b=32K", "--conf.c=1.5K"],
+            {"a": 32000, "b": 2**15, "c": "1.5K"},
+        ),
+        (["--conf.a+", "x,y", "--conf.a+=z"], {"a": ["x", "y", "z"]}),
         (["--other", JSON], None),
     ],
 )
