@@ -10,8 +10,9 @@ from moorage.images.reference import parse_reference
 from moorage.spec import SecretName
 from moorage.values import Value
 
-REGISTRY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?(/[a-z0-9][a-z0-9._-]*)*/?$"
-HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?$"
+ADDRESS = r"([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-fA-F]*:[0-9a-fA-F:.]*\])(:\d{1,5})?"
+REGISTRY_PATTERN = rf"^{ADDRESS}(/[a-z0-9][a-z0-9._-]*)*/?$"
+HOST_PATTERN = rf"^{ADDRESS}$"
 ACCOUNT_PATTERN = r"^[^\s:\x00]+$"
 DOCKER_HUB = "docker.io"
 HUB_NAMES = ("", DOCKER_HUB, "index.docker.io")

@@ -109,6 +109,8 @@ def test_a_registry_is_asked_for_the_manifest(host: str, reference: str, url: st
         ("127.0.0.1:5000", False, True),
         ("127.1.2.3", False, True),
         ("[::1]:5000", False, True),
+        ("[::1]", False, True),
+        ("[fd00::5]", False, False),
         ("10.0.0.1:5000", False, False),
     ],
 )
