@@ -703,6 +703,25 @@ def environment(plan: LaunchPlan) -> dict[str, str]:
     return {variable.name: variable.value for variable in only(plan).environment}
 
 
+@pytest.mark.parametrize(
+    ("seconds", "env", "value"),
+    [(900, {}, "900"), (7200, {}, "7200"), (600, {}, None), (60, {}, None)]
+    + [(7200, {"VLLM_ENGINE_READY_TIMEOUT_S": "3000"}, "3000")],
+)
+def test_vllm_waits_for_its_own_start_as_long_as_moorage_does(
+    seconds: int, env: dict[str, str], value: str | None
+) -> None:
+    deadlines = {"deadlines": {"load_seconds": seconds}}
+    plan = planned({"engine": {"env": env}, "readiness": deadlines}, GPU, an_image())
+    assert environment(plan).get("VLLM_ENGINE_READY_TIMEOUT_S") == value
+    on_cpu = planned(
+        {"engine": {"name": "vllm", "env": env}, "readiness": deadlines, "placement": ON_CPU},
+        a_host(gpus=0),
+        an_image(**CPU_IMAGE),
+    )
+    assert environment(on_cpu).get("VLLM_ENGINE_READY_TIMEOUT_S") == value
+
+
 @pytest.mark.parametrize("engine", ["vllm", "transformers"])
 def test_a_process_sees_only_the_accelerators_that_it_claimed(engine: str) -> None:
     wish = {

@@ -27,6 +27,23 @@ LOADING = (
 )
 
 
+READY, READY_SECONDS = "VLLM_ENGINE_READY_TIMEOUT_S", 600
+"""How long vLLM's server waits for its engines, and for how long where nobody says so (`envs.py`).
+"""
+
+
+def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
+    """The server must not give up on engines that still may load.
+
+    Args:
+        load_seconds: How long the spec lets them load.
+    """
+    if load_seconds <= READY_SECONDS:
+        return ()
+    reason = "`readiness.deadlines.load_seconds`; its own limit would end the start before"
+    return (_derived(READY, str(load_seconds), reason),)
+
+
 def variables(context: LaunchContext) -> tuple[Variable, ...]:
     """All of them, without those that the user sets, unless the policy overwrites these."""
     every = (
