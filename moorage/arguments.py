@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.failures import Cause, Failure
+from moorage.option_names import in_full
 from moorage.words import in_one_writing, is_option, user_tokens
 
 __all__ = [
@@ -43,11 +44,11 @@ def is_written(tokens: Sequence[str], flag: str, *aliases: str) -> bool:
 
 
 def has_argument(tokens: Sequence[str], flag: str) -> bool:
-    """Whether the user's words contain an option, in either writing (`--a b`, `--a=b`, `--a_b`)."""
+    """Whether the user's words contain an option, in any writing (`--a b`, `--a=b`, `--a_b`)."""
     if not flag.startswith("--"):
         return False
     wanted = flag.partition("=")[0].replace("_", "-")
-    return any(token.partition("=")[0].replace("_", "-") == wanted for token in tokens)
+    return any(in_full(token.partition("=")[0].replace("_", "-")) == wanted for token in tokens)
 
 
 def argument(tokens: Sequence[str], *names: str) -> str | None:
@@ -86,35 +87,39 @@ def whole_number(tokens: Sequence[str], *names: str) -> int | None:
     value = argument(tokens, *names)
     if value is None:
         return None
-    match = NUMBER.fullmatch(value.strip())
-    if not match or (match[2].isupper() and "." in match[1]):
+    number = _number(value)
+    if number is None:
         raise Failure(Cause.BAD_SPEC, f"engine.args: {names[0]}: {value!r} is not a number")
-    return int(float(match[1]) * MULTIPLES.get(match[2], 1))
+    return number
 
 
 def json_argument(tokens: Sequence[str], *names: str) -> dict[str, Any] | None:
     """The value of an option that takes JSON, whole or by keys (`--flag.key value`).
 
+    Where there are keys, they alone count: vLLM puts them behind all the rest, as JSON of their own
+    (`utils/argparse_utils.py:FlexibleArgumentParser.parse_args`).
+
     Raises:
         Failure: `BAD_SPEC` when it is no JSON object.
     """
-    content: dict[str, Any] | None = None
+    whole: dict[str, Any] | None = None
+    keyed: dict[str, Any] = {}
     for name, values in _options(tokens):
         option, _, path = name.partition(".")
         if option not in names:
             continue
         value = _json(values[0]) if values else True
         if path:
-            content = _merged(content or {}, path.split("."), value)
+            keyed = _merged(keyed, path.split("."), value)
         elif isinstance(value, dict):
-            content = value
+            whole = value
         else:
             raise Failure(Cause.BAD_SPEC, f"engine.args: {names[0]}: not a JSON object: {value!r}")
-    return content
+    return keyed or whole
 
 
 def _options(tokens: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each option under its name with dashes, and its values."""
+    """Each option under its full name with dashes, and its values."""
     start = None
     for index, token in enumerate((*tokens, "--")):
         if token != "--" and not is_option(token):
@@ -128,19 +133,35 @@ def _options(tokens: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _dashed(name: str) -> str:
     option, dot, path = name.partition(".")
-    return option.replace("_", "-") + dot + path
+    return in_full(option.replace("_", "-")) + dot + path
 
 
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        return text
+        number = _number(text)
+        return text if number is None else number
+
+
+def _number(text: str) -> int | None:
+    """A number that may have a letter behind it; None = it is none."""
+    match = NUMBER.fullmatch(text.strip())
+    if not match or (match[2].isupper() and "." in match[1]):
+        return None
+    return int(float(match[1]) * MULTIPLES.get(match[2], 1))
 
 
 def _merged(content: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
     key, *rest = path
+    if not rest and key.endswith("+"):
+        there = content.get(key[:-1])
+        return {**content, key[:-1]: [*(there if isinstance(there, list) else ()), *_parts(value)]}
     if not rest:
         return {**content, key: value}
     below = content.get(key)
     return {**content, key: _merged(below if isinstance(below, dict) else {}, rest, value)}
+
+
+def _parts(value: Any) -> Sequence[str]:
+    return str(value).split(",")

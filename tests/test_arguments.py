@@ -114,7 +114,8 @@ def test_single_words_stay_as_they_are(words: list[str]) -> None:
         (["--port=1"], "--port", True),
         (["--max_model_len=1"], "--max-model-len", True),
         (["--max-model-len", "1"], "--max_model_len", True),
-        (["--max-model"], "--max-model-len", False),
+        (["--max-model"], "--max-model-len", True),
+        (["--max"], "--max-model-len", False),
         (["--other=--port"], "--port", False),
         (["vllm"], "vllm", False),
         ([], "--port", False),
@@ -197,6 +198,13 @@ def test_what_is_no_number_is_a_mistake_in_the_spec(text: str) -> None:
             ["--conf.a.b", "1", "--conf.a.c=text", "--conf.d"],
             {"a": {"b": 1, "c": "text"}, "d": True},
         ),
+        (["--conf", JSON, "--conf.mode", "4"], {"mode": 4}),
+        (["--conf.mode", "4", "--conf", JSON], {"mode": 4}),
+        (
+            ["--conf.a", "32k", "--conf.b=32K", "--conf.c=1.5K"],
+            {"a": 32000, "b": 2**15, "c": "1.5K"},
+        ),
+        (["--conf.a+", "x,y", "--conf.a+=z"], {"a": ["x", "y", "z"]}),
         (["--other", JSON], None),
     ],
 )

@@ -146,6 +146,7 @@ def test_a_spec_is_frozen() -> None:
         {"speculative": {"method": "eagle3", "tokens": 3, "model": "drafts/eagle"}},
         {"speculative": {"method": "eagle3", "tokens": 3, "model": "file://drafts/eagle"}},
         {"speculative": {"method": "ngram", "tokens": 3, "revision": "main"}},
+        {"speculative": {"method": "ngram", "tokens": 3, "ngram_min": 4, "ngram_max": 2}},
         {"speculative": {"method": "mtp", "tokens": 0}},
         {"lora": [{"name": "poet", "source": "poet"}]},
         {"lora": [{"name": "poet", "source": "file://poet"}]},

@@ -14,6 +14,7 @@ from moorage.engines.schema.check import (
     check_arguments,
     check_likely,
     likely_versions,
+    refuse_secrets,
     words_of,
 )
 from moorage.failures import Failure
@@ -39,6 +40,7 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
         return
     configured = fleet.engines.get(engine.name, EngineVersions())
     if _has_own_command(configured, wanted):
+        refuse_secrets(wanted)
         return
     default = configured.default_version or engine.default_version
     store = SchemaStore(home)
@@ -67,9 +69,9 @@ def check_placed(
     Raises:
         Failure: `BAD_SPEC`.
     """
-    if engine.argument_rules is None or not words_of(spec.engine):
-        return ()
-    if _has_own_command(host.engine_versions(engine.name), spec.engine):
+    own = _has_own_command(host.engine_versions(engine.name), spec.engine)
+    if engine.argument_rules is None or own or not words_of(spec.engine):
+        refuse_secrets(spec.engine)
         return ()
     store = SchemaStore(home)
     schema = _schema(store, engine, host, image)

@@ -48,7 +48,10 @@ WORDS = ("word", "1", "1.5", "32k", "auto", "{}", "[]", "{x}")
 STRANGE = "moorage_probe"
 DEPRECATED = re.compile(r"(?i)^\W*deprecated|--[\w-]+ is deprecated|has been replaced by")
 GONE_IN = re.compile(r"removed (?:in|after) (?:vLLM )?v?(\d+\.\d+(?:\.\d+)?)")
-INSTEAD = re.compile(r"(?:[Uu]se|replaced by|favor of) `*((?:--)?[a-z][\w.-]*\w)")
+INSTEAD = re.compile(
+    r"(?:[Uu]se|replaced by|favor of) `*"
+    r"(--[a-z][\w.-]*\w|[a-z][a-z0-9]*(?:[_-][a-z0-9]+)+(?:[.]\w+)*)"
+)
 
 
 def main() -> None:

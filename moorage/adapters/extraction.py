@@ -49,9 +49,17 @@ def of_installed(engine: Engine) -> Schema:
     if program is None:
         raise Failure(Cause.PROGRAM_MISSING, f"{engine.program} is not installed on this machine")
     python = _python_of(Path(program.path))
-    done = subprocess.run(
-        [python, SCRIPT], capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    try:
+        done = subprocess.run(
+            [python, SCRIPT], capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        detail = f"{program.path} told nothing within {SECONDS} s"
+        raise Failure(Cause.LAUNCH_REFUSED, detail) from error
+    except OSError as error:
+        raise Failure(
+            Cause.LAUNCH_REFUSED, f"{program.path}: {python}: {error.strerror}"
+        ) from error
     if done.returncode != 0:
         raise Failure(Cause.LAUNCH_REFUSED, f"{program.path}: {done.stderr.strip()[-500:]}")
     return _read(done.stdout, program.path)

@@ -137,7 +137,11 @@ def installed_program(engine: Engine) -> Program | None:
         needed = NEEDED_MODULES.get(engine.program, ())
         if not all(importlib.util.find_spec(module) for module in needed):
             return None
-        version = importlib.metadata.version(engine.program)
+        try:
+            version = importlib.metadata.version(engine.program)
+        except importlib.metadata.PackageNotFoundError:
+            # The program asks for it too (vLLM 0.32, `entrypoints/cli/main.py`), and ends.
+            return None
         return Program(engine=engine.name, path=str(beside), version=version)
     elsewhere = shutil.which(engine.program)
     return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None

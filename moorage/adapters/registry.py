@@ -14,10 +14,12 @@ from moorage.adapters.registry_errors import CONNECTION, failure_of
 from moorage.adapters.registry_ways import Way, ways
 from moorage.failures import Cause, Failure
 from moorage.images.reference import Reference, parse_reference
-from moorage.images.registries import DOCKER_HUB
+from moorage.images.registries import DOCKER_HUB, HUB_NAMES
 
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)
 ATTEMPTS = 3
+NO_HEAD = (405, 501)
+"""What is answered where a method is not known."""
 
 
 class RegistryClient:
@@ -44,7 +46,7 @@ class RegistryClient:
         transport: httpx.BaseTransport | None = None,
         attempts: int = ATTEMPTS,
     ) -> None:
-        self.host = host or DOCKER_HUB
+        self.host = DOCKER_HUB if host in HUB_NAMES else host
         self._insecure = insecure
         self._known = known
         self._credentials = credentials
@@ -87,12 +89,12 @@ class RegistryClient:
             follow_redirects=True,
             headers={"Accept": ACCEPT},
         ) as client:
-            head = self._manifest(client, "HEAD", reference)
+            head = self._head(client, reference)
             digest = reference.digest or head.headers.get("docker-content-digest", "")
             kind = head.headers.get("content-type", "").partition(";")[0]
             if digest and (kind in MANIFESTS or digest in self._known):
                 return Found(reference=str(reference), digest=digest)
-            return self._read(self._manifest(client, "GET", reference).content, digest, reference)
+            return self._read(self._manifest(client, reference).content, digest, reference)
 
     def _read(self, body: bytes, digest: str, reference: Reference) -> Found:
         actual = f"sha256:{hashlib.sha256(body).hexdigest()}"
@@ -103,7 +105,20 @@ class RegistryClient:
             raise self._away(reference, "it sent no manifest")
         return Found(reference=str(reference), digest=digest or actual, platforms=built)
 
-    def _manifest(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
+    def _head(self, client: httpx.Client, reference: Reference) -> httpx.Response:
+        """The answer without a body; without its headers where the registry knows no HEAD."""
+        answer = self._asked(client, "HEAD", reference)
+        if answer.is_success or answer.status_code in NO_HEAD:
+            return answer
+        raise self._refused(reference, answer)
+
+    def _manifest(self, client: httpx.Client, reference: Reference) -> httpx.Response:
+        answer = self._asked(client, "GET", reference)
+        if answer.is_success:
+            return answer
+        raise self._refused(reference, answer)
+
+    def _asked(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
         url = f"/v2/{self._path(reference)}/manifests/{reference.wanted}"
         answer = client.request(method, url)
         if answer.status_code == 401:
@@ -111,9 +126,7 @@ class RegistryClient:
             if value:
                 client.headers["Authorization"] = value
                 answer = client.request(method, url)
-        if answer.is_success:
-            return answer
-        raise self._refused(reference, answer)
+        return answer
 
     def _path(self, reference: Reference) -> str:
         """Docker Hub keeps its own images below `library`."""

@@ -14,7 +14,11 @@ import httpx
 from moorage.failures import Cause, Failure
 from moorage.values import Value
 
-PARAMETER = re.compile(r'(\w+)="([^"]*)"')
+SCHEME = re.compile(r"(?i)(?:^|,)\s*([a-z][\w-]*)(?=\s*(?:,|$)|\s+[\w-]+=)")
+"""Where a way to log in begins; a registry may offer several in one header, or in several."""
+
+PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s",]+))')
+MANIFEST_PATH = re.compile(r"/v2/(?P<name>.+)/manifests/")
 
 
 class Credentials(Value):
@@ -38,15 +42,26 @@ def authorization(
         Failure: `REGISTRY_UNAUTHORIZED` when the realm refuses the account.
         httpx.TransportError: The realm cannot be reached.
     """
-    header = challenge.headers.get("www-authenticate", "")
-    scheme = header.partition(" ")[0].lower()
-    if scheme == "bearer":
-        return _token(client, challenge, dict(PARAMETER.findall(header)), credentials)
-    if scheme == "basic" and credentials:
+    offered = _offered(challenge.headers.get("www-authenticate", ""))
+    if "bearer" in offered:
+        return _token(client, challenge, offered["bearer"], credentials)
+    if "basic" in offered and credentials:
         basic = httpx.BasicAuth(credentials.username, credentials.password)
         request = next(basic.auth_flow(httpx.Request("GET", challenge.url)))
         return request.headers["Authorization"]
     return None
+
+
+def _offered(header: str) -> dict[str, dict[str, str]]:
+    """The parameters of every way to log in, by its name in lower case."""
+    found: dict[str, dict[str, str]] = {}
+    begins = list(SCHEME.finditer(header))
+    for match, after in zip(begins, [*begins[1:], None], strict=True):
+        rest = header[match.end() : after.start() if after else len(header)]
+        found[match[1].lower()] = {
+            name: quoted or plain for name, quoted, plain in PARAMETER.findall(rest)
+        }
+    return found
 
 
 def _token(
@@ -64,6 +79,8 @@ def _token(
         credentials = None
     auth = (credentials.username, credentials.password) if credentials else None
     wanted = {key: value for key, value in asked.items() if key in ("service", "scope")}
+    if name := MANIFEST_PATH.match(challenge.url.path):
+        wanted.setdefault("scope", f"repository:{name['name']}:pull")
     answer = client.get(realm, params={**dict(_query(parts.query)), **wanted}, auth=auth)
     if answer.status_code in (400, 401, 403):
         who = f"of {credentials.username}" if credentials else "without an account"

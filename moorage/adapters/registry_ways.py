@@ -8,6 +8,7 @@ https://docs.docker.com/engine/security/certificates/
 from __future__ import annotations
 
 import ipaddress
+import re
 import ssl
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ import httpx
 
 from moorage.images.registries import DOCKER_HUB
 
+PORT = re.compile(r":\d+$")
 HUB_HOST = "registry-1.docker.io"
 CERTIFICATES = (Path("/etc/docker/certs.d"), Path("~/.config/docker/certs.d"))
 """Where daemons look for certificates: one of the system, and one without root."""
@@ -48,7 +50,7 @@ def ways(host: str, *, insecure: bool) -> tuple[Way, ...]:
 
 def is_loopback(host: str) -> bool:
     """Whether a host (and port) is this machine."""
-    name = host.rpartition(":")[0] or host
+    name = PORT.sub("", host)
     if name == "localhost":
         return True
     try:

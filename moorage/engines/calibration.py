@@ -14,6 +14,7 @@ from moorage.launch import ContainerSpec, LaunchPlan
 from moorage.models.memory.calibration import CalibrationKey
 from moorage.models.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
+from moorage.option_names import in_full
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import SpeculativeSpec
 
@@ -159,7 +160,7 @@ def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
     for word in arguments:
         if word.startswith("-"):
             written, equals, value = word.partition("=")
-            name = written.replace("_", "-")
+            name = in_full(written.replace("_", "-"))
             found[name] = (value,) if equals else ()
         elif name:
             found[name] = (*found[name], word)

@@ -12,7 +12,7 @@ from moorage.images.image import Image
 from moorage.launch import LaunchPlan
 from moorage.models.placed import on_host
 from moorage.placement.placement import Seat
-from moorage.spec import ModelSpec, RuntimeName
+from moorage.spec import EngineSpec, ModelSpec, RuntimeName
 
 
 def plan_launch(placed: Placed, image: Image | None, ledger: str, caches: str = "") -> LaunchPlan:
@@ -83,7 +83,18 @@ def _version(request: LaunchRequest, engine: Engine) -> str:
 
 
 def _warnings(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
-    return (*_idle(engine, request), *isolation_warnings(request), *engine.warnings(request))
+    return (
+        *_unused(request.spec.engine),
+        *_idle(engine, request),
+        *isolation_warnings(request),
+        *engine.warnings(request),
+    )
+
+
+def _unused(engine: EngineSpec) -> tuple[str, ...]:
+    if engine.command is None or not engine.args:
+        return ()
+    return ("engine.args: not used, for `engine.command` is the whole line",)
 
 
 def _idle(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:

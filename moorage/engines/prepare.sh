@@ -5,6 +5,8 @@
 # without the engine. moorage/readiness/diagnosis.py knows its lines.
 set -u
 
+SECONDS_OF_SILENCE=500 # large wheels through slow mirrors; the load deadline ends what hangs
+
 say() { printf 'moorage-prepare: %s\n' "$1" >&2; }
 
 fail() { # STATUS TEXT
@@ -39,6 +41,7 @@ as_uv_knows() {
   use UV_EXTRA_INDEX_URL "${PIP_EXTRA_INDEX_URL:-}"
   use UV_FIND_LINKS "$(printf %s "${PIP_FIND_LINKS:-}" | tr -s ' ' ',')"
   use UV_INSECURE_HOST "${PIP_TRUSTED_HOST:-}"
+  use UV_HTTP_TIMEOUT "$SECONDS_OF_SILENCE"
 }
 
 as_pip_knows() {
@@ -46,6 +49,7 @@ as_pip_knows() {
   use PIP_EXTRA_INDEX_URL "${UV_EXTRA_INDEX_URL:-}"
   use PIP_FIND_LINKS "$(printf %s "${UV_FIND_LINKS:-}" | tr ',' ' ')"
   use PIP_TRUSTED_HOST "${UV_INSECURE_HOST:-}"
+  [ -n "${PIP_DEFAULT_TIMEOUT:-}" ] || use PIP_TIMEOUT "$SECONDS_OF_SILENCE"
   export PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1 PIP_DISABLE_PIP_VERSION_CHECK=1
   export PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore
 }
@@ -56,11 +60,12 @@ install() ( # PYTHON PACKAGE...; in a subshell, so that the engine inherits noth
   if command -v uv >/dev/null; then
     as_uv_knows
     say "uv installs $*"
-    uv pip install --no-cache --break-system-packages --python "$python" -- "$@" && return
+    uv pip install --no-cache --break-system-packages --python "$python" -- "$@" &&
+      { uv pip list --python "$python" || :; } && return
   elif "$python" -m pip --version >/dev/null 2>&1; then
     as_pip_knows
     say "pip installs $*"
-    "$python" -m pip install -- "$@" && return
+    "$python" -m pip install -- "$@" && { "$python" -m pip list || :; } && return
   else
     fail 90 "the image has neither uv nor pip, so nothing can be installed: $*"
   fi

@@ -10,10 +10,13 @@ from moorage.images.reference import parse_reference
 from moorage.spec import SecretName
 from moorage.values import Value
 
-REGISTRY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?(/[a-z0-9][a-z0-9._-]*)*/?$"
-HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:\d{1,5})?$"
+ADDRESS = r"([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-fA-F]*:[0-9a-fA-F:.]*\])(:\d{1,5})?"
+REGISTRY_PATTERN = rf"^{ADDRESS}(/[a-z0-9][a-z0-9._-]*)*/?$"
+HOST_PATTERN = rf"^{ADDRESS}$"
 ACCOUNT_PATTERN = r"^[^\s:\x00]+$"
 DOCKER_HUB = "docker.io"
+HUB_NAMES = ("", DOCKER_HUB, "index.docker.io")
+"""What stands for it in a reference; the last one is its older name, which Docker still knows."""
 
 RegistryName = Annotated[str, StringConstraints(pattern=REGISTRY_PATTERN)]
 RegistryHost = Annotated[str, StringConstraints(pattern=HOST_PATTERN)]
@@ -65,8 +68,12 @@ class Registries(Value):
 
     def login(self, reference: str) -> RegistryLogin | None:
         """The login for the registry of a reference."""
-        host = parse_reference(reference).registry or DOCKER_HUB
-        return next((login for login in self.logins if login.registry == host), None)
+        host = _known(parse_reference(reference).registry)
+        return next((login for login in self.logins if _known(login.registry) == host), None)
+
+
+def _known(registry: str) -> str:
+    return DOCKER_HUB if registry in HUB_NAMES else registry
 
 
 def overridden(reference: str, default: str, fallback: str, own_prefix: str = "gpustack") -> str:

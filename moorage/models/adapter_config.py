@@ -11,6 +11,10 @@ LORA = "LORA"
 """The only `peft_type` that engines load; PEFT has some thirty."""
 
 
+LARGEST_RANK = 512
+"""What vLLM takes for `--max-lora-rank` ends there (0.32, `config/lora.py`)."""
+
+
 def largest_rank(config: Mapping[str, Any] | None) -> int | None:
     """The largest rank in an `adapter_config.json`: its `r`, or that of single layers."""
     if not isinstance(config, Mapping):
@@ -40,9 +44,16 @@ def require_rank(name: str, stated: int | None, config: Mapping[str, Any]) -> No
     """Check that a stated rank holds the adapter.
 
     Raises:
-        Failure: `BAD_SPEC` when it is too small.
+        Failure: `BAD_SPEC` when it is too small, or either is too large for any engine.
     """
     real = largest_rank(config)
+    rank = max(stated or 0, real or 0)
+    if rank > LARGEST_RANK:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"lora: {name} has rank {rank}, engines take at most {LARGEST_RANK}",
+            suggestion="Merge the adapter into the model and serve that.",
+        )
     if stated is not None and real is not None and stated < real:
         raise Failure(
             Cause.BAD_SPEC,

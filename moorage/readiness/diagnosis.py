@@ -58,10 +58,15 @@ COMMON_CAUSES: tuple[LogCause, ...] = (
 )
 """Texts that mean the same in every engine."""
 
-_PREFIX = re.compile(r"^(\([\w-]+ pid=\d+\)\s+)?(ERROR [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+_PROCESSES = r"(\(([\w-]+ )?pid=\d+(, ip=[^)]*)?\)\s+)*"
+"""Who speaks: `(EngineCore pid=24)`, and of Ray's workers `(RayWorkerWrapper pid=7, ip=...)`."""
+
+_PREFIX = re.compile(rf"^{_PROCESSES}(ERROR [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
 """What vLLM puts before each line: process, level, time, place."""
 
-_HARMLESS = re.compile(r"^\s*(\([\w-]+ pid=\d+\)\s+)?(DEBUG|INFO|WARNING)\b")
+_HARMLESS = re.compile(rf"^\s*{_PROCESSES}(DEBUG|INFO|WARNING)\b")
 """Lines that a healthy start has too, whatever they say."""
 
 _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception)\b\s*:|\S*\s?error:|Value error, )")
@@ -85,7 +90,8 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
         fallback: Cause when nothing is recognised.
         detail: What was observed from outside, such as the exit code.
     """
-    lines = [line.strip() for line in log.splitlines() if not _HARMLESS.match(line)]
+    plain = _COLOUR.sub("", log).splitlines()
+    lines = [line.strip() for line in plain if not _HARMLESS.match(line)]
     for known in (tuple(causes), COMMON_CAUSES):
         for line in lines:
             for entry in known:

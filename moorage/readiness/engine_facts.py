@@ -48,9 +48,14 @@ class EngineFacts(Value):
             found.append(
                 f"{self.workload} serves {self.context} tokens, {self.planned_context} were planned"
             )
-        if self.version and self.planned_version and self.version != self.planned_version:
+        if self.version and self.planned_version and not self._is_as_planned:
             found.append(f"{self.workload} is version {self.version}, not {self.planned_version}")
         return tuple(found)
+
+    @property
+    def _is_as_planned(self) -> bool:
+        """Whether it is the planned version; `+cpu` and the like only tell how it was built."""
+        return self.planned_version in (self.version, self.version.partition("+")[0])
 
     @property
     def said(self) -> str:

@@ -13,6 +13,15 @@ from moorage.models.profile import ModelProfile
 from moorage.spec import Mode, ModelSpec, ProbeSpec
 from moorage.values import Value
 
+TRANSCRIBERS = frozenset(
+    f"{name}ForConditionalGeneration"
+    for name in ("CohereAsr", "FireRedASR2", "FunASR", "MossTranscribeDiarize", "Whisper")
+)
+"""Architectures that turn speech into text and answer nothing else: no path for text is there.
+
+Source: `supports_transcription_only` in the models of vLLM 0.32.
+"""
+
 
 class Phase(StrEnum):
     """Phases of a start, in order."""
@@ -130,10 +139,15 @@ def _answers(spec: ModelSpec, profile: ModelProfile, *, lists_models: bool) -> l
                 name=spec.name,
             )
         )
-    # What a picture is asked with differs from model to model.
-    if spec.readiness.probe.request and profile.mode != Mode.IMAGE_GENERATION:
+    if spec.readiness.probe.request and _answers_json(profile):
         probes.append(_request(spec, profile))
     return probes
+
+
+def _answers_json(profile: ModelProfile) -> bool:
+    """What a picture is asked with differs from model to model, and speech is sent as a file."""
+    silent = profile.mode == Mode.COMPLETION and not TRANSCRIBERS.isdisjoint(profile.architectures)
+    return profile.mode != Mode.IMAGE_GENERATION and not silent
 
 
 REFUSALS = frozenset({400, 401, 403, 404, 405, 422})

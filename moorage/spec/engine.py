@@ -187,7 +187,7 @@ class EngineSpec(Value):
 
     @model_validator(mode="after")
     def _goes_together(self) -> EngineSpec:
-        if self.name not in (EngineName.AUTO, EngineName.VLLM):
+        if self.name not in (EngineName.AUTO, EngineName.VLLM) or self.entrypoint:
             # vLLM's own rules say more about its arguments.
             no_secret_options(user_tokens(self.args))
         if self.command and self.entrypoint:

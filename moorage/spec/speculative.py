@@ -52,6 +52,8 @@ class SpeculativeSpec(Value):
             raise ValueError(f"{self.method} needs `tokens`")
         if self.method in (DraftMethod.EAGLE3, DraftMethod.DRAFT_MODEL) and not self.model:
             raise ValueError(f"{self.method} needs `model`")
+        if self.ngram_min and self.ngram_max and self.ngram_min > self.ngram_max:
+            raise ValueError(f"`ngram_min` {self.ngram_min} is more than `ngram_max`")
         if self.revision and not self.model:
             raise ValueError("`revision` is of the draft model, and there is no `model`")
         return self

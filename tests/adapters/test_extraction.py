@@ -11,8 +11,13 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.extraction import SCRIPT, of_image
+from moorage.adapters import extraction
+from moorage.adapters.extraction import SCRIPT, of_image, of_installed
+from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
+from moorage.failures import Cause, Failure
+from moorage.placement.snapshot import Program
+from moorage.spec import EngineName
 from tests.engines.schema.real import IMAGE
 from tests.engines.schema.shipped import schema_of
 
@@ -47,6 +52,8 @@ def make_arg_parser(parser):
     parser.add_argument("--eager", action=argparse.BooleanOptionalAction)
     text = "--old is deprecated and will be removed in v0.9. Use --size instead."
     parser.add_argument("--old", help=text)
+    text = "[DEPRECATED] Use the runner and `convert_mode` for that. In favor of them."
+    parser.add_argument("--older", help=text)
     return parser
 """
 
@@ -63,6 +70,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "options": ["--old"],
         "deprecated": {"gone_in": "0.9", "instead": "--size"},
     },
+    "--older": {"kind": "text", "options": ["--older"], "deprecated": {}},
 }
 
 
@@ -89,6 +97,26 @@ def test_a_vllm_without_a_parser_is_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.vllm
+@pytest.mark.parametrize(
+    ("python", "said"), [("sleep 60", "told nothing within 0.2 s"), ("", "No such file")]
+)
+def test_a_program_that_does_not_tell_is_one_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, said: str
+) -> None:
+    interpreter = tmp_path / "python3"
+    if python:
+        interpreter.write_text(f"#!/bin/sh\nexec {python}\n")
+        interpreter.chmod(0o755)
+    program = tmp_path / "vllm"
+    program.write_text(f"#!{interpreter}\n")
+    found = Program(engine=EngineName.VLLM, path=str(program), version="0.32.0")
+    monkeypatch.setattr(extraction, "installed_program", lambda _: found)
+    monkeypatch.setattr(extraction, "SECONDS", 0.2)
+    with pytest.raises(Failure, match=said) as refusal:
+        of_installed(ENGINES[EngineName.VLLM])
+    assert refusal.value.cause is Cause.LAUNCH_REFUSED
+
+
 @pytest.mark.docker
 def test_the_shipped_schema_is_what_the_image_says() -> None:
     if subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True).returncode:

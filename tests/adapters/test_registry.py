@@ -47,15 +47,18 @@ class FakeRegistry:
         login: str = "",
         challenge: str = "",
         header: bool = True,
+        without_head: int = 0,
     ) -> None:
         self.body, self.kind, self.login, self.header = body, kind, login, header
-        self.challenge = challenge
+        self.challenge, self.without_head = challenge, without_head
         self.asked: list[tuple[str, str]] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.asked.append((request.method, str(request.url)))
         if self.login and request.headers.get("authorization") != self.login:
             return httpx.Response(401, headers={"www-authenticate": self.challenge})
+        if self.without_head and request.method == "HEAD":
+            return httpx.Response(self.without_head)
         headers = {"content-type": self.kind}
         if self.header:
             headers["docker-content-digest"] = digest_of(self.body)
@@ -81,6 +84,11 @@ def failure_of(answer: Answer, reference: str = "own.io/team/vllm:v1", **more: A
             "https://registry-1.docker.io/v2/vllm/vllm-openai/manifests/v1",
         ),
         ("docker.io", "ubuntu", "https://registry-1.docker.io/v2/library/ubuntu/manifests/latest"),
+        (
+            "index.docker.io",
+            "index.docker.io/ubuntu:24.04",
+            "https://registry-1.docker.io/v2/library/ubuntu/manifests/24.04",
+        ),
         ("own.io:5000", "own.io:5000/vllm", "https://own.io:5000/v2/vllm/manifests/latest"),
         ("localhost:5000", "localhost:5000/a/b:1", "https://localhost:5000/v2/a/b/manifests/1"),
     ],
@@ -101,6 +109,8 @@ def test_a_registry_is_asked_for_the_manifest(host: str, reference: str, url: st
         ("127.0.0.1:5000", False, True),
         ("127.1.2.3", False, True),
         ("[::1]:5000", False, True),
+        ("[::1]", False, True),
+        ("[fd00::5]", False, False),
         ("10.0.0.1:5000", False, False),
     ],
 )
@@ -167,6 +177,13 @@ def test_a_registry_that_names_no_digest_has_it_worked_out() -> None:
     assert client(FakeRegistry(header=False)).find("own.io/vllm:v1").digest == digest_of(MANIFEST)
 
 
+@pytest.mark.parametrize("status", [405, 501])
+def test_a_registry_that_knows_no_head_is_asked_for_the_whole(status: int) -> None:
+    registry = FakeRegistry(without_head=status)
+    assert client(registry, attempts=1).find("own.io/vllm:v1").digest == digest_of(MANIFEST)
+    assert [method for method, _ in registry.asked] == ["HEAD", "GET"]
+
+
 def test_a_digest_in_the_reference_is_held_against_what_arrives() -> None:
     right = f"own.io/vllm@{digest_of(INDEX)}"
     assert client(FakeRegistry(INDEX, INDEXES[0])).find(right).digest == digest_of(INDEX)
@@ -217,6 +234,37 @@ def test_a_password_never_goes_to_a_realm_without_encryption() -> None:
 def test_basic_authentication_is_answered_with_the_account() -> None:
     login = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
     registry = FakeRegistry(login=login, challenge='Basic realm="own"')
+    assert client(registry, credentials=ME).find("own.io/a:1").digest
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        f'Basic realm="own", {BEARER}',
+        f'{BEARER}, Basic realm="own"',
+        f"Negotiate, {BEARER}",
+        BEARER.replace('"', "").replace("?x=1", ""),
+        BEARER.rpartition(",")[0],
+    ],
+)
+@pytest.mark.parametrize("credentials", [None, ME])
+def test_of_several_ways_to_log_in_the_token_is_taken(
+    credentials: Credentials | None, challenge: str
+) -> None:
+    registry = FakeRegistry(login="Bearer abc", challenge=challenge)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "auth.own.io":
+            assert request.url.params["scope"] == "repository:a:pull"
+            return httpx.Response(200, json={"token": "abc"})
+        return registry(request)
+
+    assert client(answer, credentials=credentials).find("own.io/a:1").digest
+
+
+def test_an_account_is_shown_where_that_is_one_of_several_ways() -> None:
+    login = f"Basic {base64.b64encode(b'me:s3cret').decode()}"
+    registry = FakeRegistry(login=login, challenge='Negotiate, Basic realm="own, and more"')
     assert client(registry, credentials=ME).find("own.io/a:1").digest
 
 

@@ -574,6 +574,15 @@ def test_an_image_newer_than_the_driver_loses_its_libraries_unless_they_are_to_b
     assert ("NVIDIA_DISABLE_REQUIRE" in names) is let_through
 
 
+def test_arguments_beside_a_whole_command_line_are_not_dropped_in_silence() -> None:
+    cpu = {**ON_CPU, "ram": "6GiB"}
+    wish = {"engine": {**CUSTOM, "args": ["--threads 4"]}, "placement": cpu}
+    plan = planned(wish, a_host(), an_image())
+    assert "--threads" not in only(plan).argv
+    assert "engine.args: not used, for `engine.command` is the whole line" in plan.warnings
+    assert not planned({"engine": CUSTOM, "placement": cpu}, a_host(), an_image()).warnings
+
+
 def test_a_custom_engine_gets_nothing_that_is_not_written() -> None:
     container = only(CASES["custom_docker"]())
     assert container.argv == ("/serve", "--model=/models/tiny", "--port=40000", "--gpus=")
@@ -693,6 +702,25 @@ def test_links_that_lead_out_of_the_model_are_mounted_as_what_they_stand_for() -
 
 def environment(plan: LaunchPlan) -> dict[str, str]:
     return {variable.name: variable.value for variable in only(plan).environment}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "env", "value"),
+    [(900, {}, "900"), (7200, {}, "7200"), (600, {}, None), (60, {}, None)]
+    + [(7200, {"VLLM_ENGINE_READY_TIMEOUT_S": "3000"}, "3000")],
+)
+def test_vllm_waits_for_its_own_start_as_long_as_moorage_does(
+    seconds: int, env: dict[str, str], value: str | None
+) -> None:
+    deadlines = {"deadlines": {"load_seconds": seconds}}
+    plan = planned({"engine": {"env": env}, "readiness": deadlines}, GPU, an_image())
+    assert environment(plan).get("VLLM_ENGINE_READY_TIMEOUT_S") == value
+    on_cpu = planned(
+        {"engine": {"name": "vllm", "env": env}, "readiness": deadlines, "placement": ON_CPU},
+        a_host(gpus=0),
+        an_image(**CPU_IMAGE),
+    )
+    assert environment(on_cpu).get("VLLM_ENGINE_READY_TIMEOUT_S") == value
 
 
 @pytest.mark.parametrize("engine", ["vllm", "transformers"])

@@ -14,7 +14,9 @@ import pytest
 SCRIPT = files("moorage.engines").joinpath("prepare.sh").read_text()
 TOOLS = ("head", "tr", "cut", "env", "grep", "sort")
 ENGINE = "#!{bin}/python3\necho engine $*\n"
-TELLS = '#!/bin/sh\necho "{name} $*"; env | grep -E "^(UV|PIP)_.*(INDEX|LINKS|HOST)" | sort\n'
+TELLS = (
+    '#!/bin/sh\necho "{name} $*"; env | grep -E "^(UV|PIP)_.*(INDEX|LINKS|HOST|TIMEOUT)" | sort\n'
+)
 
 
 class Image:
@@ -119,10 +121,39 @@ def test_what_is_said_for_uv_counts_for_pip_and_never_against_pips_own(image: Im
     assert "PIP_EXTRA_INDEX_URL=http://pip/more" in said
 
 
+def test_a_slow_index_has_time_and_what_is_installed_is_listed(image: Image) -> None:
+    done = image.run("--packages", "name", "--", "vllm")
+    said = done.stdout.splitlines()
+    assert "PIP_TIMEOUT=500" in said
+    begun = said.index("python -m pip install -- name")
+    assert "python -m pip list" in said[begun:]
+
+    image.add("uv", TELLS.format(name="uv"))
+    done = image.run("--packages", "name", "--", "vllm")
+    said = done.stdout.splitlines()
+    assert "UV_HTTP_TIMEOUT=500" in said
+    assert f"uv pip list --python {image.bin}/python3" in said
+
+
+@pytest.mark.parametrize("name", ["PIP_TIMEOUT", "PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT"])
+def test_the_users_own_time_out_counts(image: Image, name: str) -> None:
+    if name.startswith("UV"):
+        image.add("uv", TELLS.format(name="uv"))
+    done = image.run("--packages", "name", "--", "vllm", **{name: "7"})
+    assert f"{name}=7" in done.stdout
+    assert "=500" not in done.stdout
+
+
+def test_a_list_that_cannot_be_made_is_no_reason_to_fail(image: Image) -> None:
+    image.add("python3", '#!/bin/sh\ntest "$3" != list && echo $*\n')
+    done = image.run("--packages", "name", "--", "vllm")
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_engine_inherits_none_of_the_installers_settings(image: Image) -> None:
     image.add("vllm", "#!/bin/sh\nenv\n")
     done = image.run("--packages", "name", "--", "vllm", UV_INDEX_URL="http://uv/simple")
-    after = done.stdout.rpartition("PIP_INDEX_URL=http://uv/simple\n")[2]
+    after = done.stdout.rpartition("PIP_TIMEOUT=500\n")[2]
     assert "UV_INDEX_URL=http://uv/simple" in after
     assert "PIP_" not in after
 

@@ -57,11 +57,25 @@ def test_a_login_belongs_to_one_registry() -> None:
     )
     registries = Registries(logins=(hub, own))
     assert registries.login("vllm/vllm-openai:v1") == hub
+    assert registries.login("index.docker.io/vllm/vllm-openai:v1") == hub
     assert registries.login("own.io:5000/vllm:v1") == own
     assert registries.login("quay.io/vllm:v1") is None
 
 
-@pytest.mark.parametrize("name", ["http://mirror", "mirror.io/Upper", "", "a b", "user@host"])
+def test_a_registry_may_be_an_address_of_ipv6() -> None:
+    login = RegistryLogin(registry="[fd00::5]:5000", username="me", password="SECRET")
+    registries = Registries(
+        default="[fd00::5]:5000/hub", fallback="[fd00::6]", logins=(login,), insecure=("[fd00::6]",)
+    )
+    first, second = registries.places("vllm/vllm-openai:v1")
+    assert first == "[fd00::5]:5000/hub/vllm/vllm-openai:v1"
+    assert second == "[fd00::6]/vllm/vllm-openai:v1"
+    assert registries.login(first) == login
+
+
+@pytest.mark.parametrize(
+    "name", ["http://mirror", "mirror.io/Upper", "", "a b", "user@host", "[x]", "::1"]
+)
 def test_what_is_no_registry_is_refused(name: str) -> None:
     with pytest.raises(ValidationError):
         Registries(default=name)

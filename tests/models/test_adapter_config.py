@@ -6,12 +6,14 @@ import pytest
 
 from moorage.failures import Cause, Failure
 from moorage.models.adapter_config import (
+    LARGEST_RANK,
     base_model,
     is_made_for,
     largest_rank,
     require_lora,
     require_rank,
 )
+from moorage.models.memory.options import LORA_RANKS
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,15 @@ def test_the_base_model_of_an_adapter_is_compared_as_far_as_it_says_something(
 @pytest.mark.parametrize(("config", "base"), [({"base_model_name_or_path": None}, ""), ({}, "")])
 def test_an_adapter_need_not_name_its_base_model(config: dict[str, Any], base: str) -> None:
     assert base_model(config) == base
+
+
+@pytest.mark.parametrize(("stated", "real"), [(None, 513), (600, 16), (600, None)])
+def test_a_rank_beyond_what_engines_take_is_refused(stated: int | None, real: int | None) -> None:
+    with pytest.raises(Failure, match="engines take at most 512") as refusal:
+        require_rank("poet", stated, {} if real is None else {"r": real})
+    assert refusal.value.cause is Cause.BAD_SPEC
+    require_rank("poet", 512, {"r": 512})
+
+
+def test_room_is_made_for_every_rank_that_is_taken() -> None:
+    assert LORA_RANKS[-1] == LARGEST_RANK

@@ -259,6 +259,19 @@ def test_what_a_healthy_start_says_is_no_cause() -> None:
     assert failure.detail == "tiny: exit code 1"
 
 
+RAY_WORKERS = ("(RayWorkerWrapper pid=30312)", "(RayWorkerProc pid=412, ip=10.0.0.2)", "(pid=9)")
+
+
+@pytest.mark.parametrize("worker", RAY_WORKERS)
+@pytest.mark.parametrize("before", ["", "(EngineCore_DP0 pid=7) "])
+def test_ray_puts_its_workers_name_before_their_lines_in_colour(worker: str, before: str) -> None:
+    named = f"{before}\x1b[36m{worker}\x1b[0m"
+    warning = f"{named} {HEALTHY_START.splitlines()[0]}"
+    assert diagnosed(warning).cause is Cause.ENGINE_EXITED
+    error = f"{named} ERROR 03-01 12:00:05 [worker_base.py:267] KeyError: 'lm_head'"
+    assert diagnosed(f"{warning}\n{error}").evidence == "KeyError: 'lm_head'"
+
+
 def test_the_noise_of_the_start_does_not_hide_the_cause() -> None:
     failure = diagnosed(f"{HEALTHY_START}\n{CORE} {OOM}")
     assert failure.cause is Cause.ENGINE_OUT_OF_MEMORY

@@ -54,6 +54,13 @@ def test_a_context_that_was_not_planned_is_told(words: tuple[str, ...], surprise
     assert "".join(facts(*words).surprises) == surprise
 
 
+@pytest.mark.parametrize("version", ["0.32.0+cpu", "0.32.0+cu129"])
+def test_the_build_of_a_version_is_no_surprise(version: str) -> None:
+    found = facts(version={"version": version})
+    assert found.version == version
+    assert found.surprises == ()
+
+
 def test_a_version_that_was_not_planned_is_told() -> None:
     (surprise,) = facts(version={"version": "0.31.1"}).surprises
     assert surprise == f"{NAME} is version 0.31.1, not 0.32.0"

@@ -83,6 +83,19 @@ def test_no_picture_is_asked_for() -> None:
     assert phases == [Phase.LISTENING, Phase.HEALTHY, Phase.LISTED]
 
 
+@pytest.mark.parametrize(
+    ("architecture", "last"),
+    [
+        ("WhisperForConditionalGeneration", Phase.LISTED),
+        ("CohereAsrForConditionalGeneration", Phase.LISTED),
+        ("Qwen2AudioForConditionalGeneration", Phase.ANSWERED),
+    ],
+)
+def test_what_only_transcribes_is_not_asked_for_text(architecture: str, last: Phase) -> None:
+    profile = a_profile(architectures=(architecture,))
+    assert readiness_probes(a_spec(), profile, lists_models=True)[-1].phase == last
+
+
 def test_the_health_path_is_the_one_of_the_spec() -> None:
     assert asked(path="/ping")[1].path == "/ping"
 

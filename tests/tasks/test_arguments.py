@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from moorage.adapters.schemas import SchemaStore
 from moorage.chain import Placed
@@ -94,3 +95,27 @@ async def test_what_another_program_reads_is_not_checked(line: dict[str, str]) -
     fleet = Fleet.model_validate({"engines": {"vllm": versions}})
     await check_early(a_spec(engine=VLLM), fleet)
     await check_early(a_spec(engine={**VLLM, "entrypoint": ["acme"]}), Fleet())
+
+
+@pytest.mark.parametrize("line", [{"run_command": "acme {{model_path}}"}, {"entrypoint": "acme"}])
+async def test_another_programs_secret_has_no_place_on_its_command_line_either(
+    line: dict[str, str],
+) -> None:
+    versions = {"default_version": "0.32.0", "versions": {"0.32.0": line}}
+    fleet = Fleet.model_validate({"engines": {"vllm": versions}})
+    engine = {**VLLM, "args": ["--api-key abcdefgh"]}
+    with pytest.raises(Failure, match="secrets never stand in arguments") as refusal:
+        await check_early(a_spec(engine=engine), fleet)
+    assert refusal.value.cause == Cause.BAD_SPEC
+    with pytest.raises(Failure, match="secrets never stand in arguments"):
+        await noted(a_host(engines=fleet.engines), engine=engine)
+
+
+async def test_a_secret_for_an_engine_without_rules_is_refused() -> None:
+    with pytest.raises(Failure, match="secrets never stand in arguments"):
+        await noted(a_cpu_host(), engine={"args": ["--hf-token abcdefgh"]})
+
+
+def test_an_entrypoint_of_ones_own_gets_no_secret_in_its_arguments() -> None:
+    with pytest.raises(ValidationError, match="--api-key would show its secret"):
+        a_spec(engine={"name": "vllm", "entrypoint": ["acme"], "args": ["--api-key abcdefgh"]})

@@ -9,6 +9,7 @@ from moorage.engines.schema.judge import Judgement, judge, judge_unknown
 from moorage.engines.schema.rules import Rules
 from moorage.failures import Cause, Failure
 from moorage.spec import EngineSpec, RuntimeName
+from moorage.spec.safe import SECRET_OPTION
 from moorage.words import user_tokens
 
 Schemas = Callable[[], Sequence[Schema]]
@@ -83,6 +84,23 @@ def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> 
     if engine.runtime == RuntimeName.PROCESS:
         return programs
     return (default,) if engine.runtime == RuntimeName.DOCKER else (default, *programs)
+
+
+def refuse_secrets(engine: EngineSpec) -> None:
+    """Refuse options whose value is a secret, whatever program reads them.
+
+    Raises:
+        Failure: `BAD_SPEC`, without the value.
+    """
+    for word in user_tokens(engine.args):
+        option = word.partition("=")[0]
+        if SECRET_OPTION.fullmatch(option):
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"engine.args: {option}: secrets never stand in arguments: records, logs and"
+                " processes show them",
+                suggestion="Use `secrets`: the program finds it in its environment.",
+            )
 
 
 def words_of(engine: EngineSpec) -> tuple[str, ...]:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.requested import version_of
 from moorage.engines.vllm.rule import derived, wanted
+from moorage.engines.vllm.version import at_least
 from moorage.launch import Flag
 from moorage.models.profile import ModelProfile
 from moorage.spec import Mode, ModelSpec
 from moorage.units import human_bytes
+
+RUNNER_SINCE = "0.10.1"
+"""First version with `--runner`, by its own list of arguments."""
+
+TASKS = {Mode.EMBEDDING: "embed", Mode.RERANKING: "score", Mode.CLASSIFICATION: "classify"}
+"""What older versions are told with `--task`."""
 
 
 def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
@@ -15,16 +23,22 @@ def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
     return (
         *_share(request),
         *_batch(request),
-        *mode_flags(request.profile),
+        *mode_flags(request.profile, version_of(request)),
         *trust_flags(request.spec),
     )
 
 
-def mode_flags(profile: ModelProfile) -> tuple[Flag, ...]:
-    """What a model is served for, where that is not text."""
-    if profile.mode in (Mode.COMPLETION, Mode.IMAGE_GENERATION):
+def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
+    """What a model is served for, where that is not text.
+
+    Args:
+        profile: The model.
+        version: Version of the engine; empty = unknown, and taken to be a newer one.
+    """
+    if profile.mode not in TASKS:
         return ()
-    tokens = ("--runner", "pooling")
+    newer = not version or at_least(version, RUNNER_SINCE)
+    tokens = ("--runner", "pooling") if newer else ("--task", TASKS[profile.mode])
     return (Flag(tokens=tokens, origin=profile.mode_origin, reason=f"mode {profile.mode}"),)
 
 

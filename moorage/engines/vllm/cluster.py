@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.ray import SIDE_VARIABLES, RayPorts, ray_start
+from moorage.engines.vllm.ray import SIDE_VARIABLES, RayPorts, meeting_place, ray_start
 from moorage.engines.vllm.rule import derived, variable
 from moorage.launch import LABEL_ROLE, ContainerSpec, Flag, Mount, Variable, container_name
 from moorage.placement.placement import Role
@@ -91,7 +91,7 @@ def _range(found: tuple[int, int] | None) -> RayPorts:
 
 
 def _address(request: LaunchRequest) -> Variable:
-    value = f"{request.peers[0].address}:{_meeting(request)}"
+    value = meeting_place(request.peers[0].address, _meeting(request))
     return variable("RAY_ADDRESS", value, "the cluster that was started for it", Origin.DERIVED)
 
 

@@ -50,6 +50,7 @@ class LaunchContext(Value):
         omni: Whether it makes images or speech.
         length: Context to serve; None = the engine decides.
         claimed: Bytes of accelerator memory that are claimed on this host.
+        ranks: Processes of the engine there that have an accelerator each.
         speculative: Speculative decoding, if any.
         cache: Extended KV cache, if any.
         adapters: LoRA adapters that are loaded at the start.
@@ -78,6 +79,7 @@ class LaunchContext(Value):
     omni: bool = False
     length: Length | None = None
     claimed: int = 0
+    ranks: int = 1
     speculative: Speculative | None = None
     cache: ExtendedCache | None = None
     adapters: tuple[Adapter, ...] = ()

@@ -24,6 +24,7 @@ from moorage.engines.vllm.environment import (
     SILENT,
     cache_variables,
     joined_variables,
+    ready_variables,
     staying,
     variables,
 )
@@ -132,6 +133,7 @@ class Vllm(Engine):
         later = (
             *kept_variables(request, context.version),
             *update_variables(request.spec.lora_updates),
+            *ready_variables(request.spec.readiness.deadlines.load_seconds),
         )
         if request.seat.accelerator_type != CPU:
             return (*variables(context), *later)

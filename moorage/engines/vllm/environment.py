@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from moorage.engines.vllm.ascend import CANN, ascend_variables
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import joins_natively, topology_of
-from moorage.engines.vllm.offload import offload_variables
+from moorage.engines.vllm.offload import SEED, offload_flags, offload_variables
 from moorage.engines.vllm.rule import variable
 from moorage.launch import Variable
 from moorage.placement.placement import CPU
@@ -27,13 +27,31 @@ LOADING = (
 )
 
 
+READY, READY_SECONDS = "VLLM_ENGINE_READY_TIMEOUT_S", 600
+"""How long vLLM's server waits for its engines, and for how long where nobody says so (`envs.py`).
+"""
+
+
+def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
+    """The server must not give up on engines that still may load.
+
+    Args:
+        load_seconds: How long the spec lets them load.
+    """
+    if load_seconds <= READY_SECONDS:
+        return ()
+    reason = "`readiness.deadlines.load_seconds`; its own limit would end the start before"
+    return (_derived(READY, str(load_seconds), reason),)
+
+
 def variables(context: LaunchContext) -> tuple[Variable, ...]:
     """All of them, without those that the user sets, unless the policy overwrites these."""
     every = (
         *(SILENT if context.policy.silent else ()),
         *LOADING,
         *cache_variables(context),
-        *offload_variables(context.cache, context.accelerator_type, context.claimed),
+        *offload_variables(context.cache, context.accelerator_type, context.claimed, context.ranks),
+        *_seed(context),
         *joined_variables(context),
         *ascend_variables(context),
     )
@@ -48,6 +66,11 @@ def staying(context: LaunchContext, every: Iterable[Variable]) -> tuple[Variable
 def _stays(context: LaunchContext, item: Variable) -> bool:
     overwrites = context.policy.overwrites and item.origin != Origin.DEFAULT
     return overwrites or item.name not in context.given
+
+
+def _seed(context: LaunchContext) -> tuple[Variable, ...]:
+    there = offload_flags(context.cache, context.accelerator_type)
+    return (SEED,) if there and context.policy.seeded else ()
 
 
 def cache_variables(context: LaunchContext) -> Iterator[Variable]:

@@ -7,6 +7,7 @@ from moorage.launch import Flag, Variable
 from moorage.units import GIB
 from moorage.values import Origin, Value
 
+SEED = variable("PYTHONHASHSEED", "0", "all processes have to know a block by the same hash")
 CONNECTOR = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
 SUPPORTED = frozenset({"cuda", "rocm"})
 """Accelerator types for which LMCache is built."""
@@ -42,20 +43,30 @@ def offload_flags(cache: ExtendedCache | None, accelerator_type: str) -> tuple[F
 
 
 def offload_variables(
-    cache: ExtendedCache | None, accelerator_type: str, claimed: int
+    cache: ExtendedCache | None, accelerator_type: str, claimed: int, ranks: int = 1
 ) -> tuple[Variable, ...]:
-    """Sizes that LMCache reads; nothing where it does not exist."""
+    """Sizes that LMCache reads; nothing where it does not exist.
+
+    Args:
+        cache: What is asked for.
+        accelerator_type: Of the seat.
+        claimed: Bytes of accelerator memory that the replica claims on this host.
+        ranks: Processes that have a cache there: each takes all that LMCache is told (LMCache
+            issue 2901), so each is told its part of what the host gives.
+    """
     if cache is None or accelerator_type not in SUPPORTED:
         return ()
     values = {}
     if cache.chunk and cache.chunk > 0:
         values["LMCACHE_CHUNK_SIZE"] = (str(cache.chunk), "tokens of a chunk")
+    part = f", for each of {ranks} ranks" if ranks > 1 else ""
     if cache.ram:
-        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (_gib(cache.ram), "GiB of RAM, as stated")
+        size = _gib(cache.ram // ranks)
+        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (size, f"GiB of RAM, as stated{part}")
     elif cache.ratio and cache.ratio > 0:
-        size = round(cache.ram_on_host(claimed) / GIB, 2)
-        why = f"GiB of RAM, {cache.ratio:g} x {claimed} claimed bytes"
-        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (str(size), why)
+        share = round(cache.ram_on_host(claimed) / ranks / GIB, 2)
+        why = f"GiB of RAM, {cache.ratio:g} x {claimed} claimed bytes{part}"
+        values["LMCACHE_MAX_LOCAL_CPU_SIZE"] = (str(share), why)
     return tuple(
         variable(name, value, reason, Origin.USER) for name, (value, reason) in values.items()
     )

@@ -75,7 +75,7 @@ def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
         *length_flags(context),
         *(derived(why, name, str(size)) for name, size in sizes.items() if size > 1),
         *speculative_flags(Speculative.wished(wish) if wish else None),
-        *mode_flags(profile),
+        *mode_flags(profile, request.arguments.version),
         *trust_flags(spec),
     )
 

@@ -25,6 +25,8 @@ class LaunchPolicy(Value):
         leader_rank: Whether the leader is told that its first rank is 0. vLLM ignores it until
             0.27; later it switches the way of load balancing (vLLM 0.28, `arg_utils.py`).
         overwrites: Whether what is derived wins over a variable of the user. A default never does.
+        seeded: Whether all processes of an extended cache hash alike: without that no block is
+            found again (LMCache issue 1739).
     """
 
     executor: Executor = Executor.NATIVE
@@ -32,6 +34,7 @@ class LaunchPolicy(Value):
     silent: bool = True
     leader_rank: bool = False
     overwrites: bool = False
+    seeded: bool = True
 
 
 OURS = LaunchPolicy()
@@ -41,5 +44,6 @@ BASELINE = LaunchPolicy(
     silent=False,
     leader_rank=True,
     overwrites=True,
+    seeded=False,
 )
 """GPUStack's: Ray, 8192 tokens."""

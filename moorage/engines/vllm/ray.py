@@ -46,6 +46,7 @@ def ray_start(
         leads: Whether this host leads.
         meeting: The leader's first port; 0 = its range is the same.
     """
+    meets = meeting or ports.first
     services = {
         "node-manager-port": 7,
         "object-manager-port": 8,
@@ -60,8 +61,13 @@ def ray_start(
         *(f"--{name}={ports.at(offset)}" for name, offset in services.items()),
         f"--max-worker-port={ports.last}",
         f"--node-ip-address={own}",
-        *(_head(ports, own) if leads else (f"--address={leader}:{meeting or ports.first}",)),
+        *(_head(ports, own) if leads else (f"--address={meeting_place(leader, meets)}",)),
     )
+
+
+def meeting_place(leader: str, port: int) -> str:
+    """Address and port of the head, as Ray writes them: IPv6 in brackets."""
+    return f"[{leader}]:{port}" if ":" in leader else f"{leader}:{port}"
 
 
 def _head(ports: RayPorts, own: str) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         omni=request.profile.mode == Mode.IMAGE_GENERATION,
         length=_length(request),
         claimed=sum(seat.accelerator_bytes),
+        ranks=len(seat.accelerators) or 1,
         speculative=_speculative(request),
         cache=extended_cache(spec),
         cache_root=cache_root(request, version_of(request)),

@@ -82,7 +82,7 @@ SETTING_CAUSES = (
     LogCause(
         pattern=r"Timed out waiting for engine(s| core processes) to",
         cause=Cause.LOAD_TIMEOUT,
-        suggestion="Raise VLLM_ENGINE_READY_TIMEOUT_S in `engine.env` (600 s if unset), and"
-        " `readiness.deadlines.load_seconds` with it.",
+        suggestion="Raise `readiness.deadlines.load_seconds`; VLLM_ENGINE_READY_TIMEOUT_S follows"
+        " it, unless `engine.env` sets it.",
     ),
 )

@@ -8,7 +8,6 @@ from typing import Any, get_args
 from moorage.arguments import (
     argument,
     arguments,
-    has_argument,
     json_argument,
     switch,
     user_tokens,
@@ -42,6 +41,13 @@ UNCOVERED = {
     "--enable-eplb": "adds redundant experts",
 }
 """Arguments whose effect on memory is not covered by the rules here."""
+
+SHORT = {
+    "--quantization": ("-q",),
+    "--decode-context-parallel-size": ("-dcp",),
+    "--prefill-context-parallel-size": ("-pcp",),
+}
+"""Their short names."""
 
 DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
 
@@ -160,7 +166,7 @@ def _draft(tokens: Sequence[str]) -> DraftOptions | None:
 
 def _uncovered(tokens: Sequence[str]) -> str:
     for flag, effect in UNCOVERED.items():
-        if has_argument(tokens, flag) or (flag == "--quantization" and argument(tokens, "-q")):
+        if arguments(tokens, flag, *SHORT.get(flag, ())) is not None:
             return f"{flag} {effect}"
     checks = {"--kv-cache-dtype": get_args(KVDtype), "--mamba-ssm-cache-dtype": get_args(SsmDtype)}
     for flag, known in {**checks, "--dtype": tuple(DTYPES)}.items():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engines.schema.shipped import judged
+from tests.engines.schema.shipped import STORE, judged
 
 LENIENT = (
     "--max_model_len 4096",
@@ -169,3 +169,11 @@ def test_what_a_field_says_too_is_taken_and_noted(entry: str, note: str) -> None
 
 def test_what_no_field_knows_is_taken_without_a_word() -> None:
     assert judged("--seed 7", "--enable-prefix-caching").notes == ()
+
+
+def test_what_stands_in_for_an_argument_is_one_of_a_version() -> None:
+    schemas = STORE.every()
+    ends = [one.deprecated for schema in schemas for one in schema.arguments if one.deprecated]
+    named = {end.instead.partition(".")[0] for end in ends} - {""}
+    assert named
+    assert named <= {name for schema in schemas for name in schema.options}

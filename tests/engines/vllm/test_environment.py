@@ -41,6 +41,15 @@ def test_only_the_baseline_overwrites_what_the_user_sets_and_no_default_does(
     assert given & made.keys() == (given - {"OMP_NUM_THREADS"} if derived else set())
 
 
+def test_the_processes_of_an_extended_cache_hash_alike() -> None:
+    cache = ExtendedCache(ram=GIB)
+    assert environment(cache=cache)["PYTHONHASHSEED"] == "0"
+    assert "PYTHONHASHSEED" not in environment()
+    assert "PYTHONHASHSEED" not in environment(cache=cache, accelerator_type="cann")
+    assert "PYTHONHASHSEED" not in environment(cache=cache, given=frozenset({"PYTHONHASHSEED"}))
+    assert "PYTHONHASHSEED" not in environment(cache=cache, policy=BASELINE)
+
+
 def test_compiled_kernels_are_kept_where_there_is_a_place() -> None:
     assert environment(cache_root="/cache")["VLLM_CACHE_ROOT"] == "/cache/vllm"
     assert "VLLM_CACHE_ROOT" not in environment()

@@ -38,6 +38,16 @@ def test_the_size_is_as_stated_else_a_share_of_what_is_claimed(
     assert {item.name: item.value for item in made} == variables
 
 
+@pytest.mark.parametrize(
+    ("wish", "size"), [({"ram": 64 * GIB}, "16"), ({"ratio": 0.5}, "1.25"), ({"ram": GIB}, "0.25")]
+)
+def test_all_ranks_of_a_host_share_what_is_claimed_there(wish: dict[str, Any], size: str) -> None:
+    cache = ExtendedCache.model_validate(wish)
+    (made,) = offload_variables(cache, "cuda", 10 * GIB, 4)
+    assert (made.name, made.value) == ("LMCACHE_MAX_LOCAL_CPU_SIZE", size)
+    assert made.reason.endswith("for each of 4 ranks")
+
+
 @pytest.mark.parametrize(("kind", "there"), [("cuda", True), ("rocm", True), ("cann", False)])
 def test_where_lmcache_does_not_run_it_is_left_out_and_told(kind: str, there: bool) -> None:
     cache = ExtendedCache(ram=GIB)
