@@ -706,8 +706,13 @@ def environment(plan: LaunchPlan) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("seconds", "env", "value"),
-    [(900, {}, "900"), (7200, {}, "7200"), (600, {}, None), (60, {}, None)]
-    + [(7200, {"VLLM_ENGINE_READY_TIMEOUT_S": "3000"}, "3000")],
+    [
+        (900, {}, "900"),
+        (7200, {}, "7200"),
+        (600, {}, None),
+        (60, {}, None),
+        (7200, {"VLLM_ENGINE_READY_TIMEOUT_S": "3000"}, "3000"),
+    ],
 )
 def test_vllm_waits_for_its_own_start_as_long_as_moorage_does(
     seconds: int, env: dict[str, str], value: str | None
