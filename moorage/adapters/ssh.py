@@ -9,11 +9,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import selectors
 import shlex
 import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +25,9 @@ from moorage.adapters.secrets import read_secrets
 from moorage.failures import Cause, Failure
 
 CONNECT_SECONDS = 10
+OPEN_SECONDS = 30.0
+"""How long the login and the shell there may take: one whose home hangs never answers."""
+
 ALIVE_SECONDS = 5
 ALIVE_MISSES = 2
 """A cut cable is noticed after about as many times as many seconds; every request then ends."""
@@ -33,9 +38,15 @@ OPTIONS = {
     "ConnectTimeout": str(CONNECT_SECONDS),
     "ServerAliveInterval": str(ALIVE_SECONDS),
     "ServerAliveCountMax": str(ALIVE_MISSES),
-    "ExitOnForwardFailure": "yes",
+    # The user's configuration may forward ports of its own, which another session holds already:
+    # the tunnel does not need them. Whether its own socket is there is looked at.
+    "ExitOnForwardFailure": "no",
     "ControlPath": "none",
+    "RemoteCommand": "none",
 }
+
+OPEN = b"open"
+"""What the shell there says once it is up; its start-up files may say more before."""
 
 ERRORS: tuple[tuple[str, Cause, str], ...] = (
     (
@@ -119,12 +130,12 @@ class Tunnel:
                     "`ssh` is not installed on this machine",
                     suggestion="Install the OpenSSH client.",
                 ) from None
-            # Ended by ssh's own time-out at the latest; nothing is said but by our own words.
-            assert process.stdout
-            if process.stdout.readline().strip() != b"open":
+            late = _waited(process, OPEN_SECONDS)
+            if late is not None or not self.socket.is_socket():
                 process.kill()
                 process.wait()
-                raise _failure(access, self._errors.read_text(errors="replace"))
+                said = self._errors.read_text(errors="replace")
+                raise _failure(access, f"{said}\n{late or ''}")
         return process
 
 
@@ -170,7 +181,7 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
     # It ends with this process, even when that is killed: its input ends then.
     script = (
         f"[ -w {there} ] || {{ echo {there} is not there or not writable >&2; exit 1; }};"
-        " echo open; exec cat >/dev/null"
+        f" echo {OPEN.decode()}; exec cat >/dev/null"
     )
     return [
         "ssh",
@@ -180,6 +191,22 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
         *("-L", f"{socket}:{access.socket}"),
         *("--", access.login, script),
     ]
+
+
+def _waited(process: subprocess.Popen[bytes], seconds: float) -> str | None:
+    """Wait for the shell there; None = it is up, else why not, as far as that is known here."""
+    assert process.stdout
+    out, said, until = process.stdout.fileno(), b"", time.monotonic() + seconds
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(out, selectors.EVENT_READ)
+        while waiting.select(max(0.0, until - time.monotonic())):
+            piece = os.read(out, 4096)
+            said = said[-len(OPEN) - 1 :] + piece
+            if OPEN in said.splitlines():
+                return None
+            if not piece:
+                return ""
+    return f"the shell there timed out: it said nothing for {seconds:g} s"
 
 
 @contextlib.contextmanager
