@@ -41,9 +41,11 @@ STATUS_CAUSES = {
     401: "source-unauthorized",
     403: "source-unauthorized",
     404: "source-missing",
+    412: "source-incomplete",
     429: "hub-rate-limited",
 }
-HOPELESS = {401, 403, 404}
+REPLACED = 412
+HOPELESS = {401, 403, 404, REPLACED}
 
 
 class Ended(Exception):
@@ -245,6 +247,8 @@ def _trouble(error: Exception, file: File) -> Ended:
     if getattr(error, "errno", None) in (errno.EROFS, errno.EACCES):
         return Ended("store-unwritable", f"the store cannot be written: {error}")
     cause = STATUS_CAUSES.get(getattr(error, "code", 0), "hub-unavailable")
+    if getattr(error, "code", 0) == REPLACED:
+        return Ended(cause, f"{file['name']} was replaced meanwhile: deploy again, it is new")
     return Ended(cause, f"{file['name']}: {error}")
 
 
