@@ -7,8 +7,9 @@ from datetime import timedelta
 from moorage.reconcile.actions import Action, Deed
 from moorage.reconcile.facts import Found, Look, World
 
-ONGOING = "stage"
-"""Helpers for this go on when their flow is gone, and end by their own deadline."""
+ONGOING = frozenset({"stage", "lend", "keep"})
+"""Helpers for these take as long as a model is large, and end by themselves when their flow is
+gone: at their deadline, when nobody asks any more, or once all is read."""
 
 
 def about_strays(world: World) -> tuple[Action, ...]:
@@ -27,7 +28,7 @@ def about_strays(world: World) -> tuple[Action, ...]:
 
 
 def _about(world: World, look: Look, found: Found) -> Action | None:
-    if found.model in world.busy or (found.helper == ONGOING and found.running):
+    if found.model in world.busy or (found.helper in ONGOING and found.running):
         return None
     what = f"a helper ({found.helper})" if found.helper else f"of {found.release}"
     told = f"{what}: {found.state}; nobody owns it"

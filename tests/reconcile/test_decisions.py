@@ -178,6 +178,14 @@ CASES: dict[str, tuple[World, list[str]]] = {
         a_world(looks=(seen(found("", helper="stage", since=ago(9000))),)),
         [],
     ),
+    "a helper that still lends a model to another host": (
+        a_world(looks=(seen(found("", helper="lend", since=ago(9000))),)),
+        [],
+    ),
+    "a helper that still reads all of a store": (
+        a_world(looks=(seen(found("", helper="keep", since=ago(9000))),)),
+        [],
+    ),
     "a helper that has brought a model for nobody": (
         a_world(looks=(seen(dead("", helper="stage", since=ago(900))),)),
         ["remove"],
