@@ -95,7 +95,7 @@ class HostStore:
         name = self.name_for(model)
         while True:
             ours = self._begin(name, model, job)
-            result = self._watch(name, model, on_progress, until)
+            result = self._watch(name, model, on_progress, until, at_work=ours)
             if result is None or (not ours and "cause" in result):
                 continue  # somebody else's container: what ended it need not end ours
             if "cause" in result:
@@ -129,12 +129,27 @@ class HostStore:
             return True
 
     def _watch(
-        self, name: str, model: ResolvedModel, on_progress: Report, until: float
+        self,
+        name: str,
+        model: ResolvedModel,
+        on_progress: Report,
+        until: float,
+        *,
+        at_work: bool,
     ) -> dict[str, Any] | None:
         """Follow a container to its end by asking, for a stream that is cut says nothing.
 
+        Args:
+            name: The container.
+            model: What it brings.
+            on_progress: Told the bytes, done and in all.
+            until: When to give up, by the monotonic clock.
+            at_work: Whether it is known to have worked by now. One that had ended before may be
+                from long ago: what it brought may be damaged or gone since.
+
         Returns:
-            What it said at the end; None when it is gone without a word, or was never started.
+            What it said at the end; None when it is gone without a word, was never started, or
+            had ended before.
         """
         seen = time.monotonic()
         while True:
@@ -154,7 +169,10 @@ class HostStore:
                 on_progress(int(said["done"]), model.bytes_to_stage)
             if state["Status"] == "exited":
                 _remove(container)
-                return said if {"result", "cause"} & said.keys() else _died(state)
+                if not at_work:
+                    return None
+                return said if {"result", "cause"} & said.keys() else _died(state, said)
+            at_work = True
             if state["Status"] == "created" and _age(container) > FED_SECONDS:
                 _remove(container)
                 return None
@@ -218,12 +236,11 @@ def _last_words(container: Container) -> dict[str, Any]:
     return {"detail": lines[-1][:300]}
 
 
-def _died(state: dict[str, Any]) -> dict[str, Any]:
-    """The program says why it fails; one that did not was ended from outside."""
-    return {
-        "cause": Cause.INTERRUPTED.value,
-        "detail": f"the staging container ended with {state['ExitCode']} {state.get('Error', '')}",
-    }
+def _died(state: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """The program says why it fails; one that did not was ended from outside, or cannot run."""
+    words = (f"ended with {state['ExitCode']}", state.get("Error", ""), said.get("detail", ""))
+    told = ": ".join(filter(None, words))
+    return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {told}"}
 
 
 def _age(container: Container) -> float:
@@ -242,5 +259,5 @@ def _size(container: Container, path: str) -> int:
 
 
 def _remove(container: Container) -> None:
-    with contextlib.suppress(NotFound, APIError):
+    with contextlib.suppress(DockerException, RequestException):
         container.remove(force=True)
