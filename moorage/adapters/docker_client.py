@@ -96,9 +96,15 @@ def _client(arguments: dict[str, Any], version: str, read_seconds: int) -> docke
 
 
 def _connecting_quickly(send: Callable[..., Any]) -> Callable[..., Any]:
-    """The library has one time for both; a host that is gone must not take a slow answer's."""
+    """The library has one time for both; a host that is gone must not take a slow answer's.
+
+    What is sent in pieces, such as a model, is left alone: the time to connect is also that for
+    each piece, and a disk there may be slow.
+    """
 
     def send_quickly(request: Any, **options: Any) -> Any:
+        if "Transfer-Encoding" in request.headers:
+            return send(request, **options)
         return send(request, **options | {"timeout": (CONNECT_SECONDS, options.get("timeout"))})
 
     return send_quickly

@@ -20,7 +20,7 @@ from docker.models.containers import Container
 from requests.exceptions import RequestException
 
 from moorage.access import Access
-from moorage.adapters.docker_client import connect, forget_clients
+from moorage.adapters.docker_client import READ_SECONDS, connect, forget_clients
 from moorage.adapters.docker_errors import reach_failure
 from moorage.adapters.helper import LABEL_HELPER, MEMORY, start_told
 from moorage.adapters.podman import is_taken
@@ -201,10 +201,12 @@ class HostStore:
         home = place(STORE, model.source, model.revision)
         if _size(container, f"{home}/{MANIFEST}") >= 0:
             return
+        patient = connect(self._access, READ_SECONDS).api
         for file in model.files:
             places = (f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}")
             if file.size not in [_size(container, path) for path in places]:
-                container.put_archive(STORE, parcel(model, file, places[-1].removeprefix(STORE)))
+                content = parcel(model, file, places[-1].removeprefix(STORE))
+                patient.put_archive(str(container.id), STORE, content)
 
     @contextlib.contextmanager
     def _talking(self) -> Iterator[None]:
