@@ -12,6 +12,12 @@ ONGOING = frozenset({"stage", "lend", "keep"})
 gone: at their deadline, when nobody asks any more, or once all is read."""
 
 
+FED = "stage"
+FED_SECONDS = 86_400.0
+"""How long a helper for that may be made and not started: a directory of another machine is sent to
+it first. Whoever wants the same model meanwhile sees sooner that nobody sends any more."""
+
+
 def about_strays(world: World) -> tuple[Action, ...]:
     """What is to be done about what no release of the ledger owns, once for each name."""
     owned = {
@@ -32,7 +38,7 @@ def _about(world: World, look: Look, found: Found) -> Action | None:
         return None
     what = f"a helper ({found.helper})" if found.helper else f"of {found.release}"
     told = f"{what}: {found.state}; nobody owns it"
-    until = found.since + timedelta(seconds=world.patience.orphan_seconds)
+    until = found.since + timedelta(seconds=_patience(world, found))
     waits = until > world.now
     return Action(
         deed=Deed.WAIT if waits else Deed.REMOVE,
@@ -42,3 +48,8 @@ def _about(world: World, look: Look, found: Found) -> Action | None:
         place=look.place,
         found=found,
     )
+
+
+def _patience(world: World, found: Found) -> float:
+    is_fed = found.fresh and found.helper == FED
+    return max(FED_SECONDS * is_fed, world.patience.orphan_seconds)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ from moorage.adapters.staging.bundle import bundle
 from moorage.adapters.staging.parcel import parcel
 from moorage.failures import Cause, Failure
 from moorage.models.shelf import MANIFEST, is_local, place
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel
 from moorage.survey.probe import STORE
 from moorage.values import Value
 
@@ -41,7 +42,11 @@ LOST_SECONDS = 30.0
 """How long a host may not answer before it counts as lost."""
 
 FED_SECONDS = 60.0
-"""How old a container may be that was made and never started: its maker is gone."""
+"""How old a container may be that was made and never started, and that nothing is sent to any more:
+its maker is gone."""
+
+SENT_SECONDS = 5.0
+"""How often it is looked at how much was sent: each file takes a question."""
 
 PROGRAM = bundle(program, checks, way)
 
@@ -151,7 +156,7 @@ class HostStore:
             What it said at the end; None when it is gone without a word, was never started, or
             had ended before.
         """
-        seen = time.monotonic()
+        seen, sending = time.monotonic(), _Sending(model)
         while True:
             try:
                 container = connect(self._access, ASK_SECONDS).containers.get(name)
@@ -173,7 +178,8 @@ class HostStore:
                     return None
                 return said if {"result", "cause"} & said.keys() else _died(state, said)
             at_work = True
-            if state["Status"] == "created" and _age(container) > FED_SECONDS:
+            forgotten = state["Status"] == "created" and _age(container) > FED_SECONDS
+            if forgotten and not sending.goes_on(container):
                 _remove(container)
                 return None
             if time.monotonic() > until:
@@ -203,7 +209,7 @@ class HostStore:
             return
         patient = connect(self._access, READ_SECONDS).api
         for file in model.files:
-            places = (f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}")
+            places = _places(home, file)
             if file.size not in [_size(container, path) for path in places]:
                 content = parcel(model, file, places[-1].removeprefix(STORE))
                 patient.put_archive(str(container.id), STORE, content)
@@ -223,6 +229,35 @@ class HostStore:
             detail,
             suggestion="What is fetched there goes on; deploy again once it can be reached.",
         )
+
+
+class _Sending:
+    """Whether somebody still sends the files of a local directory to a container."""
+
+    def __init__(self, model: ResolvedModel) -> None:
+        self._model, self._sent = model, -1
+        self._grew = self._looked = -math.inf
+
+    def goes_on(self, container: Container) -> bool:
+        """Look how much is there, if the last look was long enough ago."""
+        now = time.monotonic()
+        if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
+            sent, self._looked = self._found(container), now
+            if sent != self._sent:
+                self._sent, self._grew = sent, now
+        return now - self._grew <= FED_SECONDS
+
+    def _found(self, container: Container) -> int:
+        home = place(STORE, self._model.source, self._model.revision)
+        sizes = ([_size(container, at) for at in _places(home, f)] for f in self._model.files)
+        with contextlib.suppress(DockerException, RequestException):
+            return sum(max(0, *found) for found in sizes)
+        return self._sent
+
+
+def _places(home: str, file: ModelFile) -> tuple[str, str]:
+    """Where a file is that was sent: verified, or about to be."""
+    return f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}"
 
 
 def staging_name(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -57,15 +57,38 @@ class OneContainer:
         self.said = None
 
 
-Bring = Callable[[OneContainer], host_store.Staged]
+class Fed(OneContainer):
+    """One that somebody else has made, an hour ago, and to which a directory is sent.
+
+    Attributes:
+        sizes: What is there of the file at each look; once none is left, it has ended.
+    """
+
+    def __init__(self, *sizes: int, words: str) -> None:
+        super().__init__(words, left=STAGED)
+        self.sizes = list(sizes)
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        status = "created" if self.sizes else "exited"
+        made = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+        return {"State": {"Status": status, "ExitCode": 0}, "Created": made}
+
+    def get_archive(self, path: str) -> tuple[Any, dict[str, int]]:
+        if ".incomplete" not in path:
+            raise NotFound("not there yet")
+        return (piece for piece in (b"",)), {"size": self.sizes.pop(0)}
+
+
+Bring = Callable[..., host_store.Staged]
 
 
 @pytest.fixture
 def bring(monkeypatch: pytest.MonkeyPatch) -> Bring:
-    def bring(daemon: OneContainer) -> host_store.Staged:
+    def bring(daemon: OneContainer, source: str = "hf://org/tiny") -> host_store.Staged:
         monkeypatch.setattr(host_store, "connect", lambda *_: daemon)
         monkeypatch.setattr(host_store, "start_told", lambda *_: None)
-        model: ResolvedModel = a_model()
+        model: ResolvedModel = a_model(source=source)
         store = HostStore(Access(address="ssh://gpu-1"), "helper:1", "/store/models")
         return store.stage(model, "{}\n", lambda *_: None, 5)
 
@@ -88,6 +111,33 @@ def test_what_was_brought_long_ago_is_looked_at_again(bring: Bring) -> None:
 def test_what_failed_long_ago_is_tried_again(bring: Bring) -> None:
     old = json.dumps({"cause": "hub-unavailable", "detail": "x"})
     assert bring(OneContainer(STAGED, left=old)).brought == {"hub": 5}
+
+
+def test_who_still_sends_a_directory_is_waited_for(
+    bring: Bring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(host_store, "SENT_SECONDS", 0.0)
+    daemon = Fed(1, 2, 3, words=PRESENT)
+    assert bring(daemon, "file:///data/tiny").brought == {"hub": 5}
+    assert daemon.made == 0
+
+
+def test_who_sends_nothing_any_more_is_not(bring: Bring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(host_store, "SENT_SECONDS", 0.0)
+    monkeypatch.setattr(host_store, "FED_SECONDS", 0.2)
+    monkeypatch.setattr(HostStore, "_hand_over", lambda *_: None)
+    daemon = Fed(*[7] * 1000, words=PRESENT)
+    remove = daemon.remove
+
+    def removed(**_: Any) -> None:
+        daemon.sizes.clear()
+        remove()
+
+    monkeypatch.setattr(daemon, "remove", removed)
+    assert bring(daemon, "file:///data/tiny").brought == {}
+    assert daemon.made == 1
 
 
 def test_a_program_that_cannot_run_says_why(bring: Bring) -> None:
