@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import selectors
 import shlex
@@ -145,6 +146,7 @@ class Tunnels:
     def __init__(self) -> None:
         self._tunnels: dict[Access, Tunnel] = {}
         self._locks: dict[Access, threading.Lock] = {}
+        self._failed: dict[Access, tuple[float, Failure]] = {}
         self._lock = threading.Lock()
         atexit.register(self.close)
 
@@ -152,8 +154,9 @@ class Tunnels:
         """The socket here that leads to a daemon. Only who needs the same host waits.
 
         Raises:
-            Failure: As `Tunnel`.
+            Failure: As `Tunnel`; what failed while somebody waited is not tried again for it.
         """
+        asked = time.monotonic()
         with self._lock:
             lock = self._locks.setdefault(access, threading.Lock())
         with lock:
@@ -161,7 +164,7 @@ class Tunnels:
             if tunnel is None or not tunnel.is_open:
                 if tunnel:
                     tunnel.close()
-                tunnel = self._tunnels[access] = Tunnel(access)
+                tunnel = self._tunnels[access] = self._opened(access, asked)
             return tunnel.socket
 
     def close(self) -> None:
@@ -169,6 +172,16 @@ class Tunnels:
         for tunnel in self._tunnels.values():
             tunnel.close()
         self._tunnels.clear()
+
+    def _opened(self, access: Access, asked: float) -> Tunnel:
+        at, failed = self._failed.get(access, (-math.inf, None))
+        if failed and at >= asked:
+            raise Failure(failed.cause, failed.detail, suggestion=failed.suggestion)
+        try:
+            return Tunnel(access)
+        except Failure as failure:
+            self._failed[access] = (time.monotonic(), failure)
+            raise
 
 
 def _command(access: Access, socket: Path, key: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from moorage.access import Access
 from moorage.adapters import ssh
-from moorage.adapters.ssh import Tunnel
+from moorage.adapters.ssh import Tunnel, Tunnels
 from moorage.failures import Cause, Failure
 
 BOX = Access(address="ssh://box")
@@ -93,3 +94,24 @@ def test_forwards_of_the_users_configuration_may_fail(instead: Stand) -> None:
     tunnel = Tunnel(BOX)
     assert tunnel.is_open
     tunnel.close()
+
+
+def test_all_who_wait_for_a_dead_host_learn_it_at_once(instead: Stand, tmp_path: Path) -> None:
+    """Each would wait for its own time-out else, one after the other."""
+    instead(f"echo x >> {tmp_path}/tries; sleep 1; echo 'connect: timed out' >&2; exit 255")
+    tunnels, told = Tunnels(), list[str]()
+
+    def ask() -> None:
+        with pytest.raises(Failure) as caught:
+            tunnels.socket(BOX)
+        told.append(caught.value.detail)
+
+    asking = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert told == ["ssh://box: connect: timed out"] * 6
+    assert (tmp_path / "tries").read_text() == "x\n"
+    ask()  # later it is tried anew
+    assert (tmp_path / "tries").read_text() == "x\nx\n"
