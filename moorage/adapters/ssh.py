@@ -187,7 +187,7 @@ class Tunnels:
 def _command(access: Access, socket: Path, key: str) -> list[str]:
     options = dict(OPTIONS)
     if access.known_hosts:
-        options["UserKnownHostsFile"] = access.known_hosts
+        options |= {"UserKnownHostsFile": access.known_hosts, "GlobalKnownHostsFile": os.devnull}
     if key:
         options |= {"IdentityFile": key, "IdentitiesOnly": "yes"}
     there = shlex.quote(access.socket)

@@ -115,3 +115,13 @@ def test_all_who_wait_for_a_dead_host_learn_it_at_once(instead: Stand, tmp_path:
     assert (tmp_path / "tries").read_text() == "x\n"
     ask()  # later it is tried anew
     assert (tmp_path / "tries").read_text() == "x\nx\n"
+
+
+@pytest.mark.parametrize(("file", "alone"), [("/etc/moorage/known_hosts", True), ("", False)])
+def test_a_file_of_known_hosts_is_the_only_one(instead: Stand, file: str, alone: bool) -> None:
+    """The machine's own would let hosts pass that are not in it."""
+    instead('echo "$@" >&2; exit 255')
+    with pytest.raises(Failure) as caught:
+        Tunnel(Access(address="ssh://box", known_hosts=file))
+    assert (f"UserKnownHostsFile={file}" in caught.value.detail) == alone
+    assert ("GlobalKnownHostsFile=/dev/null" in caught.value.detail) == alone
