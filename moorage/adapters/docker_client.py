@@ -63,11 +63,11 @@ def _arguments(access: Access) -> dict[str, Any]:
 
 
 def _as_docker_would() -> dict[str, Any]:
-    """`DOCKER_HOST` and its companions, else the usual socket."""
-    if (address := os.environ.get("DOCKER_HOST", "")).startswith("ssh://"):
+    """`DOCKER_HOST` and its companions, else the usual socket; a socket has no certificates."""
+    address = os.environ.get("DOCKER_HOST") or f"unix://{DOCKER_SOCKET}"
+    if address.startswith("ssh://"):
         return _arguments(Access(address=address))
-    told = kwargs_from_env()
-    return {"base_url": told.get("base_url", f"unix://{DOCKER_SOCKET}"), **told}
+    return {"base_url": address} if address.startswith("unix://") else dict(kwargs_from_env())
 
 
 def _tls(folder: str) -> TLSConfig | bool:

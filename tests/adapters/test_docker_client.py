@@ -9,7 +9,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from docker.errors import TLSParameterError
 
+from moorage.access import Access
 from moorage.adapters import docker_client
 
 PIECE = bytes(1 << 20)
@@ -40,3 +42,25 @@ def test_a_slow_disk_there_does_not_cut_what_is_sent(monkeypatch: pytest.MonkeyP
         client = docker_client._client({"base_url": address}, "1.41", 20)
         assert client.api.put_archive("id", "/store", (PIECE for _ in range(64)))
         client.close()
+
+
+@pytest.mark.parametrize("host", ["", "unix:///run/podman/podman.sock"])
+def test_certificates_that_are_named_for_another_daemon_do_not_concern_a_socket(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """Shells keep such variables long after the machine that they were set for."""
+    monkeypatch.setenv("DOCKER_HOST", host)
+    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
+    monkeypatch.setenv("DOCKER_CERT_PATH", "/nowhere")
+    arguments = docker_client._arguments(Access(address="local"))
+    assert arguments == {"base_url": host or "unix:///var/run/docker.sock"}
+
+
+def test_a_daemon_of_the_environment_is_asked_with_its_certificates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2376")
+    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
+    monkeypatch.setenv("DOCKER_CERT_PATH", "/nowhere")
+    with pytest.raises(TLSParameterError):
+        docker_client._arguments(Access(address="local"))
