@@ -102,7 +102,10 @@ class HostStore:
             ours = self._begin(name, model, job)
             result = self._watch(name, model, on_progress, until, at_work=ours)
             if result is None or (not ours and "cause" in result):
-                continue  # somebody else's container: what ended it need not end ours
+                # Somebody else's container: what ended it need not end ours.
+                _must_be_before(until)
+                time.sleep(POLL_SECONDS)
+                continue
             if "cause" in result:
                 raise Failure(Cause(result["cause"]), str(result["detail"]))
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
@@ -182,8 +185,7 @@ class HostStore:
             if forgotten and not sending.goes_on(container):
                 _remove(container)
                 return None
-            if time.monotonic() > until:
-                raise Failure(Cause.DOWNLOAD_TIMEOUT, "it took too long")
+            _must_be_before(until)
             time.sleep(POLL_SECONDS)
 
     def _arguments(self) -> dict[str, Any]:
@@ -253,6 +255,11 @@ class _Sending:
         with contextlib.suppress(DockerException, RequestException):
             return sum(max(0, *found) for found in sizes)
         return self._sent
+
+
+def _must_be_before(until: float) -> None:
+    if time.monotonic() > until:
+        raise Failure(Cause.DOWNLOAD_TIMEOUT, "it took too long")
 
 
 def _places(home: str, file: ModelFile) -> tuple[str, str]:

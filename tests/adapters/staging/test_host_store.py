@@ -85,12 +85,14 @@ Bring = Callable[..., host_store.Staged]
 
 @pytest.fixture
 def bring(monkeypatch: pytest.MonkeyPatch) -> Bring:
-    def bring(daemon: OneContainer, source: str = "hf://org/tiny") -> host_store.Staged:
+    def bring(
+        daemon: OneContainer, source: str = "hf://org/tiny", seconds: float = 5
+    ) -> host_store.Staged:
         monkeypatch.setattr(host_store, "connect", lambda *_: daemon)
         monkeypatch.setattr(host_store, "start_told", lambda *_: None)
         model: ResolvedModel = a_model(source=source)
         store = HostStore(Access(address="ssh://gpu-1"), "helper:1", "/store/models")
-        return store.stage(model, "{}\n", lambda *_: None, 5)
+        return store.stage(model, "{}\n", lambda *_: None, seconds)
 
     return bring
 
@@ -144,3 +146,14 @@ def test_a_program_that_cannot_run_says_why(bring: Bring) -> None:
     with pytest.raises(Failure, match="no attribute 'file_digest'") as caught:
         bring(OneContainer("Traceback:\nmodule 'hashlib' has no attribute 'file_digest'", code=1))
     assert caught.value.cause is Cause.INTERRUPTED
+
+
+def test_a_forgotten_container_that_cannot_be_removed_is_not_tried_for_ever(
+    bring: Bring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
+    daemon = Fed(1, words=PRESENT)
+    monkeypatch.setattr(daemon, "remove", lambda **_: None)
+    with pytest.raises(Failure) as caught:
+        bring(daemon, seconds=0.5)
+    assert caught.value.cause is Cause.DOWNLOAD_TIMEOUT
