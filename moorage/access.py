@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from moorage.values import Value
 
 LOCAL = "local"
 DOCKER_SOCKET = "/var/run/docker.sock"
+PORT = re.compile(r":\d+$")
 
 
 class Access(Value):
@@ -50,9 +52,10 @@ class Access(Value):
 
     @property
     def login(self) -> str:
-        """`user@host` or `host`, for SSH."""
+        """`user@host` or `host`, for SSH, whose configuration tells large letters from small."""
         parts = urlsplit(self.address)
-        return f"{parts.username}@{parts.hostname}" if parts.username else str(parts.hostname)
+        host = PORT.sub("", parts.netloc.rpartition("@")[2]).strip("[]")
+        return f"{parts.username}@{host}" if parts.username else host
 
     @property
     def port(self) -> int | None:

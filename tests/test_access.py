@@ -36,3 +36,15 @@ def test_ssh_takes_user_port_and_socket_from_the_address() -> None:
     assert access.socket == "/run/user/1000/docker.sock"
     assert Access(address="ssh://gpu-1").socket == "/var/run/docker.sock"
     assert Access(address="ssh://gpu-1").login == "gpu-1"
+
+
+@pytest.mark.parametrize(
+    ("address", "login"),
+    [
+        ("ssh://GPU-Box", "GPU-Box"),
+        ("ssh://Ops@GPU-Box:2222/run/docker.sock", "Ops@GPU-Box"),
+        ("ssh://ops@[fd00::A]:22", "ops@fd00::A"),
+    ],
+)
+def test_an_alias_of_the_ssh_configuration_keeps_its_capitals(address: str, login: str) -> None:
+    assert Access(address=address).login == login

@@ -63,11 +63,11 @@ def _arguments(access: Access) -> dict[str, Any]:
 
 
 def _as_docker_would() -> dict[str, Any]:
-    """`DOCKER_HOST` and its companions, else the usual socket."""
-    if (address := os.environ.get("DOCKER_HOST", "")).startswith("ssh://"):
+    """`DOCKER_HOST` and its companions, else the usual socket; a socket has no certificates."""
+    address = os.environ.get("DOCKER_HOST") or f"unix://{DOCKER_SOCKET}"
+    if address.startswith("ssh://"):
         return _arguments(Access(address=address))
-    told = kwargs_from_env()
-    return {"base_url": told.get("base_url", f"unix://{DOCKER_SOCKET}"), **told}
+    return {"base_url": address} if address.startswith("unix://") else dict(kwargs_from_env())
 
 
 def _tls(folder: str) -> TLSConfig | bool:
@@ -96,9 +96,15 @@ def _client(arguments: dict[str, Any], version: str, read_seconds: int) -> docke
 
 
 def _connecting_quickly(send: Callable[..., Any]) -> Callable[..., Any]:
-    """The library has one time for both; a host that is gone must not take a slow answer's."""
+    """The library has one time for both; a host that is gone must not take a slow answer's.
+
+    What is sent in pieces, such as a model, is left alone: the time to connect is also that for
+    each piece, and a disk there may be slow.
+    """
 
     def send_quickly(request: Any, **options: Any) -> Any:
+        if "Transfer-Encoding" in request.headers:
+            return send(request, **options)
         return send(request, **options | {"timeout": (CONNECT_SECONDS, options.get("timeout"))})
 
     return send_quickly

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from docker.errors import APIError, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 from docker.models.containers import Container
 from docker.types import DeviceRequest, Mount
+from requests.exceptions import ConnectionError, ReadTimeout, RequestException
 
 from moorage.access import Access
 from moorage.adapters.docker_client import connect
@@ -21,6 +24,9 @@ LABEL_HELPER = "moorage.helper"
 """On every helper container, with its purpose."""
 
 MEMORY = 512 * MIB
+
+ASK_SECONDS = 30
+"""How long a daemon may be silent, though the program may work for hours."""
 
 
 def run_helper(
@@ -43,7 +49,7 @@ def run_helper(
         image: An image that is there.
         command: The program.
         purpose: What it is for, as a label.
-        seconds: How long it may take.
+        seconds: How long it may take; a daemon that is gone is noticed long before.
         handed: What it gets of the host, to ask about its accelerators.
         mounts: More directories.
         writes: Whether it has root's usual rights on them, to change what others own.
@@ -53,7 +59,7 @@ def run_helper(
             cannot hand that over, `RUNTIME_UNAVAILABLE` when it fails.
         DockerException: When the daemon does not answer.
     """
-    client = connect(access, seconds)
+    client = connect(access, min(seconds, ASK_SECONDS))
     if handed.gpus:
         must_heed_requests(client, access.machine)
     gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
@@ -84,7 +90,9 @@ def run_helper(
         cause = Cause.ACCELERATOR_RUNTIME_MISSING if lacking else Cause.RUNTIME_UNAVAILABLE
         raise Failure(cause, f"{purpose}: {error.explanation or error}") from error
     finally:
-        container.remove(force=True)
+        # Who removes what is left over knows it by its label; what it said counts.
+        with contextlib.suppress(DockerException, RequestException):
+            container.remove(force=True)
 
 
 def start_told(container: Container, line: str) -> None:
@@ -98,10 +106,27 @@ def start_told(container: Container, line: str) -> None:
 
 def _finished(container: Container, seconds: int) -> str:
     container.start()
-    code = container.wait(timeout=seconds)["StatusCode"]
+    code = _exit_code(container, seconds)
     said = bytes(container.logs()).decode(errors="replace")
     if code:
         raise Failure(
             Cause.RUNTIME_UNAVAILABLE, f"{container.name} ended with {code}: {said[-500:]}"
         )
     return said
+
+
+def _exit_code(container: Container, seconds: float) -> int:
+    """Wait for the end in short questions: a daemon that is gone does not answer them.
+
+    Raises:
+        RequestException: When it is gone, or when the program takes too long.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        left = until - time.monotonic()
+        try:
+            return int(container.wait(timeout=max(1.0, min(left, ASK_SECONDS)))["StatusCode"])
+        except (ReadTimeout, ConnectionError):
+            if left <= ASK_SECONDS:
+                raise
+            container.reload()

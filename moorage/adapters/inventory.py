@@ -97,6 +97,7 @@ def _container(told: dict[str, Any]) -> Found:
         state=f"the container is {told['State']} ({told['Status']})",
         since=datetime.fromtimestamp(int(told["Created"]), UTC),
         helper=labels.get(LABEL_HELPER, ""),
+        fresh=told["State"] == "created",
     )
 
 

@@ -16,8 +16,9 @@ from moorage.adapters.settings import Settings
 from moorage.launch import ContainerSpec, Workload
 from moorage.spec import RuntimeName
 
-CONFIG_WAIT_SECONDS = 60.0
-"""How long another change of a cluster's config is waited for; one takes a second or two."""
+CONFIG_WAIT_SECONDS = 180.0
+"""How long another change of a cluster's config is waited for; one takes a second or two, but the
+first may have to wait for Serve itself."""
 
 
 class Runtime(Protocol):

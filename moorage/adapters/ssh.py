@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
+import selectors
 import shlex
 import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +26,9 @@ from moorage.adapters.secrets import read_secrets
 from moorage.failures import Cause, Failure
 
 CONNECT_SECONDS = 10
+OPEN_SECONDS = 30.0
+"""How long the login and the shell there may take: one whose home hangs never answers."""
+
 ALIVE_SECONDS = 5
 ALIVE_MISSES = 2
 """A cut cable is noticed after about as many times as many seconds; every request then ends."""
@@ -33,9 +39,15 @@ OPTIONS = {
     "ConnectTimeout": str(CONNECT_SECONDS),
     "ServerAliveInterval": str(ALIVE_SECONDS),
     "ServerAliveCountMax": str(ALIVE_MISSES),
-    "ExitOnForwardFailure": "yes",
+    # The user's configuration may forward ports of its own, which another session holds already:
+    # the tunnel does not need them. Whether its own socket is there is looked at.
+    "ExitOnForwardFailure": "no",
     "ControlPath": "none",
+    "RemoteCommand": "none",
 }
+
+OPEN = b"open"
+"""What the shell there says once it is up; its start-up files may say more before."""
 
 ERRORS: tuple[tuple[str, Cause, str], ...] = (
     (
@@ -119,12 +131,12 @@ class Tunnel:
                     "`ssh` is not installed on this machine",
                     suggestion="Install the OpenSSH client.",
                 ) from None
-            # Ended by ssh's own time-out at the latest; nothing is said but by our own words.
-            assert process.stdout
-            if process.stdout.readline().strip() != b"open":
+            late = _waited(process, OPEN_SECONDS)
+            if late is not None or not self.socket.is_socket():
                 process.kill()
                 process.wait()
-                raise _failure(access, self._errors.read_text(errors="replace"))
+                said = self._errors.read_text(errors="replace")
+                raise _failure(access, f"{said}\n{late or ''}")
         return process
 
 
@@ -134,6 +146,7 @@ class Tunnels:
     def __init__(self) -> None:
         self._tunnels: dict[Access, Tunnel] = {}
         self._locks: dict[Access, threading.Lock] = {}
+        self._failed: dict[Access, tuple[float, Failure]] = {}
         self._lock = threading.Lock()
         atexit.register(self.close)
 
@@ -141,8 +154,9 @@ class Tunnels:
         """The socket here that leads to a daemon. Only who needs the same host waits.
 
         Raises:
-            Failure: As `Tunnel`.
+            Failure: As `Tunnel`; what failed while somebody waited is not tried again for it.
         """
+        asked = time.monotonic()
         with self._lock:
             lock = self._locks.setdefault(access, threading.Lock())
         with lock:
@@ -150,7 +164,7 @@ class Tunnels:
             if tunnel is None or not tunnel.is_open:
                 if tunnel:
                     tunnel.close()
-                tunnel = self._tunnels[access] = Tunnel(access)
+                tunnel = self._tunnels[access] = self._opened(access, asked)
             return tunnel.socket
 
     def close(self) -> None:
@@ -159,18 +173,28 @@ class Tunnels:
             tunnel.close()
         self._tunnels.clear()
 
+    def _opened(self, access: Access, asked: float) -> Tunnel:
+        at, failed = self._failed.get(access, (-math.inf, None))
+        if failed and at >= asked:
+            raise Failure(failed.cause, failed.detail, suggestion=failed.suggestion)
+        try:
+            return Tunnel(access)
+        except Failure as failure:
+            self._failed[access] = (time.monotonic(), failure)
+            raise
+
 
 def _command(access: Access, socket: Path, key: str) -> list[str]:
     options = dict(OPTIONS)
     if access.known_hosts:
-        options["UserKnownHostsFile"] = access.known_hosts
+        options |= {"UserKnownHostsFile": access.known_hosts, "GlobalKnownHostsFile": os.devnull}
     if key:
         options |= {"IdentityFile": key, "IdentitiesOnly": "yes"}
     there = shlex.quote(access.socket)
     # It ends with this process, even when that is killed: its input ends then.
     script = (
         f"[ -w {there} ] || {{ echo {there} is not there or not writable >&2; exit 1; }};"
-        " echo open; exec cat >/dev/null"
+        f" echo {OPEN.decode()}; exec cat >/dev/null"
     )
     return [
         "ssh",
@@ -180,6 +204,22 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
         *("-L", f"{socket}:{access.socket}"),
         *("--", access.login, script),
     ]
+
+
+def _waited(process: subprocess.Popen[bytes], seconds: float) -> str | None:
+    """Wait for the shell there; None = it is up, else why not, as far as that is known here."""
+    assert process.stdout
+    out, said, until = process.stdout.fileno(), b"", time.monotonic() + seconds
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(out, selectors.EVENT_READ)
+        while waiting.select(max(0.0, until - time.monotonic())):
+            piece = os.read(out, 4096)
+            said = said[-len(OPEN) - 1 :] + piece
+            if OPEN in said.splitlines():
+                return None
+            if not piece:
+                return ""
+    return f"the shell there timed out: it said nothing for {seconds:g} s"
 
 
 @contextlib.contextmanager

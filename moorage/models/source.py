@@ -22,6 +22,7 @@ class ModelFile(Value):
         git_oid: Git's blob id (SHA-1) that the source announces for a small file, else empty.
         md5: ETag of a file in an S3 bucket, where that is made of MD5 checksums, else empty.
         part: Bytes of the parts in which such a file was sent; 0 = it was sent whole.
+        etag: What the source calls this very content, and can be asked for by; empty = nothing.
         target: Where it really is, when it is a link that leads out of the model's directory.
     """
 
@@ -31,6 +32,7 @@ class ModelFile(Value):
     git_oid: str = ""
     md5: str = ""
     part: int = 0
+    etag: str = ""
     target: str = ""
 
     @property

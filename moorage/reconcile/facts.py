@@ -40,6 +40,7 @@ class Found(Value):
         state: Its state in words.
         since: When it was made.
         helper: What a helper container is for; empty = it is an engine's.
+        fresh: Whether it was made and never started.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Found(Value):
     state: str
     since: datetime
     helper: str = ""
+    fresh: bool = False
 
 
 class Look(Value):

@@ -7,8 +7,15 @@ from datetime import timedelta
 from moorage.reconcile.actions import Action, Deed
 from moorage.reconcile.facts import Found, Look, World
 
-ONGOING = "stage"
-"""Helpers for this go on when their flow is gone, and end by their own deadline."""
+ONGOING = frozenset({"stage", "lend", "keep"})
+"""Helpers for these take as long as a model is large, and end by themselves when their flow is
+gone: at their deadline, when nobody asks any more, or once all is read."""
+
+
+FED = "stage"
+FED_SECONDS = 86_400.0
+"""How long a helper for that may be made and not started: a directory of another machine is sent to
+it first. Whoever wants the same model meanwhile sees sooner that nobody sends any more."""
 
 
 def about_strays(world: World) -> tuple[Action, ...]:
@@ -27,11 +34,11 @@ def about_strays(world: World) -> tuple[Action, ...]:
 
 
 def _about(world: World, look: Look, found: Found) -> Action | None:
-    if found.model in world.busy or (found.helper == ONGOING and found.running):
+    if found.model in world.busy or (found.helper in ONGOING and found.running):
         return None
     what = f"a helper ({found.helper})" if found.helper else f"of {found.release}"
     told = f"{what}: {found.state}; nobody owns it"
-    until = found.since + timedelta(seconds=world.patience.orphan_seconds)
+    until = found.since + timedelta(seconds=_patience(world, found))
     waits = until > world.now
     return Action(
         deed=Deed.WAIT if waits else Deed.REMOVE,
@@ -41,3 +48,8 @@ def _about(world: World, look: Look, found: Found) -> Action | None:
         place=look.place,
         found=found,
     )
+
+
+def _patience(world: World, found: Found) -> float:
+    is_fed = found.fresh and found.helper == FED
+    return max(FED_SECONDS * is_fed, world.patience.orphan_seconds)

@@ -73,8 +73,14 @@ def amd_smi_found(static: str, metric: str) -> Found:
     """Accelerators from `amd-smi static --json` and `amd-smi metric --mem-usage --json`.
 
     ROCm 6 answers with a list, ROCm 7 with that list under `gpu_data`; warnings may come first.
+
+    Returns:
+        Nothing where one cannot be read: the indexes of the others would be wrong.
     """
-    usage = {item.get("gpu"): item.get("mem_usage") or {} for item in _gpus(metric)}
+    sizes = [(item, _bytes(item.get("vram"), "size")) for item in _gpus(static)]
+    if not all(size and _whole(item.get("gpu", 0)) >= 0 for item, size in sizes):
+        return Found()
+    usage = {item.get("gpu"): item.get("mem_usage") for item in _gpus(metric)}
     return _found(
         Accelerator(
             type="rocm",
@@ -82,18 +88,21 @@ def amd_smi_found(static: str, metric: str) -> Found:
             uuid=_uuid(_text(item, "asic", "asic_serial")),
             name=_name(_text(item, "asic", "market_name"), _text(item, "asic", "device_id")),
             memory_total=total,
-            memory_free=total - min(total, _bytes(usage.get(item.get("gpu"), {}), "used_vram")),
+            memory_free=total - min(total, _bytes(usage.get(item.get("gpu")), "used_vram")),
             driver=_text(item, "driver", "version"),
         )
-        for item in sorted(_gpus(static), key=lambda item: int(item.get("gpu", 0)))
-        if (total := _bytes(item.get("vram") or {}, "size"))
+        for item, total in sorted(sizes, key=lambda pair: _whole(pair[0].get("gpu", 0)))
     )
 
 
 def rocm_smi_found(listed: str) -> Found:
     """Accelerators from `rocm-smi --showproductname --showuniqueid --showmeminfo vram --json`."""
     told = _json(listed)
-    cards = told if isinstance(told, dict) else {}
+    cards = (
+        {name: card for name, card in told.items() if isinstance(card, dict)}
+        if isinstance(told, dict)
+        else {}
+    )
     numbered = {int(name[4:]): card for name, card in cards.items() if name[4:].isdigit()}
     driver = cards.get("system", {}).get("Driver version", "")
     total, used = "VRAM Total Memory (B)", "VRAM Total Used Memory (B)"
@@ -107,7 +116,7 @@ def rocm_smi_found(listed: str) -> Found:
                 card.get("Device ID") or card.get("Card Model") or "",
             ),
             memory_total=int(card[total]),
-            memory_free=int(card[total]) - int(card.get(used, 0)),
+            memory_free=int(card[total]) - max(0, _whole(card.get(used))),
             driver=driver,
         )
         for _, card in sorted(numbered.items())
@@ -177,8 +186,14 @@ def _text(item: dict[str, Any], *path: str) -> str:
     return str(value) if value != "N/A" else ""
 
 
-def _bytes(item: dict[str, Any], name: str) -> int:
-    amount = item.get(name)
+def _whole(number: Any) -> int:
+    """A number that is not told counts as -1."""
+    return int(number) if str(number).isdigit() else -1
+
+
+def _bytes(item: Any, name: str) -> int:
+    """Bytes; 0 where the tool could not read them, and says so in whatever place."""
+    amount = item.get(name) if isinstance(item, dict) else None
     if not isinstance(amount, dict) or not str(amount.get("value")).isdigit():
         return 0
     return int(amount["value"]) * UNITS.get(str(amount.get("unit")), MIB)

@@ -14,8 +14,9 @@ NVIDIA_QUERY = (
     *("index", "uuid", "name", "memory.total", "memory.free", "driver_version"),
     "mig.mode.current",
 )
-RUNTIME = re.compile(r"CUDA Version:\s*(\d+\.\d+)")
-"""In the heading of plain `nvidia-smi`: the newest CUDA that the driver was made for."""
+RUNTIME = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
+"""In the heading of plain `nvidia-smi`: the newest CUDA that the driver was made for. Since 610 it
+is the version of the driver's part in user mode (UMD)."""
 
 NOT_TOLD = ("[N/A]", "[Not Supported]", "N/A")
 SHARES_RAM = re.compile(r"\b(GB10|Tegra|Xavier|Orin|Thor)\b")

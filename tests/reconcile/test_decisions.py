@@ -178,6 +178,22 @@ CASES: dict[str, tuple[World, list[str]]] = {
         a_world(looks=(seen(found("", helper="stage", since=ago(9000))),)),
         [],
     ),
+    "a helper that still lends a model to another host": (
+        a_world(looks=(seen(found("", helper="lend", since=ago(9000))),)),
+        [],
+    ),
+    "a helper that still reads all of a store": (
+        a_world(looks=(seen(found("", helper="keep", since=ago(9000))),)),
+        [],
+    ),
+    "a helper to which a directory is still sent": (
+        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),)),
+        ["wait"],
+    ),
+    "a helper to which nobody can still send": (
+        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(90_000))),)),
+        ["remove"],
+    ),
     "a helper that has brought a model for nobody": (
         a_world(looks=(seen(dead("", helper="stage", since=ago(900))),)),
         ["remove"],

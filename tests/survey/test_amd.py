@@ -12,6 +12,7 @@ from moorage.units import GIB, MIB
 from tests.survey.samples import sample
 
 MI300X = 196592 * MIB
+TOTAL = "VRAM Total Memory (B)"
 
 
 def card(address: str, device: str, total: int, used: int, **more: str) -> str:
@@ -100,3 +101,37 @@ def test_the_render_node_is_told_by_the_kernel_alone(cards: int, node: str) -> N
     told = rocm_smi_found(sample("rocm-smi-7900xt.json"))
     (only,) = with_nodes(told, amd_cards(shown, "")).accelerators
     assert (only.name, only.node) == ("AMD Radeon RX 7900 XT", node)
+
+
+SIZE = {"size": {"value": 196592, "unit": "MB"}}
+
+
+@pytest.mark.parametrize(
+    ("static", "metric", "found"),
+    [
+        ([{"gpu": 0, "vram": "N/A"}, {"gpu": 1, "vram": SIZE}], [], 0),
+        ([{"gpu": 0, "vram": SIZE}], [{"gpu": 0, "mem_usage": "N/A"}], 1),
+        ([{"gpu": "N/A", "vram": SIZE}], [], 0),
+    ],
+)
+def test_a_card_that_amd_smi_cannot_read_does_not_hide_the_host(
+    static: object, metric: object, found: int
+) -> None:
+    """Where a reading fails, amd-smi of ROCm 6.0 puts `N/A` in place of all its values.
+
+    Then it tells of none: what the kernel shows has the right indexes.
+    """
+    seen = amd_smi_found(json.dumps(static), json.dumps(metric))
+    assert [one.memory_total for one in seen.accelerators] == [MI300X] * found
+
+
+@pytest.mark.parametrize(
+    ("cards", "found"),
+    [
+        ({"card0": {TOTAL: str(MI300X), "VRAM Total Used Memory (B)": "N/A"}}, 1),
+        ({"card0": "N/A", "system": "N/A"}, 0),
+    ],
+)
+def test_a_card_that_rocm_smi_cannot_read_does_not_hide_the_host(cards: object, found: int) -> None:
+    seen = rocm_smi_found(json.dumps(cards))
+    assert [one.memory_total for one in seen.accelerators] == [MI300X] * found

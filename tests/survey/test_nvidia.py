@@ -41,6 +41,7 @@ def test_whole_gpus() -> None:
     [
         (sample("nvidia-smi-a100-heading.txt"), "11.8"),
         (sample("nvidia-smi-orin-heading.txt"), "12.6"),
+        ("| NVIDIA-SMI 610.43.02   KMD Version: 610.43.02   CUDA UMD Version: 13.3  |", "13.3"),
         ("NVIDIA-SMI has failed", ""),
     ],
 )

@@ -206,9 +206,10 @@ class HubSource:
             self._store.open_workspace(commit)
             self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
         self._download(commit, model.files, tick)
+        # This may read all of it, and whoever wants the metadata is not to wait so long.
+        manifest = self._store.summed(Manifest.model_validate(model, from_attributes=True))
         with holding(metadata_lock, tick):
-            manifest = Manifest.model_validate(model, from_attributes=True)
-            self._store.publish(self._store.summed(manifest))
+            self._store.publish(manifest)
 
     def _download(self, commit: str, files: Iterable[ModelFile], tick: Tick) -> None:
         missing = self._store.missing(commit, files)

@@ -95,11 +95,12 @@ def announced_file(name: str, size: int, etag: str, told: dict[str, Any]) -> Mod
         raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Deploy again: it is new.")
     whole = told.get("ChecksumType", WHOLE) == WHOLE and "-" not in told.get("ChecksumSHA256", "")
     if whole and (sha256 := told.get("ChecksumSHA256")):
-        return ModelFile(name=name, size=size, sha256=base64.b64decode(sha256).hex())
+        checked = base64.b64decode(sha256).hex()
+        return ModelFile(name=name, size=size, sha256=checked, etag=etag)
     encrypted = told.get("ServerSideEncryption", "AES256") != "AES256"
     if encrypted or "SSECustomerAlgorithm" in told or not MD5.fullmatch(etag):
-        return ModelFile(name=name, size=size)
+        return ModelFile(name=name, size=size, etag=etag)
     part, parts = told.get("part", 0), int(etag.partition("-")[2] or 0)
     if parts and (not part or -(-size // part) != parts):
-        return ModelFile(name=name, size=size)  # sent in parts of different sizes
-    return ModelFile(name=name, size=size, md5=etag, part=part if parts else 0)
+        return ModelFile(name=name, size=size, etag=etag)  # sent in parts of different sizes
+    return ModelFile(name=name, size=size, md5=etag, part=part if parts else 0, etag=etag)

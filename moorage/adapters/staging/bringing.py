@@ -51,11 +51,13 @@ def bring(
         Failure: As `HostStore.stage`, with the host's name.
     """
     access = parse_access(host.address)
-    with _naming(host), _near(lender, folder, model, say) as near:
+    with _naming(host):
+        # Before the neighbour lends, for it ends when nobody asks it for a while.
         image = have_helper(host, host.helper_image, PULL_SECONDS)
-        job = job_of(model, [*near, *ways], workers=workers, seconds=deadline_seconds)
-        store = HostStore(access, image, folder)
-        staged = store.stage(model, job, on_progress, deadline_seconds)
+        with _near(lender, folder, model, say) as near:
+            job = job_of(model, [*near, *ways], workers=workers, seconds=deadline_seconds)
+            store = HostStore(access, image, folder)
+            staged = store.stage(model, job, on_progress, deadline_seconds)
         return staged.model_copy(update={"helper": image})
 
 

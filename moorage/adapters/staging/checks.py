@@ -23,6 +23,7 @@ class File(TypedDict, total=False):
     git_oid: str
     md5: str
     part: int
+    etag: str
 
 
 def matches(path: str, file: File) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from docker.models.containers import Container
 from requests.exceptions import RequestException
 
 from moorage.access import Access
-from moorage.adapters.docker_client import connect, forget_clients
+from moorage.adapters.docker_client import READ_SECONDS, connect, forget_clients
 from moorage.adapters.docker_errors import reach_failure
 from moorage.adapters.helper import LABEL_HELPER, MEMORY, start_told
 from moorage.adapters.podman import is_taken
@@ -29,7 +30,7 @@ from moorage.adapters.staging.bundle import bundle
 from moorage.adapters.staging.parcel import parcel
 from moorage.failures import Cause, Failure
 from moorage.models.shelf import MANIFEST, is_local, place
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel
 from moorage.survey.probe import STORE
 from moorage.values import Value
 
@@ -41,7 +42,11 @@ LOST_SECONDS = 30.0
 """How long a host may not answer before it counts as lost."""
 
 FED_SECONDS = 60.0
-"""How old a container may be that was made and never started: its maker is gone."""
+"""How old a container may be that was made and never started, and that nothing is sent to any more:
+its maker is gone."""
+
+SENT_SECONDS = 5.0
+"""How often it is looked at how much was sent: each file takes a question."""
 
 PROGRAM = bundle(program, checks, way)
 
@@ -95,9 +100,12 @@ class HostStore:
         name = self.name_for(model)
         while True:
             ours = self._begin(name, model, job)
-            result = self._watch(name, model, on_progress, until)
+            result = self._watch(name, model, on_progress, until, at_work=ours)
             if result is None or (not ours and "cause" in result):
-                continue  # somebody else's container: what ended it need not end ours
+                # Somebody else's container: what ended it need not end ours.
+                _must_be_before(until)
+                time.sleep(POLL_SECONDS)
+                continue
             if "cause" in result:
                 raise Failure(Cause(result["cause"]), str(result["detail"]))
             on_progress(model.bytes_to_stage, model.bytes_to_stage)
@@ -129,14 +137,29 @@ class HostStore:
             return True
 
     def _watch(
-        self, name: str, model: ResolvedModel, on_progress: Report, until: float
+        self,
+        name: str,
+        model: ResolvedModel,
+        on_progress: Report,
+        until: float,
+        *,
+        at_work: bool,
     ) -> dict[str, Any] | None:
         """Follow a container to its end by asking, for a stream that is cut says nothing.
 
+        Args:
+            name: The container.
+            model: What it brings.
+            on_progress: Told the bytes, done and in all.
+            until: When to give up, by the monotonic clock.
+            at_work: Whether it is known to have worked by now. One that had ended before may be
+                from long ago: what it brought may be damaged or gone since.
+
         Returns:
-            What it said at the end; None when it is gone without a word, or was never started.
+            What it said at the end; None when it is gone without a word, was never started, or
+            had ended before.
         """
-        seen = time.monotonic()
+        seen, sending = time.monotonic(), _Sending(model)
         while True:
             try:
                 container = connect(self._access, ASK_SECONDS).containers.get(name)
@@ -154,12 +177,15 @@ class HostStore:
                 on_progress(int(said["done"]), model.bytes_to_stage)
             if state["Status"] == "exited":
                 _remove(container)
-                return said if {"result", "cause"} & said.keys() else _died(state)
-            if state["Status"] == "created" and _age(container) > FED_SECONDS:
+                if not at_work:
+                    return None
+                return said if {"result", "cause"} & said.keys() else _died(state, said)
+            at_work = True
+            forgotten = state["Status"] == "created" and _age(container) > FED_SECONDS
+            if forgotten and not sending.goes_on(container):
                 _remove(container)
                 return None
-            if time.monotonic() > until:
-                raise Failure(Cause.DOWNLOAD_TIMEOUT, "it took too long")
+            _must_be_before(until)
             time.sleep(POLL_SECONDS)
 
     def _arguments(self) -> dict[str, Any]:
@@ -183,10 +209,12 @@ class HostStore:
         home = place(STORE, model.source, model.revision)
         if _size(container, f"{home}/{MANIFEST}") >= 0:
             return
+        patient = connect(self._access, READ_SECONDS).api
         for file in model.files:
-            places = (f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}")
+            places = _places(home, file)
             if file.size not in [_size(container, path) for path in places]:
-                container.put_archive(STORE, parcel(model, file, places[-1].removeprefix(STORE)))
+                content = parcel(model, file, places[-1].removeprefix(STORE))
+                patient.put_archive(str(container.id), STORE, content)
 
     @contextlib.contextmanager
     def _talking(self) -> Iterator[None]:
@@ -205,6 +233,40 @@ class HostStore:
         )
 
 
+class _Sending:
+    """Whether somebody still sends the files of a local directory to a container."""
+
+    def __init__(self, model: ResolvedModel) -> None:
+        self._model, self._sent = model, -1
+        self._grew = self._looked = -math.inf
+
+    def goes_on(self, container: Container) -> bool:
+        """Look how much is there, if the last look was long enough ago."""
+        now = time.monotonic()
+        if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
+            sent, self._looked = self._found(container), now
+            if sent != self._sent:
+                self._sent, self._grew = sent, now
+        return now - self._grew <= FED_SECONDS
+
+    def _found(self, container: Container) -> int:
+        home = place(STORE, self._model.source, self._model.revision)
+        sizes = ([_size(container, at) for at in _places(home, f)] for f in self._model.files)
+        with contextlib.suppress(DockerException, RequestException):
+            return sum(max(0, *found) for found in sizes)
+        return self._sent
+
+
+def _must_be_before(until: float) -> None:
+    if time.monotonic() > until:
+        raise Failure(Cause.DOWNLOAD_TIMEOUT, "it took too long")
+
+
+def _places(home: str, file: ModelFile) -> tuple[str, str]:
+    """Where a file is that was sent: verified, or about to be."""
+    return f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}"
+
+
 def staging_name(path: str) -> str:
     """The name of the container that brings a model to a place."""
     return f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
@@ -218,12 +280,11 @@ def _last_words(container: Container) -> dict[str, Any]:
     return {"detail": lines[-1][:300]}
 
 
-def _died(state: dict[str, Any]) -> dict[str, Any]:
-    """The program says why it fails; one that did not was ended from outside."""
-    return {
-        "cause": Cause.INTERRUPTED.value,
-        "detail": f"the staging container ended with {state['ExitCode']} {state.get('Error', '')}",
-    }
+def _died(state: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """The program says why it fails; one that did not was ended from outside, or cannot run."""
+    words = (f"ended with {state['ExitCode']}", state.get("Error", ""), said.get("detail", ""))
+    told = ": ".join(filter(None, words))
+    return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {told}"}
 
 
 def _age(container: Container) -> float:
@@ -242,5 +303,5 @@ def _size(container: Container, path: str) -> int:
 
 
 def _remove(container: Container) -> None:
-    with contextlib.suppress(NotFound, APIError):
+    with contextlib.suppress(DockerException, RequestException):
         container.remove(force=True)

@@ -32,6 +32,8 @@ WORK_SECONDS = 4 * 3600
 """Reading a store takes as long as its disk takes; 10 TB at 1 GB/s are 3 hours."""
 
 READING = {"list", "verify"}
+ENDED = {"exited", "dead", "removing"}
+"""States of containers that need nothing any more; one that is paused goes on some time."""
 
 
 class Store(ABC):
@@ -148,7 +150,7 @@ class RemoteStore(Store):
             inside = any(f"{source}/".startswith(f"{place}/") for source in sources)
             if downloader in names:
                 yield "a download"
-            elif inside and container["State"] == "running":
+            elif inside and container["State"] not in ENDED:
                 yield f"container {names[0]}"
 
 

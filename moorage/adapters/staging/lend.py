@@ -18,6 +18,7 @@ import threading
 import time
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 
 FED_SECONDS = 60
@@ -38,6 +39,10 @@ class Door(ThreadingHTTPServer):
         self.busy, self.last = 0, time.monotonic()
         self.lock = threading.Lock()
         super().__init__((told["bind"], port), Asked)
+
+    def server_bind(self) -> None:
+        """As any TCP server does: HTTP's own asks a name service whose address it is."""
+        TCPServer.server_bind(self)
 
     def begin(self, step: int) -> None:
         """One more, or one less, is being served."""

@@ -15,8 +15,8 @@ import shutil
 import sys
 import threading
 import time
-import urllib.error
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from http.client import HTTPException
 from typing import Any
 
 from moorage.adapters.staging.checks import (
@@ -41,9 +41,11 @@ STATUS_CAUSES = {
     401: "source-unauthorized",
     403: "source-unauthorized",
     404: "source-missing",
+    412: "source-incomplete",
     429: "hub-rate-limited",
 }
-HOPELESS = {401, 403, 404}
+REPLACED = 412
+HOPELESS = {401, 403, 404, REPLACED}
 
 
 class Ended(Exception):
@@ -154,8 +156,9 @@ class Job:
         raise trouble
 
     def _bring_by(self, way: Way, file: File) -> Ended | None:
-        trouble = Ended("interrupted", "it was stopped")
-        for attempt in range(way.tries):
+        trouble, attempt = Ended("interrupted", "it was stopped"), 0
+        most = size_of(self._growing_at(file))
+        while attempt < way.tries:
             try:
                 way.fetch(file, self._growing_at(file), self.stopped)
                 if size_of(self._growing_at(file)) < file["size"]:
@@ -163,12 +166,16 @@ class Job:
                 if self._accept(file):
                     return None
                 trouble = Ended("download-corrupt", f"{file['name']} is not what was announced")
-            except (OSError, urllib.error.URLError, ValueError) as error:
+            except (OSError, HTTPException, ValueError) as error:
                 trouble = _trouble(error, file)
                 if trouble.cause == "disk-full" or getattr(error, "code", 0) in HOPELESS:
                     break
             if self.stopped.wait(min(2**attempt / 2, 10)):
                 break
+            have, attempt = size_of(self._growing_at(file)), attempt + 1
+            if have > most and way is self.ways[-1]:
+                attempt = 0  # it goes on, and there is no other way
+            most = max(most, have)
         return trouble
 
     def _accept(self, file: File) -> bool:
@@ -240,6 +247,8 @@ def _trouble(error: Exception, file: File) -> Ended:
     if getattr(error, "errno", None) in (errno.EROFS, errno.EACCES):
         return Ended("store-unwritable", f"the store cannot be written: {error}")
     cause = STATUS_CAUSES.get(getattr(error, "code", 0), "hub-unavailable")
+    if getattr(error, "code", 0) == REPLACED:
+        return Ended(cause, f"{file['name']} was replaced meanwhile: deploy again, it is new")
     return Ended(cause, f"{file['name']}: {error}")
 
 

@@ -38,13 +38,16 @@ class Way:
     def fetch(self, file: File, path: str, stopped: threading.Event) -> None:
         """Go on where the last one ended; an answer that is the whole file begins anew.
 
+        Of a source that calls contents by a name, no other is taken: a file that was replaced is
+        never mixed with the old one.
+
         Args:
             file: The file.
             path: Where it grows.
             stopped: Set when it is to end early.
         """
         have = max(0, size_of(path))
-        with self._open(file["name"], have) as answer:
+        with self._open(file, have) as answer:
             goes_on = answer.status == 206 and _start(answer) == have
             if answer.status == 206 and not goes_on:
                 raise ValueError(f"asked from {have}, got {answer.headers.get('Content-Range')}")
@@ -55,9 +58,11 @@ class Way:
                     self._count(len(piece))
                     left -= len(piece[:left])
 
-    def _open(self, name: str, start: int) -> Any:
+    def _open(self, file: File, start: int) -> Any:
         headers = {**self._headers, "Range": f"bytes={start}-", "Accept-Encoding": "identity"}
-        request = urllib.request.Request(self._urls[name], headers=headers)
+        if file.get("etag"):
+            headers["If-Match"] = f'"{file["etag"]}"'
+        request = urllib.request.Request(self._urls[file["name"]], headers=headers)
         return self._opener.open(request, timeout=self._seconds)
 
     def _count(self, brought: int) -> None:

@@ -16,6 +16,7 @@ from moorage.adapters.sources import source_for
 from moorage.adapters.sources.client import HubClient
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.keys import Keys
+from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
@@ -232,6 +233,22 @@ def test_a_download_beyond_its_deadline_ends_and_keeps_what_it_has(
 
 def staged(source: HubSource, spec: ModelSpec) -> ResolvedModel:
     return source.stage(source.resolve(spec), quiet)
+
+
+def test_while_all_weights_are_read_others_learn_what_the_model_is(
+    source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That takes many minutes where the source announces no checksum that lasts."""
+    found, summed, read = source().resolve(spec), ModelStore.summed, list[str]()
+
+    def slowly(self: ModelStore, manifest: Manifest) -> Manifest:
+        read.append(source().resolve(spec).revision)
+        return summed(self, manifest)
+
+    monkeypatch.setattr("moorage.adapters.sources.hub.METADATA_SECONDS", 0.2)
+    monkeypatch.setattr(ModelStore, "summed", slowly)
+    source().stage(found, quiet)
+    assert read == [found.revision]
 
 
 def test_offline_serves_what_is_stored(hub: Hub, source: Make, spec: ModelSpec) -> None:

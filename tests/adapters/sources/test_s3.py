@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +23,9 @@ from moorage.adapters.sources.s3_answers import announced_file
 from moorage.adapters.sources.s3_client import S3Client
 from moorage.adapters.sources.s3_wire import S3Wire
 from moorage.adapters.sources.store import Manifest, ModelStore
+from moorage.adapters.staging import checks, program, way
+from moorage.adapters.staging.bundle import bundle
+from moorage.adapters.staging.job import job_of
 from moorage.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
@@ -222,6 +228,34 @@ def test_keys_are_the_secrets_that_the_spec_names(monkeypatch: pytest.MonkeyPatc
     assert keys.s3 == ("an-id", "a-secret-key", "")
     assert "a-secret-key" not in repr(keys)
     assert read_keys(SPEC).s3 == ()
+
+
+def test_others_get_the_listed_content_or_none(
+    bucket: Bucket, settings: Settings, tmp_path: Path
+) -> None:
+    """A key of the store's own service leaves no checksum: only the ETag tells what was listed."""
+    encrypted = {"ServerSideEncryption": "aws:kms"}
+    bucket.put("team/tiny", model(), **encrypted)
+    found = resolve(settings)
+    assert not any(file.checksum for file in found.files)
+    job = job_of(found, ways_to(found, settings, KEYS, 60), workers=2, seconds=60)
+    told = json.loads(job) | {"store": str(tmp_path / "there")}
+    bucket.put("team/tiny", {WEIGHTS: bytes(len(model()[WEIGHTS]))}, **encrypted)
+    assert _brought(told)["cause"] == "source-incomplete"
+    bucket.put("team/tiny", model(), **encrypted)
+    assert _brought(told)["result"] == "staged"
+
+
+def _brought(told: dict[str, Any]) -> Any:
+    """The last word of the program that runs on other hosts."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", bundle(program, checks, way)],
+        input=json.dumps(told) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_others_get_addresses_and_no_keys(settings: Settings) -> None:

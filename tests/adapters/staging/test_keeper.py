@@ -13,9 +13,10 @@ from moorage.adapters.settings import Settings
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.staging import checks, keeper
 from moorage.adapters.staging.bundle import bundle
-from moorage.adapters.staging.keeping import OwnStore, prune
+from moorage.adapters.staging.keeping import OwnStore, RemoteStore, prune
+from moorage.fleet import Fleet, Host
 from moorage.models.source import ModelFile, WeightSummary
-from moorage.models.stored import Need, StoredState
+from moorage.models.stored import Need, Stored, StoredState
 
 COMMIT = "a" * 40
 SHELF = "acme--tiny"
@@ -106,3 +107,30 @@ def test_what_is_being_downloaded_is_used(tmp_path: Path, store: OwnStore) -> No
     with ModelStore(tmp_path / "models", "acme/tiny").lock(COMMIT, "weights"):
         (one,) = store.stored(())
     assert one.used_by == ("a download",)
+
+
+@pytest.mark.parametrize(
+    ("state", "used"),
+    [
+        ("running", True),
+        ("paused", True),
+        ("restarting", True),
+        ("created", True),
+        ("exited", False),
+        ("dead", False),
+    ],
+)
+def test_a_container_that_runs_or_is_about_to_keeps_its_model(
+    monkeypatch: pytest.MonkeyPatch, state: str, used: bool
+) -> None:
+    """Whoever started it: another ledger's engines are seen by this alone."""
+    host = Host(name="gpu-1", address="ssh://gpu-1", bind="10.0.0.1", store="/srv/models")
+    path = f"models/{SHELF}/{COMMIT}"
+    mount = {"Source": f"/srv/models/{path}"}
+    engine = {"Names": ["/theirs"], "State": state, "Mounts": [mount]}
+    store = RemoteStore(host, Fleet(hosts=(host,)))
+    monkeypatch.setattr(store, "_seen", [engine], raising=False)
+    whole = {"state": StoredState.COMPLETE, "bytes": 1, "used": 0}
+    told = {"host": "gpu-1", "path": path, "source": "hf://acme/tiny", "revision": COMMIT}
+    one = Stored.model_validate(told | whole)
+    assert list(store._users(one, ())) == (["container theirs"] if used else [])

@@ -112,3 +112,15 @@ def test_the_first_free_port_is_taken(folder: Path) -> None:
 
 def test_it_ends_when_nobody_asks(folder: Path) -> None:
     assert start(folder, idle=0).process.wait(20) == 0
+
+
+def test_no_name_service_is_asked_who_listens(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's own server asks for the name of its address: half a minute where DNS is broken."""
+    asked: list[str] = []
+    monkeypatch.setattr(socket, "getfqdn", asked.append)
+    told = {"folder": str(folder), "files": [], "bind": "127.0.0.1", "token": "t", "idle": 60}
+    with lend.Door(told, 0) as door:
+        assert door.server_address[1]
+    assert asked == []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +96,49 @@ def test_a_model_is_brought_once(store: Store) -> None:
 def test_what_was_cut_goes_on_where_it_ended(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(cut_after=100_000, times=2))
     assert store.bring()[-1]["result"] == "staged"
+    assert store.content() == FILES
+    assert store.hub.sent(WEIGHTS) == 300_000
+
+
+BROKEN = {
+    "in a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\nabc",
+    "before its status": b"no status at all\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", BROKEN.values(), ids=BROKEN)
+def test_an_answer_that_breaks_off_is_asked_for_again(store: Store, answer: bytes) -> None:
+    """A proxy may send in chunks what it does not know the length of."""
+    whole = b"abc" + os.urandom(299_997)
+    file = {"name": WEIGHTS, "size": len(whole), "sha256": hashlib.sha256(whole).hexdigest()}
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n"
+    with answering(answer, head + whole) as url:
+        said = store.bring(files=[file], ways=[store.way(urls={WEIGHTS: url})])
+    assert said[-1]["result"] == "staged"
+    assert (store.place / WEIGHTS).read_bytes() == whole
+
+
+@contextlib.contextmanager
+def answering(*answers: bytes) -> Iterator[str]:
+    """A server that gives each connection the next answer, and ends it."""
+
+    def serve() -> None:
+        for answer in answers:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+def test_every_new_byte_renews_the_patience(store: Store) -> None:
+    """A large file is cut more often than a server that is away is asked."""
+    store.hub.fail(WEIGHTS, Fault(cut_after=70_000))
+    said = store.bring(ways=[store.way(tries=2)])
+    assert said[-1]["result"] == "staged"
     assert store.content() == FILES
     assert store.hub.sent(WEIGHTS) == 300_000
 
