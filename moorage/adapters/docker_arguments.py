@@ -40,6 +40,8 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
             )
             for mount in spec.mounts
         ],
+        # The library would add the proxies of this machine's ~/.docker/config.json, with passwords.
+        "use_config_proxy": False,
         "ports": {f"{spec.port}/tcp": (spec.bind, spec.port)} if spec.publishes else {},
         "device_requests": _device_requests(spec),
         "shm_size": spec.shm_bytes or None,

@@ -11,11 +11,10 @@ ONGOING = frozenset({"stage", "lend", "keep"})
 """Helpers for these take as long as a model is large, and end by themselves when their flow is
 gone: at their deadline, when nobody asks any more, or once all is read."""
 
-
 FED = "stage"
 FED_SECONDS = 86_400.0
-"""How long a helper for that may be made and not started: a directory of another machine is sent to
-it first. Whoever wants the same model meanwhile sees sooner that nobody sends any more."""
+"""How long a helper for that may be made and not started while any flow works: a directory of
+another machine is sent to it first. Who wants the same model sees sooner that nobody sends."""
 
 
 def about_strays(world: World) -> tuple[Action, ...]:
@@ -51,5 +50,6 @@ def _about(world: World, look: Look, found: Found) -> Action | None:
 
 
 def _patience(world: World, found: Found) -> float:
-    is_fed = found.fresh and found.helper == FED
-    return max(FED_SECONDS * is_fed, world.patience.orphan_seconds)
+    orphan = world.patience.orphan_seconds
+    may_be_fed = found.fresh and found.helper == FED and world.busy
+    return max(FED_SECONDS, orphan) if may_be_fed else orphan

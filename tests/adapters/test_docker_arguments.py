@@ -51,6 +51,7 @@ def test_by_default_a_container_has_no_rights_and_nobody_starts_it_again() -> No
     assert {name: said[name] for name in USUAL} == USUAL
     assert said["security_opt"] == ["no-new-privileges"]
     assert said["healthcheck"] == {"test": ["NONE"]}
+    assert said["use_config_proxy"] is False
     assert said["ports"] == {"40000/tcp": ("127.0.0.1", 40000)}
     assert not {"user", "runtime", "network_mode", "restart_policy"} & set(said)
 

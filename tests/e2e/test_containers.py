@@ -36,6 +36,17 @@ def test_a_container_has_no_rights_unless_the_spec_gives_it_some(
     assert details["Config"]["Healthcheck"] == {"Test": ["NONE"]}
 
 
+def test_proxies_of_this_machine_and_their_passwords_reach_no_engine(
+    workplace: Workplace, lifecycle_image: str
+) -> None:
+    proxies = {"default": {"httpProxy": "http://me:planted@proxy:3128"}}
+    (workplace.folder / "config.json").write_text(json.dumps({"proxies": proxies}))
+    workplace.environment["DOCKER_CONFIG"] = str(workplace.folder)
+    details = deployed(workplace, container_engine(lifecycle_image))
+    assert "planted" not in json.dumps(details)
+    assert not [one for one in details["Config"]["Env"] if "proxy" in one.lower()]
+
+
 def test_a_container_has_exactly_the_settings_of_its_spec(
     workplace: Workplace, lifecycle_image: str
 ) -> None:

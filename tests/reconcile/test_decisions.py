@@ -33,6 +33,8 @@ DIED = {"looks": (seen(dead()),)}
 AWAY = {"looks": (unseen(),)}
 LONG_AWAY = {"looks": (unseen(700),)}
 
+AT_WORK = {"tiny": "flow run x"}
+
 CASES: dict[str, tuple[World, list[str]]] = {
     "what runs and answered lately": (a_world(a_standing()), []),
     "what is asked once in a while": (a_world(a_standing(since=ago(60))), ["probe"]),
@@ -167,7 +169,7 @@ CASES: dict[str, tuple[World, list[str]]] = {
     "what nobody owns, since a moment": (a_world(), ["wait"]),
     "what nobody owns, since long": (a_world(looks=(seen(found(since=ago(600))),)), ["remove"]),
     "what nobody owns, of a model that is worked on": (
-        a_world(looks=(seen(found(since=ago(900))),), busy={"tiny": "flow run x"}),
+        a_world(looks=(seen(found(since=ago(900))),), busy=AT_WORK),
         [],
     ),
     "a helper that is left over": (
@@ -186,12 +188,18 @@ CASES: dict[str, tuple[World, list[str]]] = {
         a_world(looks=(seen(found("", helper="keep", since=ago(9000))),)),
         [],
     ),
-    "a helper to which a directory is still sent": (
-        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),)),
+    "a helper to which a flow may still send a directory": (
+        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),), busy=AT_WORK),
         ["wait"],
     ),
     "a helper to which nobody can still send": (
-        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(90_000))),)),
+        a_world(
+            looks=(seen(dead("", helper="stage", fresh=True, since=ago(90_000))),), busy=AT_WORK
+        ),
+        ["remove"],
+    ),
+    "a helper that was made for a directory while nobody works": (
+        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),)),
         ["remove"],
     ),
     "a helper that has brought a model for nobody": (
