@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import contextvars
 import os
+import re
 import threading
 from collections.abc import Callable
 from functools import lru_cache
 from typing import ParamSpec, TypeVar
+
+from pydantic_core import SchemaError
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.settings import Settings
@@ -17,6 +20,9 @@ from moorage.routing import Router
 
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
 """How the names of the variables begin that settings depend on."""
+
+SIGNALLED = re.compile(r"\b(TerminationSignal|KeyboardInterrupt): ")
+"""Signals as pydantic names them in an error of its own."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -110,15 +116,18 @@ async def in_full(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 def was_interrupted(error: BaseException) -> bool:
     """Whether an error is an interruption, or what Prefect made of one.
 
-    A signal that arrives while Prefect makes a task run ends in a `ValueError` of its own.
+    A signal that arrives while Prefect makes a task run ends in a `ValueError` of its own; of one
+    that arrives while pydantic makes a validator, only the name is left.
     """
     if not isinstance(error, Exception):
         return True
+    if isinstance(error, SchemaError) and SIGNALLED.search(str(error)):
+        return True
     before = error.__context__
-    while isinstance(before, Exception):
-        before = before.__context__
     # A time-out is a cancellation inside, and nobody's signal.
-    return before is not None and not isinstance(before, asyncio.CancelledError)
+    if before is None or isinstance(before, asyncio.CancelledError):
+        return False
+    return was_interrupted(before)
 
 
 def to_its_end(function: Callable[[], None]) -> None:

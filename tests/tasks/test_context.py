@@ -8,6 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from prefect.exceptions import TerminationSignal
+from pydantic_core import SchemaError, SchemaValidator
+from pydantic_core.core_schema import enum_schema
 
 from tasks import context
 from tasks.context import in_full, in_thread, ledger, settings, was_interrupted
@@ -145,3 +148,21 @@ def test_what_a_signal_became_is_still_an_interruption(
     for before, after in pairwise(inside):
         after.__context__ = before
     assert was_interrupted(inside[-1]) is interrupted
+
+
+@pytest.mark.parametrize(
+    ("inside", "interrupted"),
+    [(TerminationSignal(signal=15), True), (KeyboardInterrupt(), True), (KeyError("x"), False)],
+    ids=repr,
+)
+def test_what_pydantic_made_of_a_signal_is_still_an_interruption(
+    inside: BaseException, interrupted: bool
+) -> None:
+    class Member:
+        @property
+        def value(self) -> str:
+            raise inside
+
+    with pytest.raises(SchemaError) as caught:
+        SchemaValidator(enum_schema(Member, [Member()]))
+    assert was_interrupted(caught.value) is interrupted
