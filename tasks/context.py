@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import ParamSpec, TypeVar
 
-from pydantic_core import SchemaError
+from pydantic_core import PydanticSerializationError, SchemaError
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.settings import Settings
@@ -21,8 +21,9 @@ from moorage.routing import Router
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
 """How the names of the variables begin that settings depend on."""
 
-SIGNALLED = re.compile(r"\b(TerminationSignal|KeyboardInterrupt): ")
-"""Signals as pydantic names them in an error of its own."""
+PYDANTIC_ERRORS = (SchemaError, PydanticSerializationError)
+SIGNALLED = re.compile(r"\b(TerminationSignal|KeyboardInterrupt)\b")
+"""Signals as pydantic names them in errors of its own."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -117,11 +118,11 @@ def was_interrupted(error: BaseException) -> bool:
     """Whether an error is an interruption, or what Prefect made of one.
 
     A signal that arrives while Prefect makes a task run ends in a `ValueError` of its own; of one
-    that arrives while pydantic makes a validator, only the name is left.
+    that arrives while pydantic makes a validator or serializes, only the name is left.
     """
     if not isinstance(error, Exception):
         return True
-    if isinstance(error, SchemaError) and SIGNALLED.search(str(error)):
+    if isinstance(error, PYDANTIC_ERRORS) and SIGNALLED.search(str(error)):
         return True
     before = error.__context__
     # A time-out is a cancellation inside, and nobody's signal.

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from prefect.exceptions import TerminationSignal
-from pydantic_core import SchemaError, SchemaValidator
+from pydantic import BaseModel, computed_field
+from pydantic_core import PydanticSerializationError, SchemaError, SchemaValidator
 from pydantic_core.core_schema import enum_schema
 
 from tasks import context
@@ -163,6 +164,14 @@ def test_what_pydantic_made_of_a_signal_is_still_an_interruption(
         def value(self) -> str:
             raise inside
 
+    class Model(BaseModel):
+        @computed_field
+        def value(self) -> str:
+            raise inside
+
     with pytest.raises(SchemaError) as caught:
         SchemaValidator(enum_schema(Member, [Member()]))
     assert was_interrupted(caught.value) is interrupted
+    with pytest.raises(PydanticSerializationError) as written:
+        Model().model_dump_json()
+    assert was_interrupted(written.value) is interrupted
