@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -21,16 +20,16 @@ from docker.models.containers import Container
 from requests.exceptions import RequestException
 
 from moorage.access import Access
-from moorage.adapters.docker_client import READ_SECONDS, connect, forget_clients
+from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.docker_errors import reach_failure
 from moorage.adapters.helper import LABEL_HELPER, MEMORY, start_told
 from moorage.adapters.podman import is_taken
 from moorage.adapters.staging import checks, program, way
 from moorage.adapters.staging.bundle import bundle
-from moorage.adapters.staging.parcel import parcel
+from moorage.adapters.staging.handed import Sending, hand_over
 from moorage.failures import Cause, Failure
-from moorage.models.shelf import MANIFEST, is_local, place
-from moorage.models.source import ModelFile, ResolvedModel
+from moorage.models.shelf import place
+from moorage.models.source import ResolvedModel
 from moorage.survey.probe import STORE
 from moorage.values import Value
 
@@ -44,9 +43,6 @@ LOST_SECONDS = 30.0
 FED_SECONDS = 60.0
 """How old a container may be that was made and never started, and that nothing is sent to any more:
 its maker is gone."""
-
-SENT_SECONDS = 5.0
-"""How often it is looked at how much was sent: each file takes a question."""
 
 PROGRAM = bundle(program, checks, way)
 
@@ -128,7 +124,7 @@ class HostStore:
                     raise
                 return False
             try:
-                self._hand_over(container, model)
+                hand_over(self._access, container, model)
                 start_told(container, job)
             except BaseException:
                 with contextlib.suppress(DockerException, RequestException):
@@ -159,7 +155,7 @@ class HostStore:
             What it said at the end; None when it is gone without a word, was never started, or
             had ended before.
         """
-        seen, sending = time.monotonic(), _Sending(model)
+        seen, sending = time.monotonic(), Sending(model, FED_SECONDS)
         while True:
             try:
                 container = connect(self._access, ASK_SECONDS).containers.get(name)
@@ -202,20 +198,6 @@ class HostStore:
             "volumes": {self._folder: {"bind": STORE, "mode": "rw"}},
         }
 
-    def _hand_over(self, container: Container, model: ResolvedModel) -> None:
-        """A local directory's files are sent from here, but those that are there."""
-        if not is_local(model.source):
-            return
-        home = place(STORE, model.source, model.revision)
-        if _size(container, f"{home}/{MANIFEST}") >= 0:
-            return
-        patient = connect(self._access, READ_SECONDS).api
-        for file in model.files:
-            places = _places(home, file)
-            if file.size not in [_size(container, path) for path in places]:
-                content = parcel(model, file, places[-1].removeprefix(STORE))
-                patient.put_archive(str(container.id), STORE, content)
-
     @contextlib.contextmanager
     def _talking(self) -> Iterator[None]:
         try:
@@ -233,38 +215,9 @@ class HostStore:
         )
 
 
-class _Sending:
-    """Whether somebody still sends the files of a local directory to a container."""
-
-    def __init__(self, model: ResolvedModel) -> None:
-        self._model, self._sent = model, -1
-        self._grew = self._looked = -math.inf
-
-    def goes_on(self, container: Container) -> bool:
-        """Look how much is there, if the last look was long enough ago."""
-        now = time.monotonic()
-        if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
-            sent, self._looked = self._found(container), now
-            if sent != self._sent:
-                self._sent, self._grew = sent, now
-        return now - self._grew <= FED_SECONDS
-
-    def _found(self, container: Container) -> int:
-        home = place(STORE, self._model.source, self._model.revision)
-        sizes = ([_size(container, at) for at in _places(home, f)] for f in self._model.files)
-        with contextlib.suppress(DockerException, RequestException):
-            return sum(max(0, *found) for found in sizes)
-        return self._sent
-
-
 def _must_be_before(until: float) -> None:
     if time.monotonic() > until:
         raise Failure(Cause.DOWNLOAD_TIMEOUT, "it took too long")
-
-
-def _places(home: str, file: ModelFile) -> tuple[str, str]:
-    """Where a file is that was sent: verified, or about to be."""
-    return f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}"
 
 
 def staging_name(path: str) -> str:
@@ -290,16 +243,6 @@ def _died(state: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
 def _age(container: Container) -> float:
     made = datetime.fromisoformat(str(container.attrs["Created"])[:19]).replace(tzinfo=UTC)
     return (datetime.now(UTC) - made).total_seconds()
-
-
-def _size(container: Container, path: str) -> int:
-    """Bytes of a file in a container's mounts; -1 when it is not there."""
-    try:
-        stream, told = container.get_archive(path)
-    except NotFound:
-        return -1
-    stream.close()  # type: ignore[attr-defined]
-    return int(told["size"]) if told else -1
 
 
 def _remove(container: Container) -> None:

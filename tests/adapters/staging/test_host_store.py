@@ -11,7 +11,7 @@ import pytest
 from docker.errors import APIError, NotFound
 
 from moorage.access import Access
-from moorage.adapters.staging import host_store
+from moorage.adapters.staging import handed, host_store
 from moorage.adapters.staging.host_store import HostStore
 from moorage.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
@@ -119,7 +119,7 @@ def test_who_still_sends_a_directory_is_waited_for(
     bring: Bring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(host_store, "SENT_SECONDS", 0.0)
+    monkeypatch.setattr(handed, "SENT_SECONDS", 0.0)
     daemon = Fed(1, 2, 3, words=PRESENT)
     assert bring(daemon, "file:///data/tiny").brought == {"hub": 5}
     assert daemon.made == 0
@@ -127,9 +127,9 @@ def test_who_still_sends_a_directory_is_waited_for(
 
 def test_who_sends_nothing_any_more_is_not(bring: Bring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(host_store, "SENT_SECONDS", 0.0)
+    monkeypatch.setattr(handed, "SENT_SECONDS", 0.0)
     monkeypatch.setattr(host_store, "FED_SECONDS", 0.2)
-    monkeypatch.setattr(HostStore, "_hand_over", lambda *_: None)
+    monkeypatch.setattr(host_store, "hand_over", lambda *_: None)
     daemon = Fed(*[7] * 1000, words=PRESENT)
     remove = daemon.remove
 
