@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import SchemaError
 from rich.markup import escape
 
 from moorage.adapters.settings import Settings
@@ -118,7 +117,9 @@ def run_flow(
     except TransportError as error:
         # All that flows ask others has failures of its own, so this was Prefect's own client.
         raise _LostApi(str(error)) from error
-    except (ValueError, SchemaError) as error:
+    except Failure:
+        raise
+    except Exception as error:
         if was_interrupted(error):
             raise KeyboardInterrupt from error
         raise

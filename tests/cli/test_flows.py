@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from prefect.client.schemas.objects import State
+from prefect.exceptions import TerminationSignal
 
 from moorage.adapters.settings import Settings
 from moorage.cli.flows import existing, guarded, run_flow
@@ -31,6 +32,20 @@ def test_a_flow_that_loses_prefect_ends_at_once_with_a_clear_cause(
     assert error["cause"] == "server-unavailable"
     assert "Prefect's API went away" in error["detail"]
     assert "moorage reconcile" in error["suggestion"]
+
+
+@pytest.mark.parametrize("became", [ValueError, RuntimeError, KeyError])
+def test_whatever_a_library_makes_of_a_signal_it_is_an_interruption(
+    became: type[Exception],
+) -> None:
+    async def interrupted() -> State[None]:
+        try:
+            raise TerminationSignal(signal=15)
+        except TerminationSignal:
+            raise became("odd") from None
+
+    with pytest.raises(KeyboardInterrupt):
+        run_flow(interrupted, as_json=True)
 
 
 @pytest.mark.usefixtures("folder")
