@@ -35,7 +35,7 @@ from moorage.spec import (
     UrlPath,
 )
 from tests.builders import ON_CPU, a_host, an_image
-from tests.engines.test_plan import planned
+from tests.engines.planning import planned
 
 INSTALLED = Program(engine=EngineName.TRANSFORMERS, path="/opt/bin/transformers", version="5.23.0")
 RULES = ENGINES[EngineName.VLLM].argument_rules or Rules(title="vLLM")

@@ -9,7 +9,7 @@ from moorage.engines.vllm.shutdown import IN_FLIGHT
 from moorage.launch import LaunchPlan
 from moorage.spec import EngineName, StoppingSpec
 from tests.builders import a_cpu_host, a_host, an_image
-from tests.engines.test_plan import planned
+from tests.engines.planning import planned
 
 STOPPING = StoppingSpec(drain_seconds=20, grace_seconds=40)
 

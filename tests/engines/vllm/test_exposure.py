@@ -12,7 +12,8 @@ from moorage.placement.placement import Role
 from moorage.placement.snapshot import Program
 from moorage.spec import EngineName
 from tests.builders import ON_CPU, a_host, an_image
-from tests.engines.test_plan import CASES, planned
+from tests.engines.plan_cases import CASES
+from tests.engines.planning import planned
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.32.0")

@@ -1,0 +1,130 @@
+"""Hosts and wishes of tests about plans, and the plans for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.chain import Placed
+from moorage.engines.plan import plan_launch
+from moorage.fleet_engines import EngineVersion, EngineVersions
+from moorage.images.image import Image
+from moorage.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.models.source import ResolvedModel
+from moorage.placement.propose import Subject, propose
+from moorage.placement.snapshot import HostSnapshot, Program
+from moorage.spec import EngineName
+from moorage.units import GIB
+from tests.builders import (
+    LEDGER,
+    a_cpu_host,
+    a_fleet,
+    a_host,
+    a_model,
+    a_profile,
+    a_spec,
+    an_accelerator,
+    an_image,
+    with_companions,
+)
+
+Wish = dict[str, Any]
+
+VLLM_INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.31.0")
+GPU, CPU = a_host(gpus=4), a_cpu_host()
+LORA = [
+    {"name": "poet", "source": "file:///adapters/poet", "rank": 24},
+    {"name": "judge", "source": "file:///adapters/judge"},
+]
+ROCM = a_host(accelerators=tuple(an_accelerator(type="rocm", index=index) for index in range(2)))
+ROCM_NODES = a_host(
+    accelerators=tuple(
+        an_accelerator(type="rocm", index=index, node=f"/dev/dri/renderD{128 + index}")
+        for index in range(2)
+    )
+)
+NPUS = a_host(
+    architecture="arm64",
+    accelerators=tuple(
+        an_accelerator(type="cann", index=index, gib=64, uuid="", family="Ascend910B3")
+        for index in range(4)
+    ),
+)
+PPUS = a_host(accelerators=tuple(an_accelerator(type="hggc", index=index) for index in range(2)))
+GAUDIS = a_host(accelerators=tuple(an_accelerator(type="hpu", index=index) for index in range(2)))
+KEPT = "/home/moorage/cache"
+OWN_RUN = ["acme", "{{model_path}}", "--ids={{accelerator_ids}}", "--n={{accelerator_count}}"]
+OWN_START = "{{model_path}} --quick --max-model-len 4096"
+OLD_DRIVER = a_host(accelerators=(an_accelerator(runtime_version="12.4"),))
+CUSTOM = {
+    "name": "custom",
+    "image": "acme/server:1",
+    "command": ["/serve", "--model={{model_path}}", "--port={{port}}", "--gpus={{gpu_ids}}"],
+}
+ACME = EngineVersions(
+    versions={
+        "1.9": EngineVersion(image="acme/server:9", entrypoint="/old"),
+        "1.10": EngineVersion(
+            image="acme/server:10",
+            entrypoint="/acme serve",
+            run_command="--model {{model_path}} --port={{port}} --name={{model_name}}",
+        ),
+    }
+)
+OWN = ["/serve", "{{model_path}}", "--name={{model_name}}", "--at={{host}}:{{port}}"]
+
+
+def planned(
+    wish: Wish,
+    host: HostSnapshot,
+    image: Image | None = None,
+    model: ResolvedModel | None = None,
+    caches: str = "",
+    **profile: Any,
+) -> LaunchPlan:
+    spec, snapshot = a_spec(**wish), a_fleet(host)
+    model = model or with_companions(a_model(), spec)
+    placement = propose(Subject(spec, a_profile(**profile)), snapshot)
+    known, release = a_profile(**profile), f"{spec.name}.v1"
+    placed = Placed(spec, model, known, placement, snapshot, release)
+    return plan_launch(placed, image, LEDGER, caches)
+
+
+def over_hosts(
+    wish: Wish, *hosts: HostSnapshot, image: Image | None = None, **profile: Any
+) -> LaunchPlan:
+    """The plan over several hosts, each with an address and an interface of its own."""
+    spec, known = a_spec(**wish), a_profile(**profile)
+    named = (
+        host.model_copy(update={"bind": f"10.0.0.{at}", "interface": f"eth{at}"})
+        for at, host in enumerate(hosts, 1)
+    )
+    snapshot, model = a_fleet(*named), with_companions(a_model(), spec)
+    placement = propose(Subject(spec, known), snapshot)
+    placed = Placed(spec, model, known, placement, snapshot, "tiny.v1")
+    return plan_launch(placed, image or an_image(), LEDGER)
+
+
+def configured(default_version: str | None = None, **version: str) -> HostSnapshot:
+    """A host of a fleet that says something about vLLM 0.31.0."""
+    own = EngineVersions(
+        default_version=default_version,
+        versions={"0.31.0": EngineVersion.model_validate(version)},
+    )
+    return a_host(engines={"vllm": own})
+
+
+def only(plan: LaunchPlan) -> ContainerSpec:
+    (container,) = plan.containers
+    return container
+
+
+def flag(plan: LaunchPlan, name: str) -> Flag:
+    (found,) = (flag for flag in only(plan).command if flag.tokens[0] == name)
+    return found
+
+
+TWO_GPU_HOSTS = (a_host("gpu-1", 4), a_host("gpu-2", 4))
+UNEVEN_HOSTS = (a_host("gpu-1", 4), a_host("gpu-2", 2))
+TWO_CPU_HOSTS = (a_host("cpu-1", 0), a_host("cpu-2", 0))
+CPU_IMAGE = {"reference": "vllm/vllm-openai-cpu:v0.32.0"}
+LARGE: dict[str, Any] = {"weight_bytes": 340 * GIB, "context": 32768}
