@@ -40,6 +40,8 @@ from tests.engines.planning import (
     planned,
 )
 
+LONGEST_WORD = 26
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_plan_says_exactly_what_will_run(name: str, golden: Callable[[str, str], None]) -> None:
@@ -51,6 +53,14 @@ def test_every_flag_and_variable_has_an_origin_and_a_reason() -> None:
         for container in case().containers:
             assert all(flag.reason for flag in container.command)
             assert all(variable.reason for variable in container.environment)
+
+
+def test_reasons_wrap_where_they_are_shown() -> None:
+    """A page cannot break a word of code: a long one makes its table wider than the page."""
+    containers = [container for case in CASES.values() for container in case().containers]
+    told = {item.reason for one in containers for item in (*one.command, *one.environment)}
+    words = {word for reason in told for word in reason.split()}
+    assert [word for word in words if len(word) > LONGEST_WORD] == []
 
 
 def test_an_argument_of_the_user_replaces_the_derived_one_and_stands_last() -> None:

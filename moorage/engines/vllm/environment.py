@@ -40,7 +40,7 @@ def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
     """
     if load_seconds <= READY_SECONDS:
         return ()
-    reason = "`readiness.deadlines.load_seconds`; its own limit would end the start before"
+    reason = f"as long as `load_seconds` says; its own limit is {READY_SECONDS} s"
     return (_derived(READY, str(load_seconds), reason),)
 
 
