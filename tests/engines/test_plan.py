@@ -58,8 +58,9 @@ def test_every_flag_and_variable_has_an_origin_and_a_reason() -> None:
 def test_reasons_wrap_where_they_are_shown() -> None:
     """A page cannot break a word of code: a long one makes its table wider than the page."""
     containers = [container for case in CASES.values() for container in case().containers]
-    told = {item.reason for one in containers for item in (*one.command, *one.environment)}
-    words = {word for reason in told for word in reason.split()}
+    flags = [flag.reason for container in containers for flag in container.command]
+    variables = [item.reason for container in containers for item in container.environment]
+    words = {word for reason in (*flags, *variables) for word in reason.split()}
     assert [word for word in words if len(word) > LONGEST_WORD] == []
 
 
