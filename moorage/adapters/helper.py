@@ -62,7 +62,6 @@ def run_helper(
     client = connect(access, min(seconds, ASK_SECONDS))
     if handed.gpus:
         must_heed_requests(client, access.machine)
-    gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
     own = [Mount(place, place, type="bind", read_only=True) for place in handed.mounts]
     try:
         container = client.containers.create(
@@ -71,15 +70,8 @@ def run_helper(
             command=list(command[1:]),
             name=f"moorage-{purpose}-{uuid4().hex[:12]}",
             labels={LABEL_HELPER: purpose},
-            network_mode="host",
-            read_only=True,
-            cap_drop=[] if writes else ["ALL"],
-            security_opt=["no-new-privileges"],
-            mem_limit=MEMORY,
-            device_requests=gpus,
-            devices=list(handed.devices),
-            environment=handed.environment,
             mounts=[*own, *mounts],
+            **_rights(handed, writes=writes),
         )
     except ImageNotFound as error:
         raise Failure(Cause.IMAGE_MISSING, f"{image} is not on the host") from error
@@ -102,6 +94,21 @@ def start_told(container: Container, line: str) -> None:
     raw: Any = getattr(stream, "_sock", stream)
     raw.sendall(line.encode())
     stream.close()
+
+
+def _rights(handed: Handed, *, writes: bool) -> dict[str, Any]:
+    """What the container may do and use, in the words of Docker's API."""
+    gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
+    return {
+        "network_mode": "host",
+        "read_only": True,
+        "cap_drop": [] if writes else ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "mem_limit": MEMORY,
+        "device_requests": gpus,
+        "devices": list(handed.devices),
+        "environment": handed.environment,
+    }
 
 
 def _finished(container: Container, seconds: int) -> str:

@@ -59,14 +59,19 @@ def no_secret_options(words: Iterable[str]) -> None:
     Raises:
         ValueError: Without the value.
     """
-    for option in (word.partition("=")[0] for word in words):
-        if SECRET_OPTION.fullmatch(option):
-            raise PydanticCustomError(
-                IN_CLEAR,
-                "{option} would show its secret on the command line; use `secrets`, and where the"
-                " program reads no variable `sh -c 'exec PROGRAM {option} \"$NAME\"'`",
-                {"option": option},
-            )
+    if option := secret_option(words):
+        raise PydanticCustomError(
+            IN_CLEAR,
+            "{option} would show its secret on the command line; use `secrets`, and where the"
+            " program reads no variable `sh -c 'exec PROGRAM {option} \"$NAME\"'`",
+            {"option": option},
+        )
+
+
+def secret_option(words: Iterable[str]) -> str:
+    """The first option whose value is a secret, without that; empty where there is none."""
+    options = (word.partition("=")[0] for word in words)
+    return next(filter(SECRET_OPTION.fullmatch, options), "")
 
 
 def plain_arguments(words: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from moorage.engines.schema.judge import Judgement, judge, judge_unknown
 from moorage.engines.schema.rules import Rules
 from moorage.failures import Cause, Failure
 from moorage.spec import EngineSpec, RuntimeName
-from moorage.spec.safe import SECRET_OPTION
+from moorage.spec.safe import secret_option
 from moorage.words import user_tokens
 
 Schemas = Callable[[], Sequence[Schema]]
@@ -92,15 +92,13 @@ def refuse_secrets(engine: EngineSpec) -> None:
     Raises:
         Failure: `BAD_SPEC`, without the value.
     """
-    for word in user_tokens(engine.args):
-        option = word.partition("=")[0]
-        if SECRET_OPTION.fullmatch(option):
-            raise Failure(
-                Cause.BAD_SPEC,
-                f"engine.args: {option}: secrets never stand in arguments: records, logs and"
-                " processes show them",
-                suggestion="Use `secrets`: the program finds it in its environment.",
-            )
+    if option := secret_option(user_tokens(engine.args)):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.args: {option}: secrets never stand in arguments: records, logs and"
+            " processes show them",
+            suggestion="Use `secrets`: the program finds it in its environment.",
+        )
 
 
 def words_of(engine: EngineSpec) -> tuple[str, ...]:
