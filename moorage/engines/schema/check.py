@@ -8,7 +8,9 @@ from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.judge import Judgement, judge, judge_unknown
 from moorage.engines.schema.rules import Rules
 from moorage.failures import Cause, Failure
-from moorage.spec import EngineSpec, RuntimeName
+from moorage.images.reference import parse_reference
+from moorage.images.tagged import tagged_version
+from moorage.spec import EngineName, EngineSpec, RuntimeName
 from moorage.spec.safe import secret_option
 from moorage.words import user_tokens
 
@@ -79,7 +81,7 @@ def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> 
     if engine.version:
         return (engine.version,)
     if engine.image:
-        return ()
+        return _published(engine.image)
     programs = () if installed is None else (installed,)
     if engine.runtime == RuntimeName.PROCESS:
         return programs
@@ -99,6 +101,12 @@ def refuse_secrets(engine: EngineSpec) -> None:
             " processes show them",
             suggestion="Use `secrets`: the program finds it in its environment.",
         )
+
+
+def _published(image: str) -> tuple[str, ...]:
+    """The version of an official image; one of another registry may hold more than that does."""
+    version = "" if parse_reference(image).registry else tagged_version(image, EngineName.VLLM)
+    return (version,) if version else ()
 
 
 def words_of(engine: EngineSpec) -> tuple[str, ...]:

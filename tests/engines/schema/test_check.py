@@ -22,6 +22,8 @@ TYPO = {"args": ["--max-modle-len 4096"]}
         ({"runtime": "process"}, "0.31.0", ("0.31.0",)),
         ({"runtime": "process"}, None, ()),
         ({"image": "acme/vllm:7"}, "0.31.0", ()),
+        ({"image": "vllm/vllm-openai:v0.31.0"}, None, ("0.31.0",)),
+        ({"image": "own.acme/vllm/vllm-openai:v0.31.0"}, None, ()),
         ({"image": "acme/vllm:7", "version": "0.30.0"}, None, ("0.30.0",)),
         ({"version": "0.30.0"}, "0.31.0", ("0.30.0",)),
     ],
