@@ -19,6 +19,7 @@ import psutil
 from moorage.adapters import supervisor
 from moorage.adapters.bearing import bearing
 from moorage.adapters.disk import watching_the_disk
+from moorage.adapters.log_tail import log_of_file
 from moorage.adapters.observation import Observation
 from moorage.adapters.owner import is_alive
 from moorage.failures import Cause, Failure
@@ -84,11 +85,7 @@ class ProcessRuntime:
 
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of its log."""
-        try:
-            text = (self._folder(workload.name) / "log").read_text(errors="replace")
-        except OSError:
-            return ""
-        return "\n".join(text.splitlines()[-tail:])
+        return log_of_file(self._folder(workload.name) / "log", tail)
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period; its folder is removed.
