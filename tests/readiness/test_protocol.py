@@ -219,21 +219,16 @@ def test_a_long_answer_is_shortened() -> None:
     assert len(wrong) == len("HTTP 500: ") + 200
 
 
+ODD_ITEMS: list[Any] = [5, "x", [5], [{}], {}]
+ODD_COUNTS: list[Any] = ["12", -1, 10**100, 1.5, True, [], {}]
+GENERATED = {"choices": [{"text": "a", "finish_reason": "stop"}]}
+
 LIES: list[Any] = [
-    None,
-    [],
-    "text",
-    5,
-    *({key: value} for key in ("data", "choices", "results") for value in (5, "x", [5], [{}], {})),
+    *(None, [], "text", 5),
+    *({key: value} for key in ("data", "choices", "results") for value in ODD_ITEMS),
     {"choices": [{"message": 5, "finish_reason": [["stop"]]}]},
-    {"choices": [{"text": "a", "finish_reason": "stop"}], "usage": 5},
-    *(
-        {
-            "choices": [{"text": "a", "finish_reason": "stop"}],
-            "usage": {"completion_tokens": count},
-        }
-        for count in ("12", -1, 10**100, 1.5, True, [], {})
-    ),
+    {**GENERATED, "usage": 5},
+    *({**GENERATED, "usage": {"completion_tokens": count}} for count in ODD_COUNTS),
     {"data": [{"embedding": ["x"]}, 5]},
     Unreadable(why="is nested more than 64 deep"),
 ]
