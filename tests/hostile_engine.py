@@ -1,18 +1,22 @@
 """An engine that misbehaves, on raw sockets. In a test: `with HostileEngine("drips") as engine`.
 
-As a program it is an engine of type `custom`: `python -m tests.hostile_engine PORT MISBEHAVIOUR
-PATH` serves model `tiny` as it should, but for one path.
+As a program, which needs the standard library alone, it takes the options of vLLM, and serves a
+model as it should. The variable `HOSTILE` names a file; once that is there, its first line says how
+the program misbehaves from then on, and its second on which path.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 
 MIB = 1024**2
@@ -86,7 +90,6 @@ MISBEHAVIOURS: dict[str, Callable[[], Pieces]] = {
 DRIPPING = ("drips ", "says nothing")
 BOMB: bytes = gzip.compress(gzip.compress(bytes(100 * MIB)))
 
-LISTING = json.dumps({"data": [{"id": "tiny", "max_model_len": 128}]}).encode()
 COMPLETION = json.dumps(
     {
         "choices": [{"text": "a", "message": {"content": "a"}, "finish_reason": "stop"}],
@@ -95,7 +98,6 @@ COMPLETION = json.dumps(
 ).encode()
 SANE = {
     "/health": b"",
-    "/v1/models": LISTING,
     "/version": b'{"version": "1"}',
     "/metrics": b"vllm:num_requests_running 0\n",
     "/v1/chat/completions": COMPLETION,
@@ -107,8 +109,9 @@ class HostileEngine:
     """A server that misbehaves until it is closed.
 
     Args:
-        misbehaviour: One of `MISBEHAVIOURS`.
+        misbehaviour: One of `MISBEHAVIOURS`; empty = it behaves.
         path: The only path where it does so; empty = everywhere.
+        name: The model that it serves.
         port: Where it listens; 0 = anywhere.
         pause: Seconds between the bytes that it drips.
 
@@ -117,10 +120,16 @@ class HostileEngine:
     """
 
     def __init__(
-        self, misbehaviour: str, path: str = "", *, port: int = 0, pause: float = 0.02
+        self,
+        misbehaviour: str,
+        path: str = "",
+        *,
+        name: str = "tiny",
+        port: int = 0,
+        pause: float = 0.02,
     ) -> None:
-        self._pieces, self._path = MISBEHAVIOURS[misbehaviour], path
-        self._pause = pause if misbehaviour.startswith(DRIPPING) else 0
+        self.misbehaviour, self.path = misbehaviour, path
+        self._name, self._pause = name, pause
         self._closed = threading.Event()
         self._server = socket.create_server(("127.0.0.1", port), backlog=64)
         self.requests: list[str] = []
@@ -141,10 +150,6 @@ class HostileEngine:
             self._server.shutdown(socket.SHUT_RDWR)  # closing alone would not wake who accepts
         self._server.close()
 
-    def wait(self) -> None:
-        """Serve until the process is ended."""
-        self._closed.wait()
-
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
@@ -160,8 +165,12 @@ class HostileEngine:
                 request += piece
             line = request.partition(b"\r\n")[0].decode()
             self.requests.append(line)
-            for piece in self._answer(line.split()[1]):
-                if self._closed.wait(self._pause) if self._pause else self._closed.is_set():
+            path = line.split()[1]
+            hostile = self.misbehaviour and self.path in ("", path)
+            drips = hostile and self.misbehaviour.startswith(DRIPPING)
+            pieces = MISBEHAVIOURS[self.misbehaviour]() if hostile else self._sane(path)
+            for piece in pieces:
+                if self._closed.wait(self._pause if drips else 0):
                     return
                 connection.sendall(piece)
             # Closed at once, with some of the request unread, it would be a reset.
@@ -169,13 +178,26 @@ class HostileEngine:
             while connection.recv(65536):
                 pass
 
-    def _answer(self, path: str) -> Pieces:
-        if self._path in ("", path):
-            return self._pieces()
+    def _sane(self, path: str) -> Pieces:
+        if path == "/v1/models":
+            return _answer(json.dumps({"data": [{"id": self._name}]}).encode())
         if path in SANE:
             return _answer(SANE[path])
         return iter([b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"])
 
 
+def main() -> None:
+    """Serve until the process is ended."""
+    options = dict(zip(sys.argv, sys.argv[1:], strict=False))
+    engine = HostileEngine(
+        "", name=options["--served-model-name"], port=int(options["--port"]), pause=0.5
+    )
+    hostile = Path(os.environ["HOSTILE"])
+    while True:
+        if hostile.exists():
+            engine.misbehaviour, engine.path = hostile.read_text().splitlines()
+        time.sleep(0.05)
+
+
 if __name__ == "__main__":
-    HostileEngine(sys.argv[2], sys.argv[3], port=int(sys.argv[1]), pause=0.5).wait()
+    main()
