@@ -102,7 +102,10 @@ def _attention(
     facts: Facts, mixer: Mixer, block: int, page: int, settings: MemorySettings
 ) -> KVSpec:
     kind = KVKind.MLA if mixer is Mixer.FULL and uses_mla(facts) else KINDS[mixer]
-    sizes = {Mixer.SLIDING: window(facts), Mixer.CHUNKED: facts.get("attention_chunk_size")}
+    sizes = {
+        Mixer.SLIDING: window(facts),
+        Mixer.CHUNKED: facts.number("attention_chunk_size") or None,
+    }
     return KVSpec(
         kind=kind,
         block_size=block,
