@@ -85,8 +85,6 @@ def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Pro
         nearest = _nearest(str(entry.get("input")), allowed)
     elif kind == IN_CLEAR:
         message = f"{entry['msg']}."
-    elif kind in ("byte_size", "byte_size_unit"):
-        message = f"found {found}; allowed: a size such as 16GiB."
     elif kind == "string_pattern_mismatch":
         wanted = PATTERNS_IN_WORDS.get(context["pattern"], f"a text like {context['pattern']}")
         message = f"found {found}; allowed: {wanted}."
