@@ -35,9 +35,7 @@ def parse_bytes(written: object) -> int:
     """
     if isinstance(written, str):
         amount = _bytes_of(written)
-    elif isinstance(written, int) and not isinstance(written, bool):
-        amount = int(written)
-    elif isinstance(written, float) and written.is_integer():
+    elif isinstance(written, int | float) and written % 1 == 0 and not isinstance(written, bool):
         amount = int(written)
     else:
         raise ValueError("a size such as 16GiB")
