@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
 from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_validator
 
 from moorage.arguments import user_tokens
 from moorage.failures import Failure
+from moorage.input_value import InputValue
 from moorage.spec.application import ApplicationSpec
 from moorage.spec.container import ContainerSettings, IpcMode
 from moorage.spec.patterns import (
@@ -25,7 +27,6 @@ from moorage.spec.safe import (
     starts_with_a_program,
 )
 from moorage.units import GIB, Bytes
-from moorage.values import Value
 
 DEFAULT_SHM = ByteSize(10 * GIB)
 
@@ -63,8 +64,10 @@ class ApiKey(StrEnum):
     NONE = "none"
 
 
-class EngineSpec(Value):
+class EngineSpec(InputValue):
     """Which engine serves the model, and how it is started."""
+
+    multiline: ClassVar[frozenset[str]] = frozenset({"args", "command", "entrypoint", "env"})
 
     name: EngineName = Field(
         EngineName.AUTO,
