@@ -61,7 +61,7 @@ def rope_rule(spec: ModelSpec) -> RopeRule:
     An unknown version gets the rule that gives the shorter context: every version takes that.
     """
     version = spec.engine.version
-    if spec.placement.policy == Policy.BASELINE or spec.engine.name == EngineName.CUSTOM:
+    if spec.placement.policy == Policy.BASELINE or spec.engine.stated_name == EngineName.CUSTOM:
         return RopeRule.MULTIPLIED
     if spec.engine.name == EngineName.TRANSFORMERS or not version:
         return RopeRule.HELD
