@@ -8,7 +8,7 @@ from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.hosts import installed_program
 from moorage.adapters.schemas import SchemaStore
 from moorage.engines.base import Engine
-from moorage.engines.registry import ENGINES
+from moorage.engines.registry import ENGINES, require_engine_of_command
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.check import (
     check_arguments,
@@ -33,9 +33,12 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
         Failure: `BAD_SPEC`.
     """
     wanted = spec.engine
+    require_engine_of_command(wanted)
     engine = ENGINES[EngineName.VLLM]
     # Without a name, an image is vLLM's; else the fleet decides, and the check comes after.
-    is_meant = wanted.name == engine.name or (wanted.name == EngineName.AUTO and wanted.image)
+    is_meant = wanted.stated_name == engine.name or (
+        wanted.stated_name == EngineName.AUTO and wanted.image
+    )
     if not is_meant or not words_of(wanted) or engine.argument_rules is None:
         return
     configured = fleet.engines.get(engine.name, EngineVersions())
