@@ -49,7 +49,7 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
 
 def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Offer | None:
     depths = Depths([part.room for part in parts])
-    # How many accelerators of a host become stages is not known yet, so RAM for all has to be there.
+    # How many accelerators of a host become stages is not known yet, so all of them need their RAM.
     safe = [Part(p.view, within_ram(request, p.view, kind, p.room)) for p in parts]
     stages: dict[int, Stages] | None = None
     for hosts in request.host_counts(len(parts)):
