@@ -19,6 +19,8 @@ from prefect.settings import get_current_settings
 
 import flows
 from flows.serving import deployments_of, serve_all
+from moorage.adapters.policy import load_policy, load_site_fleet
+from moorage.adapters.settings import Settings
 from moorage.cli.api_auth import require_auth_of_other, require_auth_of_own, share_auth
 from moorage.cli.output import out
 from moorage.failures import Cause, Failure
@@ -44,7 +46,9 @@ def serve_flows(limit: int, *, without_auth: bool = False) -> None:
     # Whatever ends this process, the blocks below are left in order, and the server ends too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
-    deployments = deployments_of(project_file())
+    project = project_file()
+    deployments = deployments_of(project)
+    _hand_on_policy(project.parent)
     if not without_auth:
         _require_auth()
     with _server() as url:
@@ -67,6 +71,21 @@ def project_file() -> Path:
         f"there is no {PROJECT_FILE} in {folders[0]}; start it in a folder that has one, such as a"
         " checkout of moorage"
     )
+
+
+def _hand_on_policy(project: Path) -> None:
+    """Have every run judged by the policy that counts here, wherever it is carried out.
+
+    Raises:
+        Failure: When its file cannot be read or trusted, or has mistakes.
+    """
+    os.environ.setdefault("MOORAGE_PROJECT", str(project.absolute()))
+    settings = Settings()
+    policy = load_policy(settings)
+    load_site_fleet(policy, settings)
+    if policy.file:
+        os.environ["MOORAGE_POLICY"] = policy.file
+    out.print(f"policy {policy.source}", highlight=False)
 
 
 def _require_auth() -> None:
