@@ -11,6 +11,7 @@ from typing import Any
 
 from moorage.arguments import json_argument, user_tokens
 from moorage.failures import Cause, Failure
+from moorage.models.categories import categories_of
 from moorage.models.profile import ModelProfile
 from moorage.models.rope import POSITIONS, ROPE_KEYS, RopeRule, rope_rule, stretched
 from moorage.models.source import ResolvedModel
@@ -92,6 +93,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         quantization=_quantization(config, text),
         weight_bytes=model.weights.bytes,
         has_chat_template=model.has_chat_template,
+        categories=categories_of(mode, architectures(config)),
         warnings=tuple(warnings),
     )
 

@@ -49,7 +49,7 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
 
 def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Offer | None:
     depths = Depths([part.room for part in parts])
-    # How many accelerators of a host become stages is not known yet, so all of them need their RAM.
+    # How many accelerators of a host become stages is not known yet, so RAM for all is needed.
     safe = [Part(p.view, within_ram(request, p.view, kind, p.room)) for p in parts]
     stages: dict[int, Stages] | None = None
     for hosts in request.host_counts(len(parts)):
@@ -86,7 +86,7 @@ def _even(
 def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int, Split]]:
     if request.stated:
         count, rest = divmod(request.stated.world, hosts)
-        if not rest and _is_possible(request.stated, [count] * hosts):
+        if not rest and is_possible(request.stated, [count] * hosts):
             yield count, Split(request.stated.tensor, request.stated.pipeline)
         return
     for count in range(1, most + 1):
@@ -94,14 +94,16 @@ def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int,
             yield count, Split(tensor=count, pipeline=hosts)
 
 
-def _is_possible(stated: Parallelism, accelerators: list[int]) -> bool:
+def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
     """Whether vLLM can lay the stated sizes out over hosts with so many accelerators."""
-    sizes = ParallelSizes(
-        tensor=stated.tensor,
-        pipeline=stated.pipeline,
-        prefill=stated.prefill_context,
-        data=stated.data,
-    )
+    sizes = ParallelSizes()
+    if stated:
+        sizes = ParallelSizes(
+            tensor=stated.tensor,
+            pipeline=stated.pipeline,
+            prefill=stated.prefill_context,
+            data=stated.data,
+        )
     return isinstance(multi_host_topology(accelerators, sizes), Topology)
 
 
