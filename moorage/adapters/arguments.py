@@ -22,6 +22,7 @@ from moorage.fleet import Fleet
 from moorage.fleet_engines import EngineVersions
 from moorage.images.image import Image
 from moorage.images.reference import parse_reference
+from moorage.placement.links import require_ports
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, EngineSpec, ModelSpec
 
@@ -35,6 +36,7 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     wanted = spec.engine
     require_engine_of_command(wanted)
     engine = ENGINES[EngineName.VLLM]
+    require_ports(spec, fleet, engine.joined_by(spec))
     # Without a name, an image is vLLM's; else the fleet decides, and the check comes after.
     is_meant = wanted.stated_name == engine.name or (
         wanted.stated_name == EngineName.AUTO and wanted.image
