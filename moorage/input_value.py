@@ -25,6 +25,9 @@ IN_A_LINE = re.compile(f"[\t\n\u061c\u200e\u200f\ufeff{REFUSED}]")
 LARGEST = 2**63 - 1
 """Largest number: more is no count, duration or size, and no database keeps it."""
 
+LONGEST = 100_000
+"""Characters of a text; Linux passes 131,072 bytes as one word of a command line."""
+
 MOST_ENTRIES = 10_000
 """Entries of a list or mapping, those inside of it included."""
 
@@ -82,6 +85,9 @@ def _mistakes(value: Any, refused: re.Pattern[str]) -> Iterator[tuple[Path, Pyda
 
 
 def _mistake(item: Any, refused: re.Pattern[str]) -> PydanticCustomError | None:
+    if isinstance(item, str) and len(item) > LONGEST:
+        detail = "a text of at most {limit} characters"
+        return PydanticCustomError("too_large", detail, {"limit": LONGEST})
     if isinstance(item, str) and (match := refused.search(item)):
         return PydanticCustomError(
             "unprintable",

@@ -344,7 +344,7 @@ def _block_size(config: VllmConfig, groups: list[Any]) -> int:
         if not isinstance(group.kv_cache_spec, MambaSpec)
     ]
     # Without attention vLLM still names the size that attention would have.
-    return min(sizes, default=config.cache_config.block_size)
+    return int(min(sizes, default=config.cache_config.block_size))
 
 
 def _group(config: VllmConfig, group: Any) -> Row:

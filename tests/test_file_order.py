@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.file_order import pytest_collection_modifyitems
 
-FILES = {
+FILES: dict[str, list[tuple[str, ...]]] = {
     "unit_a": [(), ()],
     "waits_long": [("server",), ("server",), ("process", "server")],
     "whole": [(), ("docker", "fleet")],

@@ -69,6 +69,15 @@ def load_fleet(path: Path | None, beside: Path | None = None) -> Fleet:
     return _validate(load_mapping(path, Cause.BAD_FLEET), Fleet, path, Cause.BAD_FLEET)
 
 
+def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
+    """Read any other file of a model.
+
+    Raises:
+        InvalidFile: With the cause, and every mistake.
+    """
+    return _validate(load_mapping(path, cause), model, path, cause)
+
+
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
     """Where a spec may name a source: the model's, its adapters', its draft model's."""
     adapters = content.get("lora")

@@ -17,7 +17,7 @@ from moorage.models.printed import short
 Check = Callable[[Any], str]
 """Says what is wrong with a value that is no list, mapping or null; empty = nothing."""
 
-MOST_LAYERS = 10_000
+MOST_LAYERS = 1_000
 MOST_LABELS = 100_000
 LARGEST_SIZE = 1 << 40
 LARGEST_LENGTH = 10**31

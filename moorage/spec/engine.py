@@ -103,11 +103,13 @@ class EngineSpec(InputValue):
     )
     args: tuple[str, ...] = Field(
         (),
+        max_length=1000,
         description="Arguments added to the engine's command line; they win over derived ones."
         " Each entry is one argument or a whole `--name value` line.",
     )
     env: dict[VariableName, str] = Field(
         {},
+        max_length=1000,
         description="Environment variables for the engine, such as"
         ' `{"VLLM_LOGGING_LEVEL": "DEBUG"}`; they win over derived ones. Never put a secret here:'
         " use `secrets`.",
@@ -121,6 +123,7 @@ class EngineSpec(InputValue):
     command: tuple[str, ...] | None = Field(
         None,
         min_length=1,
+        max_length=1000,
         description="Replaces the whole command line of the engine in `name`; with `image` and no"
         " name it starts a custom one. `{{model_path}}`, `{{model_name}}`, `{{host}}` (where the"
         " engine listens), `{{host_ip}}` (the host's `bind`), `{{port}}`,"
@@ -130,6 +133,7 @@ class EngineSpec(InputValue):
     entrypoint: tuple[str, ...] | None = Field(
         None,
         min_length=1,
+        max_length=1000,
         description="Program and words that stand in place of the engine's own (`vllm serve`); its"
         " arguments follow. The placeholders of `command` are filled in.",
     )

@@ -87,7 +87,7 @@ def _layers_without_attention(mixers: Sequence[tuple[Mixer, ...]], stages: int) 
     return {
         index
         for stage in stage_layers(len(mixers), stages)
-        if {mixer for index in stage for mixer in mixers[index]} == {Mixer.STATE}
+        if set().union(*{mixers[index] for index in stage}) == {Mixer.STATE}
         for index in stage
     }
 

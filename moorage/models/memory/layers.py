@@ -31,7 +31,8 @@ def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
         return [(Mixer.FULL, Mixer.CROSS)] * facts.layers
     if facts.model_type in WHOLE_MODELS:
         return [WHOLE_MODELS[facts.model_type]] * facts.layers
-    return [own if i < layers_with_own_cache(facts) else () for i, own in enumerate(_each(facts))]
+    first = layers_with_own_cache(facts)
+    return [own if i < first else () for i, own in enumerate(_each(facts))]
 
 
 def layers_with_own_cache(facts: Facts) -> int:
