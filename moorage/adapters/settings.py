@@ -74,6 +74,17 @@ class Settings(BaseSettings):
         description="Site that flows run at: hosts whose label `site` names another are left out."
         " Empty = all hosts are reached from here.",
     )
+    policy: Path | None = Field(
+        None,
+        description="Policy file of the site. Empty = `deployments/policy.yaml` of the folder in"
+        " which the command or worker was started, else of the project's; else the default policy.",
+    )
+    project: Path | None = Field(
+        None,
+        description="Project's folder, in which relative paths of a policy start. Empty = the"
+        " current one, or that of the shell which started this, where it has a prefect.yaml."
+        " `moorage serve` sets it for its runs.",
+    )
     lock_wait_seconds: float = Field(
         600, ge=0, description="How long a deploy waits for another one of the same model."
     )

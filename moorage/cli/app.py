@@ -26,6 +26,7 @@ from moorage.cli import history as releases
 from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
 from moorage.cli import models as model_commands
+from moorage.cli import policy as policy_commands
 from moorage.cli import reconcile as reconciling
 from moorage.cli import redeploy as redeployments
 from moorage.cli import show as pages
@@ -58,6 +59,7 @@ app.command("import")(files.take_in)
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
 app.add_typer(ledger_commands.commands, name="ledger")
+app.add_typer(policy_commands.app, name="policy")
 app.command()(reconciling.reconcile)
 app.add_typer(model_commands.commands, name="models")
 

@@ -25,6 +25,8 @@ from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.placement.propose import NoFit
+from moorage.policy.channel import Channel
+from moorage.policy.violation import PolicyRefused
 from moorage.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
@@ -98,6 +100,7 @@ def run_flow(
         from tasks.approval import asking  # noqa: PLC0415
         from tasks.context import was_interrupted  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
+        from tasks.policy import channel_scope  # noqa: PLC0415
 
         sign_in()
 
@@ -111,10 +114,11 @@ def run_flow(
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        if as_json:
-            return asyncio.run(main())
-        with StepPrinter(err) as printer, listening(printer), asking(TerminalAsker(printer)):
-            return asyncio.run(main())
+        with channel_scope(Channel.CLI):
+            if as_json:
+                return asyncio.run(main())
+            with StepPrinter(err) as printer, listening(printer), asking(TerminalAsker(printer)):
+                return asyncio.run(main())
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
         raise KeyboardInterrupt from error
@@ -226,6 +230,8 @@ def failure_json(failure: Failure) -> dict[str, Any]:
     }
     if isinstance(failure, InvalidFile):
         content["problems"] = [problem.model_dump() for problem in failure.problems]
+    if isinstance(failure, PolicyRefused):
+        content["violations"] = [one.model_dump() for one in failure.violations]
     if isinstance(failure, NoFit):
         content["placement"] = failure.placement.model_dump(mode="json")
     return {"error": content}

@@ -24,6 +24,7 @@ from flows.serving import deployments_of, serve_all
 from moorage.adapters import api_server
 from moorage.adapters.api_login import forget_server, is_listening, record_server
 from moorage.adapters.api_server import is_loopback
+from moorage.adapters.policy import load_policy, load_site_fleet
 from moorage.adapters.settings import Settings
 from moorage.adapters.sign_in import SERVER, adopt, sign_in
 from moorage.cli.api_auth import NO_LOGIN, current_login, login_of_own, require_login_of_other
@@ -51,7 +52,9 @@ def serve_flows(limit: int, *, no_login: bool = False) -> None:
     # Whatever ends this process, the blocks below are left in order, and the server ends too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
-    deployments = deployments_of(project_file())
+    project = project_file()
+    deployments = deployments_of(project)
+    _hand_on_policy(project.parent)
     if no_login:
         err.print(NO_LOGIN, style="bold red", highlight=False)
     with _server(no_login=no_login) as url:
@@ -82,6 +85,21 @@ def project_file() -> Path:
         f"there is no {PROJECT_FILE} in {folders[0]}; start it in a folder that has one, such as a"
         " checkout of moorage"
     )
+
+
+def _hand_on_policy(project: Path) -> None:
+    """Have every run judged by the policy that counts here, wherever it is carried out.
+
+    Raises:
+        Failure: When its file cannot be read or trusted, or has mistakes.
+    """
+    os.environ.setdefault("MOORAGE_PROJECT", str(project.absolute()))
+    settings = Settings()
+    policy = load_policy(settings)
+    load_site_fleet(policy, settings)
+    if policy.file:
+        os.environ["MOORAGE_POLICY"] = policy.file
+    out.print(f"policy {policy.source}", highlight=False)
 
 
 @contextmanager

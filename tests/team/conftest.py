@@ -15,6 +15,7 @@ import pytest
 from moorage.adapters.ledger import Ledger
 from tests.e2e.conftest import lifecycle_program, tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.policies import open_policy
 from tests.prefect_server import PrefectApi, end, free_port
 from tests.waiting import until
 
@@ -30,7 +31,8 @@ class Team:
         self.folder = folder / "team"
         self.port, self.postgres_port = free_port(), free_port()
         self.environment = {"PREFECT_HOME": str(folder / "prefect")}
-        self.home = {"MOORAGE_HOME": str(folder / "home")}
+        policy = open_policy(folder / "policy.yaml")
+        self.home = {"MOORAGE_HOME": str(folder / "home"), "MOORAGE_POLICY": str(policy)}
 
     def run(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
         """`up` or `down`; what it says is on stderr."""
