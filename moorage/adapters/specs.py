@@ -75,7 +75,7 @@ def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
     Raises:
         InvalidFile: With the cause, and every mistake.
     """
-    return _validate(_load(path, cause), model, path, cause)
+    return _validate(load_mapping(path, cause), model, path, cause)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:

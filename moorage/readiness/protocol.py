@@ -15,7 +15,6 @@ from moorage.printable import printable
 from moorage.spec import Mode, ModelSpec, ProbeSpec
 from moorage.values import Value
 
-
 SHOWN, MOST_NAMES = 200, 10
 """Characters of an answer, and names that a server lists, that a message quotes."""
 
