@@ -53,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         fuzzer.close()
     ran = ", ".join(f"{name} {number}" for name, number in sorted(fuzzer.ran.items()))
+    codes = ", ".join(f"{number} of {code}" for code, number in sorted(fuzzer.codes.items()))
+    print(f"exit codes: {codes}")
     print(f"{fuzzer.ran.total()} cases ({ran}), {fuzzer.faults} faults", flush=True)
     return int(fuzzer.faults > 0)
 
@@ -72,6 +74,7 @@ class Fuzzer:
         self._folder = Path(tempfile.mkdtemp(prefix="moorage-fuzz-cases-"))
         self._server, self._address = serve(self._folder)
         self.ran: Counter[str] = Counter()
+        self.codes: Counter[int] = Counter()
         self.faults = 0
 
     def run_all(self, targets: Sequence[str], seconds: float, cases: int) -> None:
@@ -92,15 +95,16 @@ class Fuzzer:
         case = TARGETS[target](chance, folder)
         whole = case.arguments[0] != "chain" and chance.randrange(WHOLE_EVERY) == 0
         seconds = self._seconds * (1 + whole)
-        found = judged(case, folder, self._address, seconds, whole=whole)
+        verdict = judged(case, folder, self._address, seconds, whole=whole)
         self.ran[target] += 1
-        if found:
+        self.codes[verdict.code] += 1
+        if verdict.faults:
             self.faults += 1
             kept = self._keep / f"{self._seed}-{folder.name}"
             shutil.rmtree(kept, ignore_errors=True)
             _keep(folder, kept)
             repeat = f"python -m tests.fuzz --target {target} --seed {self._seed} --case {number}"
-            print(f"FAULT {target} seed {self._seed} case {number}: {'; '.join(found)}")
+            print(f"FAULT {target} seed {self._seed} case {number}: {'; '.join(verdict.faults)}")
             print(f"  moorage {' '.join(map(ascii, case.arguments))}")
             print(f"  input: {kept}\n  repeat: {repeat}", flush=True)
         shutil.rmtree(folder, ignore_errors=True)

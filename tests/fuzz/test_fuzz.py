@@ -86,5 +86,6 @@ def judge_all(codes: Sequence[str], folder: str) -> None:
         chains.CHAINS["code"] = lambda code=code: exec(code)
         place = Path(folder) / str(number)
         place.mkdir()
-        print("; ".join(judged(Case(["chain", "code"]), place, address, 2, whole=False)))
+        verdict = judged(Case(["chain", "code"]), place, address, 2, whole=False)
+        print("; ".join(verdict.faults))
     os.kill(server, 9)

@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import quote
@@ -48,8 +49,21 @@ def prepare() -> None:
     assert threading.active_count() == 1, "what has threads cannot be forked"
 
 
-def judged(case: Case, folder: Path, server: str, seconds: float, *, whole: bool) -> list[str]:
-    """Run a case, and say what is wrong with how it ended.
+@dataclass(frozen=True)
+class Verdict:
+    """How a case ended.
+
+    Attributes:
+        code: Exit code; below 0 the signal that ended it.
+        faults: What is wrong with that; empty = nothing.
+    """
+
+    code: int
+    faults: list[str]
+
+
+def judged(case: Case, folder: Path, server: str, seconds: float, *, whole: bool) -> Verdict:
+    """Run a case, and judge how it ended.
 
     Args:
         case: What is run.
@@ -70,7 +84,8 @@ def judged(case: Case, folder: Path, server: str, seconds: float, *, whole: bool
         os.killpg(child, signal.SIGKILL)
     _, status, used = os.wait4(child, 0)
     found = [] if ended else [f"no end after {time.monotonic() - begun:.0f} s"]
-    return found + _faults(os.waitstatus_to_exitcode(status), used.ru_maxrss, folder, child)
+    code = os.waitstatus_to_exitcode(status)
+    return Verdict(code, found + _faults(code, used.ru_maxrss, folder, child))
 
 
 def _become(case: Case, folder: Path, server: str, *, whole: bool) -> None:
