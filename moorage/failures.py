@@ -38,6 +38,7 @@ class Cause(StrEnum):
     SECRET_MISSING = "secret-missing"
     SOURCE_MISSING = "source-missing"
     SOURCE_INCOMPLETE = "source-incomplete"
+    SOURCE_CORRUPT = "source-corrupt"
     SOURCE_UNAUTHORIZED = "source-unauthorized"
     SOURCE_GATED = "source-gated"
     SOURCE_OFFLINE = "source-offline"
@@ -232,6 +233,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.SOURCE,
         "The model lacks files that an engine needs",
         "Check that config.json and every weight file that the index names are there.",
+    ),
+    Cause.SOURCE_CORRUPT: _facts(
+        ExitCode.SOURCE,
+        "A file of the model is damaged, or made to do harm",
+        "Fetch the model anew; if it repeats, do not use it: no engine could, or it is an attack.",
     ),
     Cause.SOURCE_UNAUTHORIZED: _facts(
         ExitCode.SOURCE,

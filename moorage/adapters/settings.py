@@ -64,6 +64,11 @@ class Settings(BaseSettings):
         description="Whether models and images that a deploy has fetched stay when it fails; else"
         " what no release needs is removed.",
     )
+    serve_hosts: str = Field(
+        "",
+        description="Names under which clients and proxies reach the server of `moorage serve`,"
+        " with commas; it always answers to those of the loopback.",
+    )
     site: str = Field(
         "",
         description="Site that flows run at: hosts whose label `site` names another are left out."

@@ -44,6 +44,7 @@ PREFECT_DEFAULTS = {
 }
 """Set before Prefect is imported, where the user has not set them."""
 
+UNAUTHORIZED = 401
 LOG_LINES_SHOWN = 25
 LONGEST_SHOWN = 80
 """Characters of a value that is refused."""
@@ -92,13 +93,16 @@ def run_flow(
     with _nothing_begun(as_json=as_json):
         # Importing Prefect takes longer than refusing a bad spec should.
         from httpx import TransportError  # noqa: PLC0415
-        from prefect.exceptions import TerminationSignal  # noqa: PLC0415
+        from prefect.exceptions import PrefectHTTPStatusError, TerminationSignal  # noqa: PLC0415
 
         from flows.ending import whole  # noqa: PLC0415
+        from moorage.adapters.sign_in import login_refused, sign_in  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
         from tasks.context import was_interrupted  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
         from tasks.policy import channel_scope  # noqa: PLC0415
+
+        sign_in()
 
     async def main() -> Outcome[R]:
         state = whole(await start())
@@ -123,6 +127,10 @@ def run_flow(
         raise _LostApi(str(error)) from error
     except Failure:
         raise
+    except PrefectHTTPStatusError as error:
+        if error.response.status_code != UNAUTHORIZED:
+            raise
+        raise login_refused() from error
     except Exception as error:
         if was_interrupted(error):
             raise KeyboardInterrupt from error

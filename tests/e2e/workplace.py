@@ -57,8 +57,16 @@ class Workplace:
         return self._ledger
 
     def spec(self, name: str = "tiny", file: str = "", **fields: Any) -> Path:
-        """Write a spec; names are unique to this test, so that containers are too."""
-        content = {"name": self.named(name), "source": f"file://{self.model}", **fields}
+        """Write a spec; names are unique to this test, so that containers are too.
+
+        Nothing lingers that is stopped: only a test with clients has somebody to wait for.
+        """
+        content = {
+            "name": self.named(name),
+            "source": f"file://{self.model}",
+            "replace": {"linger_seconds": 0},
+            **fields,
+        }
         path = self.folder / f"{file or name}.yaml"
         with path.open("w") as written:
             YAML().dump(content, written)

@@ -39,7 +39,7 @@ class Team:
         words = ["--folder", str(self.folder), "--port", str(self.port)]
         words += ["--postgres-port", str(self.postgres_port), *options]
         given = {**os.environ, **self.environment, **self.home}
-        for name in ("PREFECT_API_URL", "MOORAGE_LEDGER_URL"):
+        for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "MOORAGE_LEDGER_URL"):
             given.pop(name, None)
         return subprocess.run(
             [sys.executable, "-m", "scripts.team", command, *words],
@@ -61,8 +61,12 @@ class Team:
         return [line.split(":")[-1] for line in (self.folder / "pgpass").read_text().splitlines()]
 
     @property
+    def login(self) -> str:
+        return (self.folder / "api" / "login").read_text().strip()
+
+    @property
     def api(self) -> PrefectApi:
-        return PrefectApi(f"http://127.0.0.1:{self.port}/api")
+        return PrefectApi(f"http://127.0.0.1:{self.port}/api", self.login)
 
 
 class TeamPlace(Workplace):
