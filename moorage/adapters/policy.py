@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from moorage.adapters.settings import Settings
-from moorage.adapters.specs import InvalidFile, load_file, load_fleet
+from moorage.adapters.specs import POLICY_FILE, InvalidFile, load_file, load_fleet
 from moorage.failures import Cause
 from moorage.fleet import Fleet
 from moorage.policy.channel import Submission
@@ -17,7 +17,7 @@ from moorage.policy.rules import EffectivePolicy, Policy
 from moorage.problems import Problem
 from moorage.spec import AdapterSpec, ModelSpec
 
-POLICY_FILE = Path("deployments", "policy.yaml")
+POLICY_PATH = Path("deployments", POLICY_FILE)
 PROJECT_FILE = "prefect.yaml"
 STORE = "store"
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -42,7 +42,7 @@ def find_policy(settings: Settings) -> Path | None:
     if settings.policy is not None:
         return settings.policy.expanduser().absolute()
     folders = (*_started_in(), project_folder(settings))
-    return next((found for one in folders if os.path.lexists(found := one / POLICY_FILE)), None)
+    return next((found for one in folders if os.path.lexists(found := one / POLICY_PATH)), None)
 
 
 def project_folder(settings: Settings) -> Path:

@@ -20,6 +20,12 @@ Model = TypeVar("Model", bound=BaseModel)
 FLEET_FILE = "fleet.yaml"
 """Beside the specs; without it the fleet is this machine."""
 
+POLICY_FILE = "policy.yaml"
+"""Beside the specs, in `deployments/`; without it the default policy counts."""
+
+OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
+"""Files among specs that hold none."""
+
 
 class InvalidFile(Failure):
     """A file with mistakes; `problems` holds each of them."""

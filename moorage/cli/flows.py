@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from rich.markup import escape
 
 from moorage.adapters.settings import Settings
-from moorage.adapters.specs import FLEET_FILE, InvalidFile
+from moorage.adapters.specs import OTHER_FILES, InvalidFile
 from moorage.cli.asking import TerminalAsker
 from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
@@ -261,7 +261,9 @@ def existing(path: Path) -> Path:
 
 
 def _no_spec(path: Path, candidate: Path) -> Failure:
-    names = sorted(one.stem for one in candidate.parent.glob("*.yaml") if one.name != FLEET_FILE)
+    names = sorted(
+        one.stem for one in candidate.parent.glob("*.yaml") if one.name not in OTHER_FILES
+    )
     near = get_close_matches(str(path), names, n=1)
     there = f"There are: {', '.join(names[:10])}." if names else "Name the file of a spec."
     return Failure(

@@ -15,6 +15,7 @@ from tests.e2e.workplace import Workplace
 from tests.flows.conftest import Serving
 from tests.policies import written_policy
 from tests.prefect_server import PrefectServer
+from tests.waiting import until
 
 __all__ = ["lifecycle_program"]
 
@@ -86,7 +87,7 @@ def test_what_the_command_line_brought_is_redeployed_through_the_api(
     guarded: Guarded, lifecycle_program: Path
 ) -> None:
     api, place = guarded
-    place.run("deploy", place.spec("own", engine=process_engine(lifecycle_program)))
+    place.run("apply", place.spec("own", engine=process_engine(lifecycle_program)))
     again = api.run("redeploy-models/redeploy", {"names": [place.named("own")], "force": True})
     assert again["state"]["type"] == "COMPLETED", again["state"]["message"]
     after, before = place.releases("own")
@@ -98,3 +99,25 @@ def test_what_the_command_line_brought_is_redeployed_through_the_api(
 def submission_of(row: ReleaseRow) -> Submission:
     assert row.release
     return row.release.submission
+
+
+def test_what_is_served_is_the_code_of_moorage_whatever_the_api_makes_of_a_deployment(
+    guarded: Guarded,
+) -> None:
+    api, place = guarded
+    touched, evil = place.folder / "loaded", place.folder / "evil.py"
+    evil.write_text(
+        f"from pathlib import Path\nfrom prefect import flow\nPath({str(touched)!r}).touch()\n"
+        "@flow(name='notify')\ndef notify(subject: str, body: str, block: str = ''): ...\n"
+    )
+    # The last one that is registered; from then on the server's are left as they are.
+    until(lambda: api.deployment("retire-model/retire-site-a")["work_pool_name"] is None)
+    before = api.deployment("notify/notify")
+    path = f"/deployments/{before['id']}"
+    api.patch(path, {"entrypoint": f"{evil}:notify", "path": str(place.folder)})
+    try:
+        run = api.run("notify/notify", {"subject": "x", "body": "y"})
+    finally:
+        api.patch(path, {name: before[name] for name in ("entrypoint", "path")})
+    assert run["state"]["message"] == "x: y"
+    assert not touched.exists()
