@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 
+from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
@@ -67,7 +68,9 @@ def _kinds(request: Request) -> tuple[str, ...]:
     """Ports of the leader beside the one on which it serves."""
     if request.joined_by == Distributed.RAY:
         return ("rpc", "own")
-    if request.stated is None or request.stated.data == 1:
+    # The peer's rules give natively joined hosts a copy of the model each.
+    copies = request.stated.data > 1 if request.stated else by_baseline_rules(request.spec)
+    if not copies:
         return ("master",)
     return ("rpc", "master", "own", "joining")
 

@@ -96,7 +96,7 @@ def _native(context: LaunchContext) -> Iterator[Variable]:
     if shape != Shape.MP_ONLY:
         reason = "where the data-parallel ranks meet"
         yield _derived("VLLM_DP_MASTER_PORT", str(context.ports[-1]), reason)
-    if shape == Shape.DP_ONLY and len(context.ports) > 3:
+    if shape == Shape.DP_ONLY and len(context.ports) > 3 and context.ports[3]:
         yield _derived("VLLM_PORT", str(context.ports[3]), "first port of the engine's own")
 
 
