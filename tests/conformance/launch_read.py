@@ -32,6 +32,10 @@ OURS_ALONE = frozenset(
 
 OURS_IN_ENV = frozenset(
     {
+        # A server that neither reports home nor asks the hub, whoever placed it.
+        *("VLLM_NO_USAGE_STATS", "HF_HUB_OFFLINE"),
+        # Without it no block of an extended cache is found again.
+        "PYTHONHASHSEED",
         # More is kept for the next start than GPUStack keeps.
         *("TRITON_CACHE_DIR", "VLLM_ENABLE_STARTUP_PLAN"),
         # A server that must not give up before `load_seconds` are over.
