@@ -14,7 +14,8 @@ from prefect.runner import Runner
 from prefect.schedules import Schedule
 from prefect.utilities.templating import apply_values
 from pydantic import TypeAdapter
-from ruamel.yaml import YAML
+
+from moorage.strict_yaml import decode
 
 POLL_SECONDS = 2.0
 """How often the server is asked for runs; Prefect's own 10 s is long for a person who waits."""
@@ -30,7 +31,7 @@ def deployments_of(path: Path) -> list[RunnerDeployment]:
     """
     # `prefect deploy` runs in the file's folder and takes PWD from the shell there.
     text = path.read_text().replace("{{ $PWD }}", str(path.absolute().parent))
-    content: dict[str, Any] = YAML(typ="safe", pure=True).load(text)
+    content: dict[str, Any] = decode(text)
     return [_deployment(_templated(entry)) for entry in content["deployments"]]
 
 

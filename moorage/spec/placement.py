@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from moorage.input_value import InputValue
 from moorage.spec.patterns import AcceleratorId, Kind, Name
 from moorage.units import Bytes
-from moorage.values import Value
 
 
 class Strategy(StrEnum):
@@ -27,7 +27,7 @@ class Policy(StrEnum):
     BASELINE = "baseline"
 
 
-class PlacementSpec(Value):
+class PlacementSpec(InputValue):
     """Where the model may run."""
 
     cluster: Name | None = Field(
