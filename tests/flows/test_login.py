@@ -210,7 +210,8 @@ class TestForeign:
     def test_sockets_are_refused(self, served: Served, header: dict[str, str]) -> None:
         host = header.get("Host", f"127.0.0.1:{served.port}")
         lines = {"Host": host, "Upgrade": "websocket", "Connection": "Upgrade", **header}
-        lines |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+        lines |= {"Sec-WebSocket-Protocol": "prefect", "Sec-WebSocket-Version": "13"}
+        lines |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
         assert httpx.get(f"{served.site}/api/events/out", headers=lines).status_code == 403
 
 

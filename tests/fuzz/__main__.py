@@ -22,7 +22,7 @@ from random import Random
 
 from tests.fuzz.server import serve
 from tests.fuzz.targets import TARGETS
-from tests.fuzz.worker import judged
+from tests.fuzz.worker import judged, prepare
 
 WHOLE_EVERY = 150
 """One of so many cases starts the real command line, which takes a second to import."""
@@ -38,11 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None, help="Repeat the cases of a seed.")
     parser.add_argument("--target", action="append", choices=[*TARGETS], help="Only these.")
     parser.add_argument("--case", type=int, default=None, help="Only this one.")
+    parser.add_argument("--hang", type=float, default=10, help="Seconds that a case may take.")
     parser.add_argument("--keep", type=Path, default=KEPT, help="Folder for inputs of faults.")
     chosen = parser.parse_args(arguments)
     seed = secrets.randbelow(10**9) if chosen.seed is None else chosen.seed
     print(f"seed {seed}", flush=True)
-    fuzzer = Fuzzer(seed, chosen.keep)
+    fuzzer = Fuzzer(seed, chosen.keep, chosen.hang)
     try:
         if chosen.case is not None:
             for target in chosen.target or TARGETS:
@@ -52,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         fuzzer.close()
     ran = ", ".join(f"{name} {number}" for name, number in sorted(fuzzer.ran.items()))
+    codes = ", ".join(f"{number} of {code}" for code, number in sorted(fuzzer.codes.items()))
+    print(f"exit codes: {codes}")
     print(f"{fuzzer.ran.total()} cases ({ran}), {fuzzer.faults} faults", flush=True)
     return int(fuzzer.faults > 0)
 
@@ -62,13 +65,16 @@ class Fuzzer:
     Args:
         seed: What they are drawn by: the same seed, target and number make the same case.
         keep: Where the input of a fault is kept.
+        seconds: How long a case may take.
     """
 
-    def __init__(self, seed: int, keep: Path) -> None:
-        self._seed, self._keep = seed, keep
+    def __init__(self, seed: int, keep: Path, seconds: float) -> None:
+        self._seed, self._keep, self._seconds = seed, keep, seconds
+        prepare()
         self._folder = Path(tempfile.mkdtemp(prefix="moorage-fuzz-cases-"))
         self._server, self._address = serve(self._folder)
         self.ran: Counter[str] = Counter()
+        self.codes: Counter[int] = Counter()
         self.faults = 0
 
     def run_all(self, targets: Sequence[str], seconds: float, cases: int) -> None:
@@ -88,15 +94,17 @@ class Fuzzer:
         (folder / "user").mkdir()
         case = TARGETS[target](chance, folder)
         whole = case.arguments[0] != "chain" and chance.randrange(WHOLE_EVERY) == 0
-        found = judged(case, folder, self._address, whole=whole)
+        seconds = self._seconds * (1 + whole)
+        verdict = judged(case, folder, self._address, seconds, whole=whole)
         self.ran[target] += 1
-        if found:
+        self.codes[verdict.code] += 1
+        if verdict.faults:
             self.faults += 1
             kept = self._keep / f"{self._seed}-{folder.name}"
             shutil.rmtree(kept, ignore_errors=True)
             _keep(folder, kept)
             repeat = f"python -m tests.fuzz --target {target} --seed {self._seed} --case {number}"
-            print(f"FAULT {target} seed {self._seed} case {number}: {'; '.join(found)}")
+            print(f"FAULT {target} seed {self._seed} case {number}: {'; '.join(verdict.faults)}")
             print(f"  moorage {' '.join(map(ascii, case.arguments))}")
             print(f"  input: {kept}\n  repeat: {repeat}", flush=True)
         shutil.rmtree(folder, ignore_errors=True)

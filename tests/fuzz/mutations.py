@@ -46,6 +46,20 @@ TEXTS = [
     *("file:///dev", "file:///proc/self", "s3://a", "http://[::1", "ssh://\u00e9", "1" * 63 + "."),
 ]
 OTHERS: list[Tree] = [None, [], {}, [[]], {"": None}, [None] * 50, {"a": {"b": {"c": []}}}]
+WORDS = [
+    *("auto", "vllm", "transformers", "custom", "docker", "process", "native", "ray", "fitted"),
+    *("whole", "baseline", "spread", "binpack", "embedding", "reranking", "cuda", "rocm", "cann"),
+    *("0", "1KiB", "1.5 GiB", "64GiB", "1PiB", "gpu-1", "gpu-1:cuda:1", "0.18.0", "fp8", "yarn"),
+    *("float16", "full_attention", "sliding_attention", "mtp", "eagle3", "hf://o/a", "F8_E4M3"),
+]
+OPTIONS = [
+    *("--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "--data-parallel-size", "-dp"),
+    *("--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--block-size"),
+    *("--kv-cache-memory-bytes", "--kv-cache-dtype", "--gpu-memory-utilization", "--swap-space"),
+    *("--cudagraph-capture-sizes", "--hf-overrides", "--speculative-config", "--dtype"),
+    *("--enable-expert-parallel", "--enable-lora", "--max-loras", "--max-lora-rank", "--quant"),
+    *("--cpu-offload-gb", "--compilation-config.level", "-O3", "--nnodes", "--unknown", "--runner"),
+]
 TAGS = ["!!python/object:os.system x", "!!binary eA==", "!!set {a}", "!x y", "*unknown", "&a *a"]
 
 
@@ -63,14 +77,33 @@ def steps(tree: Tree) -> list[Step]:
     return found
 
 
-def mutated(tree: Tree, chance: Random, most: int = 3) -> Tree:
-    """A copy of a tree with some changes."""
+def mutated(tree: Tree, chance: Random) -> Tree:
+    """A copy of a tree with some changes: half of the copies are such as people might write."""
     tree = deepcopy(tree)
-    for _ in range(chance.randint(1, most)):
+    wild = chance.choice([0, 0, 1, 1, 3])
+    for change in [_mildly] * chance.randint(not wild, 3) + chance.choices(CHANGES, k=wild):
         if places := steps(tree):
             holder, key = chance.choice(places)
-            chance.choice(CHANGES)(holder, key, chance)
+            change(holder, key, chance)
     return tree
+
+
+def _mildly(holder: Any, key: Any, chance: Random) -> None:
+    old = holder[key]
+    if isinstance(old, bool):
+        holder[key] = not old
+    elif isinstance(old, int | float):
+        near = [*range(9), 64, 1000, 4096, 2**20, 2**31, 2**40, 2**62, 0.5, old * 2, -old]
+        holder[key] = chance.choice(near)
+    elif isinstance(old, str) and "--" in old:
+        value = chance.choice(["", *WORDS, *map(str, range(4)), "64k", "0.5", "{}", "[1]"])
+        holder[key] = f"{chance.choice(OPTIONS)} {value}".strip()
+    elif isinstance(old, str):
+        holder[key] = chance.choice([old.upper(), f"{old}-2", old[:-1], *WORDS, *WORDS])
+    elif isinstance(old, list):
+        holder[key] = chance.choice([old * 2, old[:1], old[::-1], []])
+    elif isinstance(old, dict) and old:
+        del old[chance.choice(list(old))]
 
 
 def _replace(holder: Any, key: Any, chance: Random) -> None:

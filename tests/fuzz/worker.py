@@ -9,31 +9,67 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from contextlib import closing, suppress
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import quote
 
+from moorage.adapters import probe
+from moorage.adapters.schemas import SchemaStore
 from moorage.cli.app import app
 from moorage.failures import ExitCode
 from tests.fuzz import chains
 from tests.fuzz.targets import Case
 
-SECONDS = 10.0
+CPU_SECONDS = 10
 MEMORY = 1 << 30
 KNOWN = {int(code) for code in ExitCode} - {int(ExitCode.INTERNAL)}
 TOUCHED = ("claims", "releases", "locks", "workloads")
+LATE = (
+    "transformers.models.auto.configuration_auto",
+    "transformers.models.llama.configuration_llama",
+    "moorage.adapters.ledger.migrating",
+    "anyio._backends._asyncio",
+)
+"""What commands import once they need it: seconds of each one's time."""
+
 REPOSITORY = Path(__file__).parents[2]
 
 
-def judged(case: Case, folder: Path, server: str, *, whole: bool) -> list[str]:
-    """Run a case, and say what is wrong with how it ended.
+def prepare() -> None:
+    """Import and read what every case needs, before the first fork."""
+    for name in LATE:
+        import_module(name)
+    probe._trust()
+    SchemaStore(Path("/nowhere")).every()
+    assert threading.active_count() == 1, "what has threads cannot be forked"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a case ended.
+
+    Attributes:
+        code: Exit code; below 0 the signal that ended it.
+        faults: What is wrong with that; empty = nothing.
+    """
+
+    code: int
+    faults: list[str]
+
+
+def judged(case: Case, folder: Path, server: str, seconds: float, *, whole: bool) -> Verdict:
+    """Run a case, and judge how it ended.
 
     Args:
         case: What is run.
         folder: Where its files are.
         server: Address of the server that gives its answers.
+        seconds: How long it may take.
         whole: Whether the real command line is started, not a fork of this process.
     """
     (folder / "answers").mkdir()
@@ -43,12 +79,13 @@ def judged(case: Case, folder: Path, server: str, *, whole: bool) -> list[str]:
     child = os.fork()
     if not child:
         _become(case, folder, f"{server}/{folder.name}", whole=whole)
-    ended = _ended(child, SECONDS * (3 if whole else 1))
+    ended = _ended(child, seconds)
     if not ended:
         os.killpg(child, signal.SIGKILL)
     _, status, used = os.wait4(child, 0)
     found = [] if ended else [f"no end after {time.monotonic() - begun:.0f} s"]
-    return found + _faults(os.waitstatus_to_exitcode(status), used.ru_maxrss, folder, child)
+    code = os.waitstatus_to_exitcode(status)
+    return Verdict(code, found + _faults(code, used.ru_maxrss, folder, child))
 
 
 def _become(case: Case, folder: Path, server: str, *, whole: bool) -> None:
@@ -62,7 +99,7 @@ def _become(case: Case, folder: Path, server: str, *, whole: bool) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + 2 * MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS), int(SECONDS) + 1))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     code = 1
     try:
