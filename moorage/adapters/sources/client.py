@@ -6,6 +6,7 @@ cut, starts it anew in the next process, and asks the hub for what the listing a
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,9 +18,15 @@ from moorage.adapters.sources.verify import require_inside
 from moorage.adapters.sources.wire import Wire
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile
+from moorage.readiness.protocol import shorten
 
 PIECE = 4 * 1024**3
 """Bytes asked for at once: the hub's network sends files beyond 50 GB only in pieces."""
+
+MOST_FILES, MOST_NAME, MOST_BYTES = 100_000, 1024, 2**50
+"""Files of a repository, characters of a name, and bytes of a file."""
+
+CHECKSUM = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})?")
 
 
 class HubClient:
@@ -44,10 +51,16 @@ class HubClient:
         Raises:
             Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere.
         """
-        info = patiently(lambda: self._wire.model_info(revision), self._waits)
-        if not COMMIT.fullmatch(str(info.sha)) or info.siblings is None:
-            raise self._wire.not_a_hub("it names no commit or no files")
-        return info.sha, tuple(self._file(sibling) for sibling in info.siblings)
+        listing = patiently(lambda: self._wire.listing(revision), self._waits)
+        commit, entries = listing.get("sha"), listing.get("siblings")
+        if not isinstance(commit, str) or not COMMIT.fullmatch(commit):
+            raise self._wire.not_a_hub("it names no commit")
+        if not isinstance(entries, list) or len(entries) > MOST_FILES:
+            raise self._wire.not_a_hub(f"it lists no files, or more than {MOST_FILES:,}")
+        files = tuple(self._file(entry) for entry in entries)
+        if len({file.name for file in files}) < len(files):
+            raise self._wire.not_a_hub("it lists a file twice")
+        return commit, files
 
     def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
         """Read a file from one offset up to another, and no more even if the server sends all.
@@ -74,13 +87,22 @@ class HubClient:
             lambda: self._append(commit, file, target, stopped), file, target, stopped, self._waits
         )
 
-    def _file(self, sibling: Any) -> ModelFile:
-        name = require_inside(sibling.rfilename)
-        if sibling.lfs:
-            return ModelFile(name=name, size=sibling.lfs.size, sha256=sibling.lfs.sha256)
-        if sibling.size is None:
+    def _file(self, entry: Any) -> ModelFile:
+        """A file as it is listed; what no hub would say of one is refused."""
+        name = entry.get("rfilename") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or not name.isprintable() or len(name) > MOST_NAME:
+            raise self._wire.not_a_hub(f"it lists {shorten(repr(name))} as a file")
+        require_inside(name)
+        large = entry.get("lfs")
+        told = large if isinstance(large, dict) else entry
+        size, sum_ = told.get("size"), told.get("sha256" if large else "blobId") or ""
+        if type(size) is not int or not 0 <= size <= MOST_BYTES:
             raise self._wire.not_a_hub(f"it does not tell the size of {name}")
-        return ModelFile(name=name, size=sibling.size, git_oid=sibling.blob_id or "")
+        if not isinstance(sum_, str) or not CHECKSUM.fullmatch(sum_):
+            raise self._wire.not_a_hub(f"it tells no checksum of {name}")
+        if large:
+            return ModelFile(name=name, size=size, sha256=sum_)
+        return ModelFile(name=name, size=size, git_oid=sum_)
 
     def _read(self, commit: str, name: str, start: int, stop: int) -> bytes:
         found = bytearray()
@@ -108,5 +130,7 @@ class HubClient:
                 if stopped.is_set():
                     raise Failure(Cause.INTERRUPTED, f"the download of {file.name} was stopped")
                 out.write(chunk[: file.size - out.tell()])
+                if out.tell() >= file.size:
+                    break  # whatever else it sends
         if target.stat().st_size <= have:
             raise Failure(Cause.HUB_UNAVAILABLE, f"the hub sends no more of {file.name}")
