@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
@@ -11,6 +12,10 @@ from moorage.adapters.sources.s3_answers import S3_ERRORS, failure_of, first_byt
 from moorage.failures import Cause, Failure
 
 TIMEOUT_SECONDS = 30
+LISTING_SECONDS = 120.0
+"""For all pages of a listing; a store that always has another one never ends."""
+
+MOST_BYTES = 2**50
 PIECE = 1 << 20
 ANY_REGION = "us-east-1"
 """Stores that are not Amazon's take any; Amazon's own redirect from here."""
@@ -45,11 +50,15 @@ class S3Wire:
         """Name, size and ETag of every file below the prefix."""
         with self._translating():
             pages = self._client.get_paginator("list_objects_v2")
+            until = time.monotonic() + LISTING_SECONDS
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
+                if time.monotonic() > until:
+                    detail = f"the listing of s3://{self.named} has no end"
+                    raise Failure(Cause.HUB_UNAVAILABLE, detail)
                 for item in page.get("Contents", ()):
                     name = item["Key"].removeprefix(self._prefix)
                     if name and not name.endswith("/"):
-                        yield name, item["Size"], item["ETag"].strip('"')
+                        yield name, _size(name, item["Size"]), item["ETag"].strip('"')
 
     def head(self, name: str) -> dict[str, Any]:
         """What the store tells of a file; of one that was sent in parts, `part` is their size."""
@@ -109,6 +118,12 @@ class S3Wire:
             ) from None
         except S3_ERRORS as error:
             raise failure_of(error, f"{self.named}/{name}" if name else self.named) from None
+
+
+def _size(name: str, size: int) -> int:
+    if not 0 <= size <= MOST_BYTES:
+        raise Failure(Cause.HUB_UNAVAILABLE, f"the store does not tell the size of {name!a}")
+    return size
 
 
 @lru_cache(maxsize=16)
