@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from moorage.models.printed import short
 from moorage.strict_json import JsonError, decode
 from moorage.values import Value
 
@@ -43,12 +46,13 @@ def platforms(body: bytes) -> tuple[str, ...] | None:
     if not isinstance(content, dict) or "schemaVersion" not in content:
         return None
     entries = content.get("manifests")
-    known = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
-    described = (entry.get("platform") for entry in known)
-    names = (
-        f"{item.get('os')}/{item.get('architecture')}"
-        for item in described
-        if isinstance(item, dict)
-    )
+    names = map(_platform, entries if isinstance(entries, list) else ())
     # What is attached to an image, such as its attestations, says `unknown`.
     return tuple(dict.fromkeys(name for name in names if "unknown" not in name))
+
+
+def _platform(entry: Any) -> str:
+    platform = entry.get("platform") if isinstance(entry, dict) else None
+    if not isinstance(platform, dict):
+        return "unknown"
+    return short(f"{platform.get('os')}/{platform.get('architecture')}")

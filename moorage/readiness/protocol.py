@@ -9,20 +9,11 @@ import math
 from enum import StrEnum
 from typing import Any
 
+from moorage.models.categories import TRANSCRIBERS
 from moorage.models.profile import ModelProfile
 from moorage.printable import printable
 from moorage.spec import Mode, ModelSpec, ProbeSpec
 from moorage.values import Value
-
-TRANSCRIBERS = frozenset(
-    f"{name}ForConditionalGeneration"
-    for name in ("CohereAsr", "FireRedASR2", "FunASR", "MossTranscribeDiarize", "Whisper")
-)
-"""Architectures that turn speech into text and answer nothing else: no path for text is there.
-
-Source: `supports_transcription_only` in the models of vLLM 0.32.
-"""
-
 
 SHOWN, MOST_NAMES = 200, 10
 """Characters of an answer, and names that a server lists, that a message quotes."""

@@ -229,13 +229,15 @@ def seen_environment(workload: Workload) -> dict[str, str]:
 def test_the_environment_is_the_planned_one_and_what_the_system_needs(
     runtime: ProcessRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the deploying process")
+    hidden = {"AWS_SECRET_ACCESS_KEY", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"}
+    for name in hidden:
+        monkeypatch.setenv(name, "of the deploying process")
     variable = Variable(name="OMP_NUM_THREADS", value="1", origin=Origin.DEFAULT, reason="x")
     workload = runtime.start(running("sleep", "60", environment=(variable,)), {})
     seen = seen_environment(workload)
     assert seen["OMP_NUM_THREADS"] == "1"
     assert seen["PATH"] == os.environ["PATH"]
-    assert "AWS_SECRET_ACCESS_KEY" not in seen
+    assert hidden.isdisjoint(seen)
 
 
 def test_a_secret_is_in_the_environment_and_nowhere_else(

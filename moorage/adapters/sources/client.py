@@ -6,7 +6,6 @@ cut, starts it anew in the next process, and asks the hub for what the listing a
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -14,19 +13,13 @@ from typing import Any
 from moorage.adapters.sources.answers import first_byte, size_of_file
 from moorage.adapters.sources.patience import WAITS, grow, patiently
 from moorage.adapters.sources.refs import COMMIT
-from moorage.adapters.sources.verify import require_inside
+from moorage.adapters.sources.verify import CHECKSUM, MOST_FILES, is_size, require_inside
 from moorage.adapters.sources.wire import Wire
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile
-from moorage.readiness.protocol import shorten
 
 PIECE = 4 * 1024**3
 """Bytes asked for at once: the hub's network sends files beyond 50 GB only in pieces."""
-
-MOST_FILES, MOST_NAME, MOST_BYTES = 100_000, 1024, 2**50
-"""Files of a repository, characters of a name, and bytes of a file."""
-
-CHECKSUM = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})?")
 
 
 class HubClient:
@@ -49,14 +42,18 @@ class HubClient:
             The commit that the revision stands for now, and its files.
 
         Raises:
-            Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere.
+            Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere,
+                `SOURCE_CORRUPT` when one cannot be printed, or there are too many.
         """
         listing = patiently(lambda: self._wire.listing(revision), self._waits)
         commit, entries = listing.get("sha"), listing.get("siblings")
         if not isinstance(commit, str) or not COMMIT.fullmatch(commit):
             raise self._wire.not_a_hub("it names no commit")
-        if not isinstance(entries, list) or len(entries) > MOST_FILES:
-            raise self._wire.not_a_hub(f"it lists no files, or more than {MOST_FILES:,}")
+        if not isinstance(entries, list):
+            raise self._wire.not_a_hub("it lists no files")
+        if len(entries) > MOST_FILES:
+            detail = f"there are more than {MOST_FILES:,} files in {self.repo}"
+            raise Failure(Cause.SOURCE_CORRUPT, detail)
         files = tuple(self._file(entry) for entry in entries)
         if len({file.name for file in files}) < len(files):
             raise self._wire.not_a_hub("it lists a file twice")
@@ -89,20 +86,21 @@ class HubClient:
 
     def _file(self, entry: Any) -> ModelFile:
         """A file as it is listed; what no hub would say of one is refused."""
-        name = entry.get("rfilename") if isinstance(entry, dict) else None
-        if not isinstance(name, str) or not name.isprintable() or len(name) > MOST_NAME:
-            raise self._wire.not_a_hub(f"it lists {shorten(repr(name))} as a file")
-        require_inside(name)
-        large = entry.get("lfs")
+        if not isinstance(entry, dict):
+            raise self._wire.not_a_hub("it lists what is no file")
+        name, large = require_inside(entry.get("rfilename")), entry.get("lfs")
         told = large if isinstance(large, dict) else entry
-        size, sum_ = told.get("size"), told.get("sha256" if large else "blobId") or ""
-        if type(size) is not int or not 0 <= size <= MOST_BYTES:
+        size = told.get("size")
+        if not is_size(size):
             raise self._wire.not_a_hub(f"it does not tell the size of {name}")
-        if not isinstance(sum_, str) or not CHECKSUM.fullmatch(sum_):
-            raise self._wire.not_a_hub(f"it tells no checksum of {name}")
         if large:
-            return ModelFile(name=name, size=size, sha256=sum_)
-        return ModelFile(name=name, size=size, git_oid=sum_)
+            return ModelFile(name=name, size=size, sha256=self._sum(name, told.get("sha256")))
+        return ModelFile(name=name, size=size, git_oid=self._sum(name, told.get("blobId")))
+
+    def _sum(self, name: str, announced: Any) -> str:
+        if announced and not (isinstance(announced, str) and CHECKSUM.fullmatch(announced)):
+            raise self._wire.not_a_hub(f"it gives no checksum of {name}")
+        return announced or ""
 
     def _read(self, commit: str, name: str, start: int, stop: int) -> bytes:
         found = bytearray()

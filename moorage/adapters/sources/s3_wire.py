@@ -10,12 +10,12 @@ from typing import Any
 
 from moorage.adapters.sources.s3_answers import S3_ERRORS, failure_of, first_byte
 from moorage.failures import Cause, Failure
+from moorage.models.printed import short
 
 TIMEOUT_SECONDS = 30
 LISTING_SECONDS = 120.0
 """For all pages of a listing; a store that always has another one never ends."""
 
-MOST_BYTES = 2**50
 PIECE = 1 << 20
 ANY_REGION = "us-east-1"
 """Stores that are not Amazon's take any; Amazon's own redirect from here."""
@@ -58,7 +58,7 @@ class S3Wire:
                 for item in page.get("Contents", ()):
                     name = item["Key"].removeprefix(self._prefix)
                     if name and not name.endswith("/"):
-                        yield name, _size(name, item["Size"]), item["ETag"].strip('"')
+                        yield name, item["Size"], item["ETag"].strip('"')
 
     def head(self, name: str) -> dict[str, Any]:
         """What the store tells of a file; of one that was sent in parts, `part` is their size."""
@@ -118,12 +118,11 @@ class S3Wire:
             ) from None
         except S3_ERRORS as error:
             raise failure_of(error, f"{self.named}/{name}" if name else self.named) from None
-
-
-def _size(name: str, size: int) -> int:
-    if not 0 <= size <= MOST_BYTES:
-        raise Failure(Cause.HUB_UNAVAILABLE, f"the store does not tell the size of {name!a}")
-    return size
+        except (LookupError, TypeError, ValueError) as error:
+            # Its answer lacks what every store tells, or tells it otherwise.
+            why = short(f"{type(error).__name__} {error}")
+            detail = f"the store does not answer like one about s3://{self.named}: {why}"
+            raise Failure(Cause.HUB_UNAVAILABLE, detail) from None
 
 
 @lru_cache(maxsize=16)
