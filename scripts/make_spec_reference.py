@@ -21,7 +21,17 @@ HEAD = """# Reference: what users write
 
 Made by `make docs` from `moorage/spec/`, `moorage/fleet.py` and `moorage/policy/`.
 Do not edit by hand.
-Sizes are bytes, or texts such as `16GiB`. Unknown keys are refused.
+
+Sizes are whole bytes, or texts such as `16GiB` or `1.5 MB`: a number and one of the units `B`,
+`kB`, `KB`, `MB`, `GB`, `TB`, `PB`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`; 1 PiB at most. Unknown keys
+are refused.
+
+A file is YAML 1.2 in UTF-8, one document in a plain file: at most 256 KiB, 20,000 keys and values
+(aliases and merge keys followed), 500 aliases, 32 levels, and no tags but those of YAML's own plain
+types. Numbers are finite and at most 2^63 - 1. Texts hold no control characters and nothing that
+overrides the direction of writing. Line feeds and tabs are allowed in prompts, `expect`,
+`engine.args`, `command`, `entrypoint`, `env`, in `application` and in the fleet's `run_command` and
+`entrypoint`. A text has at most 100,000 characters, one of `engine.args` 32,768.
 """
 
 

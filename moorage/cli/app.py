@@ -36,6 +36,7 @@ from moorage.cli.output import err
 from moorage.engines.registry import ENGINES
 from moorage.failures import ExitCode
 from moorage.fleet import Fleet
+from moorage.input_value import LARGEST
 from moorage.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, Name
 from moorage.timeline import Transition
@@ -106,11 +107,15 @@ def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> No
 @app.command()
 def memory(
     spec: SpecFile,
-    tp: Annotated[int | None, typer.Option(min=1, help="Tensor-parallel ranks.")] = None,
-    pp: Annotated[int | None, typer.Option(min=1, help="Pipeline stages.")] = None,
-    context: Annotated[int | None, typer.Option(min=1, help="Longest request in tokens.")] = None,
+    tp: Annotated[
+        int | None, typer.Option(min=1, max=65_536, help="Tensor-parallel ranks.")
+    ] = None,
+    pp: Annotated[int | None, typer.Option(min=1, max=65_536, help="Pipeline stages.")] = None,
+    context: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST, help="Longest request in tokens.")
+    ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Requests of that length at once.")
+        int | None, typer.Option(min=1, max=LARGEST, help="Requests of that length at once.")
     ] = None,
     accelerator: Annotated[
         str | None, typer.Option(help="Its size, such as 24GiB, or its name, such as h100.")
@@ -194,7 +199,9 @@ def show(
 @app.command()
 def logs(
     name: Annotated[str, typer.Argument(help="Name of a model, or a release.")],
-    tail: Annotated[int, typer.Option("--tail", "-n", min=1, help="How many lines.")] = 200,
+    tail: Annotated[
+        int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="How many lines.")
+    ] = 200,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing.")] = False,
     container: Annotated[
         str, typer.Option(help="One container by name, such as a follower's or Ray's.")
@@ -219,7 +226,9 @@ def logs(
 def chat(
     name: ModelName,
     prompt: Annotated[str, typer.Argument(help="What to say.")],
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer in tokens.")] = 64,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="Longest answer in tokens.")
+    ] = 64,
     api_key: Annotated[
         str, typer.Option(envvar="MOORAGE_API_KEY", help="Key; else the one of `moorage key`.")
     ] = "",
@@ -273,7 +282,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 @app.command()
 def serve(
-    limit: Annotated[int, typer.Option(min=1, help="Flow runs at the same time.")] = 8,
+    limit: Annotated[int, typer.Option(min=1, max=1024, help="Flow runs at the same time.")] = 8,
     no_login: Annotated[
         bool,
         typer.Option("--no-login", help="Let every user of this machine deploy through the API."),

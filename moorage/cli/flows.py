@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -252,12 +252,19 @@ def show_failure(failure: Failure) -> None:
 
 def existing(path: Path) -> Path:
     """The path as the user gave it; a bare model name means its file under deployments/."""
-    if not path.is_file() and path.suffix not in (".yaml", ".yml") and path.name == str(path):
+    if not _is_there(path) and path.suffix not in (".yaml", ".yml") and path.name == str(path):
         candidate = Path("deployments") / f"{path}.yaml"
-        if candidate.exists():
+        if _is_there(candidate):
             return candidate
         raise _no_spec(path, candidate)
     return path
+
+
+def _is_there(path: Path) -> bool:
+    """Whether it is a file; not, where its name is too long or its folder is another user's."""
+    with suppress(OSError):
+        return path.is_file()
+    return False
 
 
 def _no_spec(path: Path, candidate: Path) -> Failure:

@@ -80,8 +80,8 @@ def steps(tree: Tree) -> list[Step]:
 def mutated(tree: Tree, chance: Random) -> Tree:
     """A copy of a tree with some changes: half of the copies are such as people might write."""
     tree = deepcopy(tree)
-    wild = chance.choice([0, 0, 1, 1, 3])
-    for change in [_mildly] * chance.randint(not wild, 3) + chance.choices(CHANGES, k=wild):
+    wild = chance.choice([0, 0, 0, 1, 1, 3])
+    for change in [_mildly] * chance.randint(not wild, 4) + chance.choices(CHANGES, k=wild):
         if places := steps(tree):
             holder, key = chance.choice(places)
             change(holder, key, chance)
@@ -98,7 +98,7 @@ def _mildly(holder: Any, key: Any, chance: Random) -> None:
     elif isinstance(old, str) and "--" in old:
         value = chance.choice(["", *WORDS, *map(str, range(4)), "64k", "0.5", "{}", "[1]"])
         holder[key] = f"{chance.choice(OPTIONS)} {value}".strip()
-    elif isinstance(old, str):
+    elif isinstance(old, str) and chance.random() < 0.3:  # most words are not any word
         holder[key] = chance.choice([old.upper(), f"{old}-2", old[:-1], *WORDS, *WORDS])
     elif isinstance(old, list):
         holder[key] = chance.choice([old * 2, old[:1], old[::-1], []])

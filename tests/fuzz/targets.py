@@ -43,8 +43,13 @@ Target = Callable[[Random, Path], Case]
 def spec(chance: Random, folder: Path) -> Case:
     """A spec, and sizes on the command line."""
     _model(folder)
-    place(folder / "spec.yaml", _yaml(chance.choice(seeds.SPECS), chance), chance)
-    _write(folder / "fleet.yaml", seeds.FLEETS[0])
+    sections = list(chance.choice(seeds.SPECS).items())
+    tree = {**chance.choice(seeds.SPECS), **dict(chance.sample(sections, 1))}
+    place(folder / "spec.yaml", _yaml(tree, chance), chance)
+    _write(folder / "fleet.yaml", chance.choice(seeds.FLEETS))
+    if chance.random() < 0.05:
+        size, age = chance.choices(SIZES, k=2)
+        return Case(["models", "prune", f"--keep={size}", f"--older-than={age}"])
     return Case(_reading(chance))
 
 
@@ -52,6 +57,9 @@ def fleet(chance: Random, folder: Path) -> Case:
     """A fleet, beside a spec that is valid."""
     _model(folder)
     _write(folder / "spec.yaml", chance.choice(seeds.SPECS))
+    if chance.random() < 0.1:
+        place(folder / "fleet.yaml", _yaml(chance.choice(seeds.FLEETS), chance), chance)
+        return Case(["export", "out", "--fleet", "fleet.yaml"])
     place(folder / "fleet.yaml", _yaml(chance.choice(seeds.FLEETS), chance), chance)
     return Case(_reading(chance))
 
@@ -152,7 +160,7 @@ TARGETS: dict[str, Target] = {
 
 def _yaml(tree: Any, chance: Random) -> bytes:
     content = written(mutated(tree, chance), chance, aliases=True)
-    if chance.random() < 0.15:
+    if chance.random() < 0.1:
         content = bytes_mutated(content, chance)
     if chance.random() < 0.05:
         content = chance.choice(BOMBS).encode() + b"\n"
@@ -191,8 +199,6 @@ def _reading(chance: Random) -> list[str]:
             ["memory", "spec.yaml", "--json"],
             ["memory", "spec.yaml", f"--accelerator={size}"],
             ["apply", "spec.yaml", "--fleet", "fleet.yaml", "--dry-run", "--json"],
-            ["export", "out", "--fleet", "fleet.yaml"],
-            ["models", "prune", f"--keep={size}", f"--older-than={chance.choice(SIZES)}"],
         ]
     )
 
