@@ -12,6 +12,7 @@ from typing import Any
 from moorage.arguments import json_argument, user_tokens
 from moorage.failures import Cause, Failure
 from moorage.models.categories import categories_of
+from moorage.models.config_limits import require_limits
 from moorage.models.profile import ModelProfile
 from moorage.models.rope import POSITIONS, ROPE_KEYS, RopeRule, rope_rule, stretched
 from moorage.models.source import ResolvedModel
@@ -61,10 +62,12 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     """Read everything that later steps need from a resolved model.
 
     Raises:
-        Failure: `BAD_SPEC` when the spec asks for a longer context than the model can have.
+        Failure: `BAD_SPEC` when the spec asks for a longer context than the model can have, or
+            overrides a field with what no model has.
     """
     # What overrides the configuration for the engine overrides it for every decision here.
     overrides = json_argument(user_tokens(spec.engine.args), "--hf-overrides") or {}
+    require_limits(overrides, "engine.args: --hf-overrides", Cause.BAD_SPEC)
     config = overridden(model.config, overrides)
     text = text_config(config)
     warnings: list[str] = []

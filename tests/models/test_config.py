@@ -297,3 +297,19 @@ def test_the_quantization_is_named(config: Config, quantization: str) -> None:
 )
 def test_the_dtype_is_read_in_its_old_and_new_writing(config: Config, dtype: str) -> None:
     assert derived(config).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ('{"num_hidden_layers": 1000000}', "num_hidden_layers is 1000000, more than 1,000"),
+        ('{"text_config": {"hidden_size": "x"}}', "text_config.hidden_size is 'x', and no number"),
+        ('{"rope_scaling": {"factor": 1e999}}', "rope_scaling.factor is inf"),
+    ],
+)
+def test_what_overrides_the_configuration_has_its_limits_too(overrides: str, words: str) -> None:
+    wish = {"engine": {"args": ["--hf-overrides", overrides]}}
+    with pytest.raises(Failure) as caught:
+        derived(LLAMA, wish=wish)
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert words in caught.value.detail

@@ -152,6 +152,45 @@ def test_a_file_name_that_leads_out_is_refused(
     assert "leads out of the model's directory" in found.detail
 
 
+@pytest.mark.parametrize(
+    ("changes", "cause", "words"),
+    [
+        ({"size": -1}, Cause.HUB_UNAVAILABLE, "does not tell the size of config.json"),
+        ({"size": "12"}, Cause.HUB_UNAVAILABLE, "does not tell the size of config.json"),
+        ({"size": 1e999}, Cause.HUB_UNAVAILABLE, "does not tell the size of config.json"),
+        ({"size": 10**300}, Cause.HUB_UNAVAILABLE, "does not tell the size of config.json"),
+        ({"blobId": {"a": 1}}, Cause.HUB_UNAVAILABLE, "gives no checksum of config.json"),
+        ({"blobId": "../x"}, Cause.HUB_UNAVAILABLE, "gives no checksum of config.json"),
+        ({"lfs": {"size": -5, "sha256": "0", "pointerSize": 1}}, Cause.HUB_UNAVAILABLE, "size"),
+        ({"rfilename": "a\nb"}, Cause.SOURCE_CORRUPT, "'a\\nb' is not UTF-8"),
+        ({"rfilename": "a\ud800"}, Cause.SOURCE_CORRUPT, "'a\\ud800' is not UTF-8"),
+        ({"rfilename": "a" * 5000}, Cause.SOURCE_CORRUPT, "is too long"),
+        ({"rfilename": 5}, Cause.SOURCE_CORRUPT, "a file name is no text"),
+    ],
+)
+def test_a_listing_that_lies_is_refused(
+    hub: Hub, source: Make, spec: ModelSpec, changes: dict[str, object], cause: Cause, words: str
+) -> None:
+    sibling = {"rfilename": "config.json", "size": 1, "blobId": "0" * 40, **changes}
+    listing = {"id": REPO, "sha": "0" * 40, "siblings": [sibling]}
+    hub.fail(API, Fault(content=json.dumps(listing).encode()))
+    found = failure(source(), spec)
+    assert found.cause is cause
+    assert words in found.detail
+    assert found.detail.isprintable()
+
+
+def test_a_listing_of_more_files_than_any_model_has_is_refused(
+    hub: Hub, source: Make, spec: ModelSpec
+) -> None:
+    siblings = [{"rfilename": f"{n}", "size": 1, "blobId": "0" * 40} for n in range(10_001)]
+    listing = {"id": REPO, "sha": "0" * 40, "siblings": siblings}
+    hub.fail(API, Fault(content=json.dumps(listing).encode()))
+    found = failure(source(), spec)
+    assert found.cause is Cause.SOURCE_CORRUPT
+    assert "more than 10,000 files" in found.detail
+
+
 @pytest.mark.parametrize("commit", ["../../etc", "main", "", None])
 def test_a_commit_that_is_none_is_refused(
     hub: Hub, source: Make, spec: ModelSpec, commit: str | None
