@@ -17,6 +17,7 @@ from moorage.spec import AdapterSpec, Name
 from tasks.adapters import listed, load, running, take_back, tidy, write_down
 from tasks.cleanup import sole_flow
 from tasks.context import in_full, in_thread, to_its_end
+from tasks.policy import require_allowed_adapter
 from tasks.resolve import resolve_asset
 from tasks.stage import stage_asset
 
@@ -36,6 +37,7 @@ async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = 
         told(model, requested_by) as story,
         sole_flow(model, story.flow_run_id, story.journal),
     ):
+        await require_allowed_adapter(adapter)
         row = await in_thread(running, model)
         release = require_updates(row)
         asset = adapter_asset(adapter)

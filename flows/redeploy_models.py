@@ -29,6 +29,7 @@ from tasks.approval import ask, granted
 from tasks.context import settings
 from tasks.intents import intents_of
 from tasks.journal import journal
+from tasks.policy import settled_fleet
 from tasks.signals import DRIFTED, signal
 
 Ended = State[Any]
@@ -65,7 +66,7 @@ async def redeploy_models(
         names: Models, or patterns such as `llama-*`; none = all that serve. One that is named and
             served until it failed is deployed too.
         labels: Only models that carry all these labels; a value may be a pattern.
-        fleet: The hosts they may run on; without it, this machine.
+        fleet: The hosts they may run on; without it, those of the worker, else this machine.
         files: Absolute path of a folder of specs, on the machine where this runs: what they say
             goes before what serves. Models that do not serve are left to `apply`.
         by_policy: Whether the `redeploy` section of each model says what is done. Otherwise
@@ -78,6 +79,7 @@ async def redeploy_models(
         dry_run: Only say what would be done.
         requested_by: Who wants it, for the record; nobody checks it.
     """
+    fleet = await settled_fleet(fleet, files)
     hosts = at_site(fleet, settings().site)
     with journal(RunLog(get_run_logger())):
         found = await intents_of(names, labels, hosts, files, by_policy=by_policy, force=force)

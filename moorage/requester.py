@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from moorage.printable import printable
 from moorage.values import Value
 
 PLAIN_TEXT_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*$"
@@ -25,9 +26,9 @@ Claim = Annotated[
 """Parameter `requested_by` of a flow."""
 
 
-def printable(text: str) -> str:
+def one_line(text: str) -> str:
     """A name that somebody else has chosen, as one line of text that shows all that it holds."""
-    return "".join(one if one.isprintable() else "?" for one in text)[:LONGEST_CLAIM]
+    return " ".join(printable(text).split())[:LONGEST_CLAIM]
 
 
 class Requester(Value):

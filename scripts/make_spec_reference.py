@@ -1,4 +1,4 @@
-"""Writes the reference of the spec and the fleet file from the models' own descriptions."""
+"""Writes the reference of spec, fleet file and policy from the models' own descriptions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,29 @@ from pydantic_core import PydanticUndefined
 
 from moorage.failures import CAUSES
 from moorage.fleet import Fleet
+from moorage.policy.rules import Policy
 from moorage.spec import ModelSpec
 from moorage.units import human_bytes
 
 HEAD = """# Reference: what users write
 
-Made by `make docs` from `moorage/spec/` and `moorage/fleet.py`; do not edit by hand.
+Made by `make docs` from `moorage/spec/`, `moorage/fleet.py` and `moorage/policy/`.
+Do not edit by hand.
 Sizes are bytes, or texts such as `16GiB`. Unknown keys are refused.
 """
+
+
+PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("Model spec", ModelSpec),
+    ("Fleet file", Fleet),
+    ("Policy file", Policy),
+)
 
 
 def reference() -> str:
     """The whole page."""
     parts = [HEAD]
-    for title, model in (("Model spec", ModelSpec), ("Fleet file", Fleet)):
+    for title, model in PARTS:
         parts.append(f"## {title}\n")
         for path, part in _models(model, ""):
             parts.append(_section(path, part))

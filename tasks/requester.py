@@ -12,25 +12,10 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 
 from moorage.adapters.person import command_line_user
-from moorage.requester import Requester, printable
+from moorage.requester import Requester, one_line
+from tasks.policy import is_from_command_line
 
-_COMMAND: ContextVar[bool] = ContextVar("command", default=False)
 _REQUESTER: ContextVar[Requester | None] = ContextVar("requester", default=None)
-
-
-@contextmanager
-def from_command_line() -> Iterator[None]:
-    """Let the flows of this block be those of a command; all others are asked for by the API."""
-    token = _COMMAND.set(True)
-    try:
-        yield
-    finally:
-        _COMMAND.reset(token)
-
-
-def is_from_command_line() -> bool:
-    """Whether a command of this process began the flow run."""
-    return _COMMAND.get()
 
 
 @contextmanager
@@ -71,7 +56,7 @@ def _of_run(run: FlowRun) -> dict[str, object]:
     maker = run.created_by
     parts = (maker.type, maker.display_value, maker.id) if maker else ()
     return {
-        "created_by": printable(" ".join(str(one) for one in parts if one)),
+        "created_by": one_line(" ".join(str(one) for one in parts if one)),
         "deployment": str(run.deployment_id or ""),
         "parent": str(run.parent_task_run_id or ""),
         "scheduled": run.auto_scheduled,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.requester import Claim, Requester, printable
+from moorage.requester import Claim, Requester, one_line
 
 CLAIMS: TypeAdapter[str] = TypeAdapter(Claim)
 
@@ -41,4 +41,4 @@ def test_a_claim_that_hides_something_is_refused(claim: str) -> None:
 
 
 def test_names_that_others_chose_show_all_that_they_hold() -> None:
-    assert printable("a\nb\x1b\u202ec" + "d" * 500) == "a?b??c" + "d" * 194
+    assert one_line("a\nb\x1b\u202ec" + "d" * 500) == r"a b\x1b\u202ec" + "d" * 186

@@ -6,7 +6,7 @@ import os
 import pwd
 import socket
 
-from moorage.requester import Requester, printable
+from moorage.requester import Requester, one_line
 
 
 def command_line_user() -> Requester:
@@ -16,4 +16,4 @@ def command_line_user() -> Requester:
         user = pwd.getpwuid(number).pw_name
     except KeyError:
         user = f"uid {number}"
-    return Requester(user=printable(user), host=printable(socket.gethostname()))
+    return Requester(user=one_line(user), host=one_line(socket.gethostname()))

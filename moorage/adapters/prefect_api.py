@@ -49,6 +49,12 @@ def server_failure(error: BaseException) -> Failure | None:
     return None
 
 
+def is_login_refused(error: BaseException) -> bool:
+    """Whether Prefect's server asks for a login, or for another one."""
+    unauthorized = HTTPStatus.UNAUTHORIZED
+    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code == unauthorized
+
+
 def is_server_trouble(error: BaseException) -> bool:
     """Whether Prefect's server did not answer, or said that it cannot now.
 

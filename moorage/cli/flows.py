@@ -19,12 +19,14 @@ from pydantic import ValidationError
 from rich.markup import escape
 
 from moorage.adapters.settings import Settings
-from moorage.adapters.specs import FLEET_FILE, InvalidFile
+from moorage.adapters.specs import OTHER_FILES, InvalidFile
 from moorage.cli.asking import TerminalAsker
 from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.placement.propose import NoFit
+from moorage.policy.channel import Channel
+from moorage.policy.violation import PolicyRefused
 from moorage.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
@@ -97,15 +99,17 @@ def run_flow(
         from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
 
         from flows.ending import failure_left, has_end_left, whole  # noqa: PLC0415
-        from moorage.adapters.prefect_api import server_failure  # noqa: PLC0415
+        from moorage.adapters.prefect_api import is_login_refused, server_failure  # noqa: PLC0415
+        from moorage.adapters.sign_in import login_refused, sign_in  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
         from tasks.context import was_interrupted  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
-        from tasks.requester import from_command_line  # noqa: PLC0415
+        from tasks.policy import channel_scope  # noqa: PLC0415
+
+        sign_in()
 
     async def main() -> Outcome[R]:
-        with from_command_line():
-            state = whole(await start())
+        state = whole(await start())
         result = await state.aresult(raise_on_failure=not failed_too)
         if isinstance(result, Exception):
             raise result
@@ -114,10 +118,11 @@ def run_flow(
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        if as_json:
-            return asyncio.run(main())
-        with StepPrinter(err) as printer, listening(printer), asking(TerminalAsker(printer)):
-            return asyncio.run(main())
+        with channel_scope(Channel.CLI):
+            if as_json:
+                return asyncio.run(main())
+            with StepPrinter(err) as printer, listening(printer), asking(TerminalAsker(printer)):
+                return asyncio.run(main())
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
         raise KeyboardInterrupt from error
@@ -129,6 +134,8 @@ def run_flow(
     except Exception as error:
         # All that flows ask others has failures of its own, so this was Prefect's own client.
         if failure := server_failure(error):
+            if is_login_refused(error) and not has_end_left():
+                raise login_refused() from error
             lost = _LostApi(failure, begun=has_end_left())
             raise failure_left() or lost from lost
         if was_interrupted(error):
@@ -229,6 +236,8 @@ def failure_json(failure: Failure) -> dict[str, Any]:
     }
     if isinstance(failure, InvalidFile):
         content["problems"] = [problem.model_dump() for problem in failure.problems]
+    if isinstance(failure, PolicyRefused):
+        content["violations"] = [one.model_dump() for one in failure.violations]
     if isinstance(failure, NoFit):
         content["placement"] = failure.placement.model_dump(mode="json")
     return {"error": content}
@@ -258,7 +267,9 @@ def existing(path: Path) -> Path:
 
 
 def _no_spec(path: Path, candidate: Path) -> Failure:
-    names = sorted(one.stem for one in candidate.parent.glob("*.yaml") if one.name != FLEET_FILE)
+    names = sorted(
+        one.stem for one in candidate.parent.glob("*.yaml") if one.name not in OTHER_FILES
+    )
     near = get_close_matches(str(path), names, n=1)
     there = f"There are: {', '.join(names[:10])}." if names else "Name the file of a spec."
     return Failure(

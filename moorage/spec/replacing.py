@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from moorage.values import Value
+from moorage.input_value import InputValue
 
 
 class ReplaceStrategy(StrEnum):
@@ -18,7 +18,7 @@ class ReplaceStrategy(StrEnum):
     CANARY = "canary"
 
 
-class ReplaceSpec(Value):
+class ReplaceSpec(InputValue):
     """How a new release takes over from the one that serves."""
 
     strategy: ReplaceStrategy = Field(

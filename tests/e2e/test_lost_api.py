@@ -24,7 +24,7 @@ def at(part: str, text: bytes = b"") -> Moment:
 AS_IT_BEGINS, AS_IT_ENDS = at("/set_state", b"RUNNING"), at("/set_state", b"FAILED")
 
 CASES: dict[str, tuple[str, Moment, str]] = {
-    "nobody is let in": ("401", always, "server-refused"),
+    "nobody is let in": ("401", always, "bad-setting"),
     "another server": ("a page", always, "server-unavailable"),
     "its database is locked": ("503", AS_IT_BEGINS, "server-unavailable"),
     "the run is deleted": ("404", AS_IT_BEGINS, "server-refused"),
