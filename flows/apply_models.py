@@ -15,8 +15,10 @@ from pydantic import Field
 
 from flows import below
 from flows.ending import remembered
+from flows.story import requested_run
 from moorage.fleet import Fleet
 from moorage.history.desired import Applied, applied_document
+from moorage.requester import Claim
 from moorage.spec import ModelSpec, Name
 from tasks.context import in_thread, ledger
 from tasks.journal import heard_as
@@ -37,6 +39,7 @@ async def apply_models(
     applied_from: str = "",
     at_once: Annotated[int, Field(ge=1, le=64)] = 4,
     stop_on_failure: bool = False,
+    requested_by: Claim = "",
 ) -> State[list[Applied]]:
     """Bring what runs in line with what is meant to run.
 
@@ -51,19 +54,21 @@ async def apply_models(
         applied_from: Name of the set of files, for the records; empty = it owns nothing.
         at_once: How many models are worked on at the same time.
         stop_on_failure: Whether nothing more is begun once a model has failed.
+        requested_by: Who wants it, for the record; nobody checks it.
     """
     turns = _Turns(at_once, stop_on_failure)
     fleet = await settled_fleet(fleet)
-    ended = await asyncio.gather(
-        *(turns.take(name, RETIRE, partial(_retired, name, applied_from)) for name in retire)
-    )
-    with recorded_scope(current_submission(), fleet):
-        ended += await asyncio.gather(
-            *(
-                turns.take(spec.name, DEPLOY, partial(_deployed, spec, fleet, applied_from))
-                for spec in specs
-            )
+    with requested_run(requested_by):
+        ended = await asyncio.gather(
+            *(turns.take(name, RETIRE, partial(_retired, name, applied_from)) for name in retire)
         )
+        with recorded_scope(current_submission(), fleet):
+            ended += await asyncio.gather(
+                *(
+                    turns.take(spec.name, DEPLOY, partial(_deployed, spec, fleet, applied_from))
+                    for spec in specs
+                )
+            )
     message = _summary(ended)
     await show_markdown("apply", applied_document(ended).markdown(), message)
     if any(applied.outcome in ("failed", "skipped") for applied in ended):

@@ -106,15 +106,18 @@ class Attempt:
                 turn = await self._have_its_turn(saga, placed)
                 await self._start(saga, placed, plan)
                 release = await self._take_over(saga, placed)
-        except (Failure, TimeoutError) as error:
-            raise await self._failed(error) from None
+        except Exception as error:
+            if (failure := self._story.failure_of(error)) is None:
+                raise
+            raise await self._failed(error, failure) from None
         await self._end_old(release, turn)
         return release
 
     async def _begin(self) -> Release:
         begun, spec, run = datetime.now(UTC), self._recipe.spec, self._story.flow_run_id
         self._story.release = await begin(spec, run)
-        return Release.begun(self._story.release, spec, run, begun, self._old, **self._recipe.facts)
+        facts = {**self._recipe.facts, "requester": self._story.requester}
+        return Release.begun(self._story.release, spec, run, begun, self._old, **facts)
 
     async def _have_a_place(self, saga: Saga) -> Placed:
         """Find the model, and claim a place for it."""
@@ -187,9 +190,8 @@ class Attempt:
             saga.arm("end what it has replaced", finish_switch, old, draft.id, journal)
         return await publish(self._draft)
 
-    async def _failed(self, error: Failure | TimeoutError) -> Failure:
+    async def _failed(self, error: Exception, failure: Failure) -> Failure:
         """Keep why it failed."""
-        failure = self._story.failure_of(error)
         if isinstance(error, NoFit):
             self._know(placement=error.placement)
         record = FailureRecord(

@@ -14,12 +14,12 @@ from flows.deploy_model import deploy_model
 from flows.ending import whole
 from flows.outcome import broken, outcome_of
 from flows.retire_model import retire_model
+from moorage.adapters.prefect_api import is_server_trouble
 from moorage.failures import CAUSES, Cause
 from moorage.history.desired import Applied
 from moorage.release import ReleaseRow
 from moorage.states import SERVING
 from tasks.context import in_thread, ledger, was_interrupted
-from tasks.server import is_server_trouble
 
 DEPLOY = deploy_model.with_options(validate_parameters=False)
 RETIRE = retire_model.with_options(validate_parameters=False)

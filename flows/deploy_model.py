@@ -14,6 +14,7 @@ from flows.replacing import announcement
 from flows.story import told, unchanged
 from moorage.fleet import Fleet
 from moorage.release import Release
+from moorage.requester import Claim
 from moorage.spec import ModelSpec
 from tasks.analysis import Analysis
 from tasks.arguments import check_early
@@ -38,6 +39,7 @@ async def deploy_model(
     fleet: Fleet = Fleet(),  # noqa: B008
     applied_from: str = "",
     force: bool = False,
+    requested_by: Claim = "",
 ) -> State[Release]:
     """Deploy a model so that it answers under its name.
 
@@ -51,8 +53,9 @@ async def deploy_model(
         applied_from: Set of files that it is applied from, for the record; empty = none.
         force: Replace what serves even where neither the spec nor the model has changed, such as by
             the image that its tag stands for now.
+        requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with told(spec.name) as story:
+    async with told(spec.name, requested_by) as story:
         submission = current_submission()
         fleet = await require_allowed(spec, fleet, applied_from)
         await check_early(spec, fleet)

@@ -15,6 +15,8 @@ from typing import Any, ParamSpec, TypeVar
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 
+from moorage.failures import Failure
+
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=State[Any])
@@ -41,6 +43,17 @@ def remembered(work: Work[P, R]) -> Work[P, R]:
     # Prefect looks names of annotations up where a function was made, and `run` was made here.
     run.__signature__ = inspect.signature(work, eval_str=True)  # type: ignore[attr-defined]
     return run
+
+
+def has_end_left() -> bool:
+    """Whether a run of this process has ended, and Prefect's server did not take that end."""
+    return bool(_ends)
+
+
+def failure_left() -> Failure | None:
+    """The failure of the run that ended last, where Prefect's server did not take that end."""
+    end = next(reversed(_ends.values()), None)
+    return end if isinstance(end, Failure) else None
 
 
 def whole(state: S) -> S:

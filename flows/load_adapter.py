@@ -11,6 +11,7 @@ from flows.story import told
 from moorage.engines.loaded import lacking, require_updates
 from moorage.models.assets import Pin, adapter_asset
 from moorage.models.source import Companion
+from moorage.requester import Claim
 from moorage.saga import Saga
 from moorage.spec import AdapterSpec, Name
 from tasks.adapters import listed, load, running, take_back, tidy, write_down
@@ -23,15 +24,19 @@ from tasks.stage import stage_asset
 
 @flow(name="load-adapter", flow_run_name="load {adapter.name} into {model}", persist_result=False)
 @remembered
-async def load_adapter(model: Name, adapter: AdapterSpec) -> State[Pin]:
+async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = "") -> State[Pin]:
     """Load a LoRA adapter into every replica of a running model, or into none.
 
     Args:
         model: Name of the model, as in its spec. The spec must have `lora_updates`.
         adapter: The adapter as it is meant to be served. It stays until it is unloaded or the model
             is started anew: a deploy starts with what the spec says.
+        requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with told(model) as story, sole_flow(model, story.flow_run_id, story.journal):
+    async with (
+        told(model, requested_by) as story,
+        sole_flow(model, story.flow_run_id, story.journal),
+    ):
         await require_allowed_adapter(adapter)
         row = await in_thread(running, model)
         release = require_updates(row)

@@ -6,10 +6,10 @@ from typing import Any
 
 from prefect.client.schemas.objects import State
 
-from moorage.failures import CAUSES, Cause, ExitCode, Failure
+from moorage.adapters.prefect_api import server_failure
+from moorage.failures import CAUSES, ExitCode, Failure
 from moorage.history.desired import Applied
 from moorage.release import Release
-from tasks.server import is_server_trouble
 
 
 async def outcome_of(model: str, action: str, state: State[Any]) -> Applied:
@@ -34,9 +34,9 @@ async def outcome_of(model: str, action: str, state: State[Any]) -> Applied:
 
 def broken(model: str, action: str, error: object) -> Applied:
     """What came of one that raised, or of which no run came to be."""
+    if isinstance(error, Exception):
+        error = server_failure(error) or error
     cause = error.cause if isinstance(error, Failure) else None
-    if isinstance(error, Exception) and is_server_trouble(error):
-        cause = Cause.SERVER_UNAVAILABLE
     return Applied(
         model=model,
         action=action,

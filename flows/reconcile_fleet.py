@@ -18,6 +18,7 @@ from moorage.reconcile.actions import Action, Deed, Outcome
 from moorage.reconcile.decisions import decide
 from moorage.reconcile.facts import World
 from moorage.reconcile.page import changing, hosts_table, planned, summary, table
+from moorage.requester import Claim
 from moorage.states import UNFINISHED, ReleaseState
 from tasks.context import in_thread, ledger
 from tasks.decided import decided_on
@@ -36,6 +37,7 @@ LEFT_BEHIND = {Deed.UNDO, Deed.FINISH, Deed.BRING_BACK}
 async def reconcile_fleet(
     fleet: Fleet = Fleet(),  # noqa: B008
     dry_run: bool = False,
+    requested_by: Claim = "",
 ) -> State[tuple[Outcome, ...]]:
     """Adopt, finish, undo, restart, replace and remove until ledger and hosts agree.
 
@@ -45,8 +47,9 @@ async def reconcile_fleet(
         fleet: Hosts that are looked at, and on which models may be placed; hosts on which
             something is claimed are looked at in any case.
         dry_run: Say what would be done, and do nothing.
+        requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with told("fleet") as story:
+    async with told("fleet", requested_by) as story:
         fleet = await settled_fleet(fleet)
         if dry_run:
             world = await look(fleet, keep=False)

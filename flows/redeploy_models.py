@@ -14,7 +14,7 @@ from pydantic import Field
 from flows.ending import remembered
 from flows.redeployment_page import Page
 from flows.rollout import Rollout
-from flows.story import RunLog
+from flows.story import RunLog, requested_run
 from moorage.failures import Failure
 from moorage.fleet import Fleet
 from moorage.redeploy.intent import Intent, question_of
@@ -22,6 +22,7 @@ from moorage.redeploy.outcome import Became, Redeployed, is_failure, summary
 from moorage.redeploy.page import Wave
 from moorage.redeploy.selection import meant
 from moorage.redeploy.waves import StopAt, WaveSize, waves
+from moorage.requester import Claim
 from moorage.sites import at_site
 from moorage.spec import OnDrift
 from tasks.approval import ask, granted
@@ -54,6 +55,7 @@ async def redeploy_models(
     pause_seconds: Annotated[int, Field(ge=0, le=86_400)] = 0,
     stop_at: StopAt = "first",
     dry_run: bool = False,
+    requested_by: Claim = "",
 ) -> State[list[Redeployed]]:
     """Deploy models that serve once more, where what they are made of has moved.
 
@@ -75,6 +77,7 @@ async def redeploy_models(
         pause_seconds: How long to wait between two waves.
         stop_at: When no more is begun: `first` failure, `never`, or a share of all that failed.
         dry_run: Only say what would be done.
+        requested_by: Who wants it, for the record; nobody checks it.
     """
     fleet = await settled_fleet(fleet, files)
     hosts = at_site(fleet, settings().site)
@@ -91,7 +94,8 @@ async def redeploy_models(
     left = [one for one in todo if one.model not in {other.model for other in refused}]
     page = Page([*refused, *ended])
     rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force=force, told=page.told)
-    with granted([one.model for one in left if one.needs_approval]):
+    asked = [one.model for one in left if one.needs_approval]
+    with granted(asked), requested_run(requested_by):
         done = await rollout.run(waves(left, wave))
     return await _told([*done, *refused, *ended], page, rollout.waves)
 

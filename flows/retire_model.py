@@ -9,6 +9,7 @@ from prefect.states import Completed
 from flows.ending import remembered
 from flows.story import told
 from moorage.failures import Cause, Failure
+from moorage.requester import Claim
 from moorage.spec import Name
 from tasks.adapters import tidy
 from tasks.cleanup import must_be_clean, sole_flow
@@ -19,15 +20,16 @@ from tasks.stopping import retire
 
 @flow(name="retire-model", flow_run_name="retire {name}", persist_result=False)
 @remembered
-async def retire_model(name: Name) -> State[str]:
+async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
     """Stop the release that serves a model name, and free its memory and ports.
 
     Its requests in flight may end before, as long as its spec lets them (`stopping`).
 
     Args:
         name: Name of the model, as in its spec.
+        requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with told(name) as story, sole_flow(name, story.flow_run_id, story.journal):
+    async with told(name, requested_by) as story, sole_flow(name, story.flow_run_id, story.journal):
         running = await in_thread(ledger().releases.running, name)
         if running is None:
             if not await in_thread(ledger().releases.of_model, name):

@@ -19,6 +19,7 @@ from moorage.fleet import Fleet
 from moorage.history.pinned import pinned_spec, require_same
 from moorage.history.targets import rollback_target
 from moorage.release import Release, ReleaseRow
+from moorage.requester import Claim
 from moorage.spec import Name
 from tasks.again import planned_again, propose_where_it_was
 from tasks.analysis import Analysis
@@ -41,6 +42,7 @@ async def rollback_model(
     to: str = "",
     fleet: Fleet = Fleet(),  # noqa: B008
     dry_run: bool = False,
+    requested_by: Claim = "",
 ) -> State[Release]:
     """Serve an earlier release of a model again: same revision, same image, same plan.
 
@@ -53,8 +55,9 @@ async def rollback_model(
             now that ran.
         fleet: The hosts it may run on; without it, those of the worker, else this machine.
         dry_run: Say exactly what would run; nothing is claimed or started.
+        requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with told(name) as story:
+    async with told(name, requested_by) as story:
         fleet = await settled_fleet(fleet)
         if dry_run:
             release = await _dry(story, name, to, fleet)

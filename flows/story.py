@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 
 from prefect import get_run_logger
@@ -13,27 +13,38 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from moorage.adapters.ledger.author import Author, writing_as
+from moorage.adapters.prefect_api import server_failure
 from moorage.failures import Cause, Failure
 from moorage.release import Release, ReleaseRow, StepRecord
+from moorage.requester import Requester
 from moorage.units import human_seconds
 from tasks.announce import announce
 from tasks.journal import Journal, journal
 from tasks.release import publish_failure
+from tasks.requester import parameters_digest, requested
 
 
 class Story:
     """The journal of one flow run, and the release that it is about once there is one."""
 
-    def __init__(self, opened: Journal, flow_run_id: str) -> None:
+    def __init__(self, opened: Journal, flow_run_id: str, requester: Requester) -> None:
         self.begun = datetime.now(UTC)
         self.journal = opened
         self.flow_run_id = flow_run_id
+        self.requester = requester
         self.release = ""
 
-    def failure_of(self, error: Failure | TimeoutError) -> Failure:
-        """A failure as it is; the time-out of a task as a failure that names the step."""
+    def failure_of(self, error: Exception) -> Failure | None:
+        """The failure that an error stands for; None = a mistake of ours.
+
+        The time-out of a task is a failure that names the step.
+        """
         if isinstance(error, Failure):
             return error
+        if failure := server_failure(error):
+            return failure
+        if not isinstance(error, TimeoutError):
+            return None
         step = self.journal.steps[-1].name if self.journal.steps else "start"
         return Failure(Cause.STEP_TIMEOUT, f"{step}: {error}")
 
@@ -43,17 +54,43 @@ class Story:
 
 
 @asynccontextmanager
-async def told(model: str) -> AsyncIterator[Story]:
-    """Keep the journal of a flow run; a failure becomes an artifact before it ends the run."""
-    with journal(RunLog(get_run_logger())) as opened:
-        story = Story(opened, str(flow_run.id or ""))
+async def told(model: str, requested_by: str = "") -> AsyncIterator[Story]:
+    """Keep the journal of a flow run; a failure becomes an artifact before it ends the run.
+
+    Args:
+        model: Name of the model that the run is about.
+        requested_by: What the run's parameter of that name says.
+    """
+    with (
+        journal(RunLog(get_run_logger())) as opened,
+        requested_run(requested_by) as requester,
+    ):
+        story = Story(opened, str(flow_run.id or ""), requester)
+        author = Author(story.flow_run_id, announce, requester.summary)
         try:
-            with writing_as(Author(story.flow_run_id, announce)):
+            with writing_as(author):
                 yield story
-        except (Failure, TimeoutError) as error:
-            failure = story.failure_of(error)
+        except Exception as error:
+            if (failure := story.failure_of(error)) is None:
+                raise
             await publish_failure(model, failure, story.release)
             raise failure from None
+
+
+@contextmanager
+def requested_run(requested_by: str = "") -> Iterator[Requester]:
+    """Tell the run's log who asked for it, and with which parameters; runs below are asked by them.
+
+    A request that is sent again with its idempotency key gets the run that there is, whatever
+    parameters it has: the fingerprint tells whether they are the same.
+
+    Args:
+        requested_by: What the run's parameter of that name says.
+    """
+    with requested(requested_by) as requester:
+        known, given = requester.summary, parameters_digest()
+        get_run_logger().info("requested by %s; parameters %s", known, given)
+        yield requester
 
 
 def unchanged(old: ReleaseRow, drift: str = "") -> State[Release]:

@@ -9,6 +9,7 @@ from prefect.states import Completed
 from flows.ending import remembered
 from flows.story import told
 from moorage.engines.loaded import holding, require_updates
+from moorage.requester import Claim
 from moorage.spec import Name
 from tasks.adapters import listed, running, tidy, unload
 from tasks.cleanup import sole_flow
@@ -17,14 +18,18 @@ from tasks.context import in_thread
 
 @flow(name="unload-adapter", flow_run_name="unload {adapter} from {model}", persist_result=False)
 @remembered
-async def unload_adapter(model: Name, adapter: Name) -> State[str]:
+async def unload_adapter(model: Name, adapter: Name, requested_by: Claim = "") -> State[str]:
     """Unload a LoRA adapter from every replica of a running model.
 
     Args:
         model: Name of the model, as in its spec.
         adapter: Name of the adapter, as it was loaded.
+        requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with told(model) as story, sole_flow(model, story.flow_run_id, story.journal):
+    async with (
+        told(model, requested_by) as story,
+        sole_flow(model, story.flow_run_id, story.journal),
+    ):
         row = await in_thread(running, model)
         release = require_updates(row)
         found = holding(row, adapter, await listed(row, release))

@@ -101,6 +101,7 @@ class Cause(StrEnum):
     LEDGER_UNAVAILABLE = "ledger-unavailable"
     LEDGER_DAMAGED = "ledger-damaged"
     SERVER_UNAVAILABLE = "server-unavailable"
+    SERVER_REFUSED = "server-refused"
     STORE_UNWRITABLE = "store-unwritable"
     STEP_TIMEOUT = "step-timeout"
     INTERRUPTED = "interrupted"
@@ -565,6 +566,12 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.MACHINE,
         "The Prefect server does not answer",
         "Check PREFECT_API_URL, and that the server is up.",
+    ),
+    Cause.SERVER_REFUSED: _facts(
+        ExitCode.MACHINE,
+        "The Prefect server did not take a request",
+        "Check that PREFECT_API_URL is the API of a Prefect 3 server, that you are logged in to it,"
+        " and that nobody has deleted the flow run.",
     ),
     Cause.STORE_UNWRITABLE: _facts(
         ExitCode.MACHINE,

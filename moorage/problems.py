@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from moorage.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
 from moorage.policy.rules import PATTERNS_IN_WORDS as POLICY_PATTERNS
 from moorage.redaction import HIDDEN, Redactor
+from moorage.requester import PLAIN_TEXT_PATTERN
 from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
 from moorage.spec.safe import IN_CLEAR
 from moorage.values import Value
@@ -18,7 +19,12 @@ from moorage.values import Value
 UNKNOWN = Redactor({})
 """Takes out what looks like a secret."""
 
-PATTERNS_IN_WORDS = {**SPEC_PATTERNS, **FLEET_PATTERNS, **POLICY_PATTERNS}
+PATTERNS_IN_WORDS = {
+    **SPEC_PATTERNS,
+    **FLEET_PATTERNS,
+    **POLICY_PATTERNS,
+    PLAIN_TEXT_PATTERN: "a text without control characters",
+}
 
 LONGEST = 60
 """Characters of a value that is shown, and of a step of a path."""

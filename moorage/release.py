@@ -17,6 +17,7 @@ from moorage.policy.channel import Submission
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.gate import Gate
 from moorage.readiness.protocol import Readiness
+from moorage.requester import Requester
 from moorage.spec import ModelSpec
 from moorage.states import ReleaseState
 from moorage.values import Value
@@ -100,6 +101,7 @@ class Release(Value):
         restarts: Each start again of what died, oldest first; the newest hundred are kept.
         failure: Why it failed; None when it runs.
         flow_run_id: Prefect flow run that made it.
+        requester: Who asked for it; None = an older moorage did not write it down.
         created_at: When it was begun, UTC.
         finished_at: When it was running, or had failed, UTC.
     """
@@ -130,6 +132,7 @@ class Release(Value):
     restarts: tuple[Restart, ...] = ()
     failure: FailureRecord | None = None
     flow_run_id: str = ""
+    requester: Requester | None = None
     created_at: datetime
     finished_at: datetime
 

@@ -145,6 +145,8 @@ def _facts(release: Release) -> Section:
         rows.append(("Applied from", release.applied_from))
     if release.flow_run_id:
         rows.append(("Flow run", release.flow_run_id))
+    if release.requester:
+        rows.append(("Requested by", release.requester.summary))
     return Section(header=FACTS, rows=tuple(rows))
 
 

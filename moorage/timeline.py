@@ -10,7 +10,7 @@ from moorage.states import FINAL, ReleaseState
 from moorage.units import human_seconds
 from moorage.values import Value
 
-COLUMNS = ("state", "since", "for", "why", "flow run")
+COLUMNS = ("state", "since", "for", "why", "flow run", "requested by")
 
 
 class Transition(Value):
@@ -26,6 +26,7 @@ class Transition(Value):
         cause: Why; empty where the states say it.
         flow_run_id: Prefect flow run that did it; empty when none did, or an older moorage that
             did not log it.
+        requested_by: Who asked for that, in one line; empty as above.
         hosts: Hosts on which the release held something then; only known while it is made.
     """
 
@@ -37,6 +38,7 @@ class Transition(Value):
     at: datetime
     cause: str = ""
     flow_run_id: str = ""
+    requested_by: str = ""
     hosts: tuple[str, ...] = ()
 
 
@@ -48,7 +50,8 @@ class Stay(Value):
         since: When it came there, UTC.
         seconds: How long it stayed; None = it is there still, or for good.
         cause: Why it came there.
-        flow_run_id: Who brought it there.
+        flow_run_id: What brought it there.
+        requested_by: Who asked for that, in one line; empty = nobody wrote it down.
     """
 
     state: ReleaseState
@@ -56,6 +59,7 @@ class Stay(Value):
     seconds: float | None = None
     cause: str = ""
     flow_run_id: str = ""
+    requested_by: str = ""
 
 
 def stays(begun: datetime, by: str, transitions: Sequence[Transition]) -> tuple[Stay, ...]:
@@ -66,8 +70,11 @@ def stays(begun: datetime, by: str, transitions: Sequence[Transition]) -> tuple[
         by: The flow run that began it.
         transitions: All its changes of state, in order.
     """
-    came = [(ReleaseState.PENDING, begun, "", by)]
-    came += [(one.after, one.at, one.cause, one.flow_run_id) for one in transitions]
+    begin = next((one.requested_by for one in transitions if one.flow_run_id == by), "")
+    came = [(ReleaseState.PENDING, begun, "", by, begin)]
+    came += [
+        (one.after, one.at, one.cause, one.flow_run_id, one.requested_by) for one in transitions
+    ]
     ends = [one.at for one in transitions]
     return tuple(
         Stay(
@@ -76,8 +83,9 @@ def stays(begun: datetime, by: str, transitions: Sequence[Transition]) -> tuple[
             seconds=round((ends[at] - since).total_seconds(), 3) if at < len(ends) else None,
             cause=cause,
             flow_run_id=flow_run_id,
+            requested_by=requested_by,
         )
-        for at, (state, since, cause, flow_run_id) in enumerate(came)
+        for at, (state, since, cause, flow_run_id, requested_by) in enumerate(came)
     )
 
 
@@ -118,10 +126,14 @@ def timeline_section(told: Sequence[Stay], now: datetime | None = None) -> Secti
             _lasted(stay, now),
             stay.cause,
             stay.flow_run_id,
+            stay.requested_by,
         )
         for stay in told
     )
-    return Section(title="States (UTC)", header=COLUMNS, rows=rows)
+    # Nobody wrote it down in a ledger of an older moorage.
+    width = len(COLUMNS) if any(stay.requested_by for stay in told) else len(COLUMNS) - 1
+    shown = tuple(row[:width] for row in rows)
+    return Section(title="States (UTC)", header=COLUMNS[:width], rows=shown)
 
 
 def _lasted(stay: Stay, now: datetime | None) -> str:

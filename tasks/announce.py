@@ -55,6 +55,7 @@ def _emit(one: Transition) -> None:
         "from": one.before,
         "to": one.after,
         "cause": one.cause,
+        "requested_by": one.requested_by,
     }
     _send(one.after, one.at, one.release, one.model, one.hosts, changed)
 

@@ -17,6 +17,7 @@ from prefect.settings import get_current_settings
 from prefect.states import Running
 from pydantic import Field
 
+from moorage.adapters.prefect_api import server_failure
 from moorage.failures import Cause, Failure
 from moorage.redeploy.question import SERVER_SECONDS, Answer, Question
 from tasks.context import in_thread
@@ -72,13 +73,24 @@ async def ask(question: Question) -> None:
             neither a server that others can reach nor a terminal.
     """
     signal(ASKED, question.models, seconds=question.seconds, why="waits for approval")
-    answer = await (_paused(question) if get_current_settings().api.url else _at_terminal(question))
+    answer = await (
+        _on_server(question) if get_current_settings().api.url else _at_terminal(question)
+    )
     note = f": {answer.note}" if answer.note else ""
     if not answer.approve:
         signal(REFUSED, question.models, why=f"refused{note}")
         raise Failure(Cause.APPROVAL_REFUSED, f"{', '.join(question.models)}{note}")
     signal(GRANTED, question.models, why=f"approved{note}")
     get_run_logger().info("approved%s", note)
+
+
+async def _on_server(question: Question) -> Answer:
+    try:
+        return await _paused(question)
+    except Exception as error:
+        if failure := server_failure(error):
+            raise failure from None
+        raise
 
 
 async def _paused(question: Question) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from moorage.adapters.prefect_api import server_failure
 from moorage.failures import Cause, Failure
 from moorage.placement.claims import Claim
 from moorage.release import ReleaseRow, ReleaseState
@@ -57,8 +58,8 @@ def closed(release: str, old: ReleaseRow | None, journal: Journal) -> Iterator[N
 
 def cause_of(error: BaseException) -> str:
     """Why a release ends that raised this: a cause of ours, or what went wrong inside."""
-    if isinstance(error, Failure):
-        return error.cause
+    if failure := error if isinstance(error, Failure) else server_failure(error):
+        return failure.cause
     if isinstance(error, TimeoutError):
         return Cause.STEP_TIMEOUT
     return Cause.INTERRUPTED if was_interrupted(error) else f"internal: {error!r}"

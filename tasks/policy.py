@@ -77,6 +77,11 @@ def recorded_scope(submission: Submission, fleet: Fleet) -> Iterator[None]:
         _fleet.reset(tokens[1])
 
 
+def is_from_command_line() -> bool:
+    """Whether a command of this process began the flow; whatever else did counts as the API."""
+    return _channel.get() == Channel.CLI
+
+
 def current_submission() -> Submission:
     """How the spec that is being deployed was submitted: by this run, unless it is on record."""
     return _submission.get() or Submission(channel=_channel.get(), owner=_owner())
@@ -236,7 +241,7 @@ def _owner() -> str:
 
     All whom Prefect does not know are one owner, so that nobody gets more by staying unknown.
     """
-    if _channel.get() == Channel.CLI:
+    if is_from_command_line():
         return f"{psutil.Process().username()}@{gethostname()}"
     context = FlowRunContext.get()
     maker = context.flow_run.created_by if context and context.flow_run else None

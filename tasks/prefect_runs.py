@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from uuid import UUID
 
-import httpx
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import (
     FlowFilter,
@@ -18,9 +17,9 @@ from prefect.client.schemas.filters import (
     FlowRunFilterStateType,
 )
 from prefect.client.schemas.objects import State, StateType
-from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.states import Completed, Crashed
 
+from moorage.adapters.prefect_api import server_failure
 from tasks.journal import tell
 
 GONE = "its process is gone; what it had begun was put right by reconciling"
@@ -49,10 +48,10 @@ async def end_runs(ends: Mapping[str, State]) -> None:
     Args:
         ends: The final state of each, by id.
     """
-    with suppress(httpx.TransportError):  # then the next look does it
+    with _refusals_left():  # then the next look does it
         async with get_client() as client:
             for identity in sorted(filter(None, ends)):
-                with suppress(ObjectNotFound, PrefectHTTPStatusError, ValueError):
+                with _refusals_left(), suppress(ValueError):
                     run = await client.read_flow_run(UUID(identity))
                     if run.state is None or run.state.is_final():
                         continue
@@ -76,13 +75,23 @@ async def shown_as_running(since: datetime) -> list[str]:
         start_time=FlowRunFilterStartTime(before_=since),
     )
     ours = FlowFilter(name=FlowFilterName(any_=LEADING))
-    with suppress(httpx.HTTPError):
+    with _refusals_left():
         async with get_client() as client:
             runs = await client.read_flow_runs(
                 flow_filter=ours, flow_run_filter=begun, limit=AT_ONCE
             )
             return [str(run.id) for run in runs]
     return []
+
+
+@contextmanager
+def _refusals_left() -> Iterator[None]:
+    """Leave it at that where Prefect's API does not answer, or not as its client expects."""
+    try:
+        yield
+    except Exception as error:
+        if server_failure(error) is None:
+            raise
 
 
 def unreported(good: bool) -> State:

@@ -82,3 +82,15 @@ def test_an_outage_lasts_from_the_last_stop_until_somebody_serves(
     moves: list[Transition], seconds: float
 ) -> None:
     assert outage(moves, NOON, NOON + timedelta(seconds=100)) == seconds
+
+
+def test_who_asked_is_told_where_anybody_wrote_it_down() -> None:
+    move = at(100, S.PENDING, S.ERROR, "interrupted", "a").model_copy(
+        update={"requested_by": "ann@build, command line"}
+    )
+    told = stays(NOON, "a", [move])
+    assert [one.requested_by for one in told] == ["ann@build, command line"] * 2
+    section = timeline_section(told)
+    assert section.header[-1] == "requested by"
+    assert section.rows[-1][-1] == "ann@build, command line"
+    assert timeline_section(stays(NOON, "a", [])).header[-1] == "flow run"

@@ -6,13 +6,13 @@ import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, StateType
-from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.exceptions import PrefectHTTPStatusError
 from prefect.settings import get_current_settings
 
+from moorage.adapters.prefect_api import server_failure
 from moorage.adapters.sign_in import sign_in
 from moorage.failures import Cause, Failure
 from moorage.redeploy.question import SERVER_SECONDS, Answer
@@ -44,15 +44,16 @@ def waiting() -> list[Waiting]:
     """All that wait, the one that ends first before the others.
 
     Raises:
-        Failure: `SERVER_UNAVAILABLE` where no server is configured, or it does not answer.
+        Failure: `SERVER_UNAVAILABLE` where no server is configured, or it does not answer;
+            `SERVER_REFUSED` where it answers something else.
     """
     paused = FlowRunFilter.model_validate({"state": {"type": {"any_": [StateType.PAUSED]}}})
     with _client() as client:
         try:
             runs = client.read_flow_runs(flow_run_filter=paused, limit=200)
             found = [one for run in runs if (one := _read(client, run))]
-        except httpx.HTTPError as error:
-            raise Failure(Cause.SERVER_UNAVAILABLE, str(error)) from None
+        except Exception as error:
+            raise server_failure(error) or error from None
     now = datetime.now(UTC)
     open_still = [one for one in found if one.until is None or one.until > now]
     return sorted(open_still, key=lambda one: one.until or now)
@@ -81,8 +82,8 @@ def answer(one: Waiting, said: Answer) -> None:
     with _client() as client:
         try:
             result = client.resume_flow_run(UUID(one.id), run_input=said.model_dump())
-        except (httpx.HTTPError, ObjectNotFound) as error:
-            raise Failure(Cause.SERVER_UNAVAILABLE, str(error)) from None
+        except Exception as error:
+            raise server_failure(error) or error from None
     if result.status != "ACCEPT":
         why = getattr(result.details, "reason", "") or result.status
         raise Failure(Cause.UNKNOWN_APPROVAL, f"{one.name}: {why}")

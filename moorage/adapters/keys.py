@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from moorage.adapters.prefect_api import server_failure
 from moorage.adapters.redacting import remember
 from moorage.adapters.settings import Settings
 from moorage.failures import Cause, Failure
@@ -69,10 +70,11 @@ def read_block(name: str) -> str | None:
     sign_in()
     try:
         found = Secret.load(_block(name), _sync=True)  # type: ignore[call-arg]
-    except ValueError:
-        return None
-    except (httpx.HTTPError, RuntimeError) as error:
-        raise Failure(Cause.SERVER_UNAVAILABLE, f"looking for secret {name}: {error}") from None
+    except Exception as error:
+        failure = server_failure(error)
+        if failure is None and isinstance(error, ValueError):
+            return None
+        raise failure or error from None
     return str(found.get())  # type: ignore[union-attr]
 
 

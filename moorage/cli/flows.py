@@ -41,10 +41,11 @@ PREFECT_DEFAULTS = {
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_CLI_PROMPT": "false",
+    # Besides 408, 429, 502 and 503; each is asked again for about a minute.
+    "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500,504",
 }
 """Set before Prefect is imported, where the user has not set them."""
 
-UNAUTHORIZED = 401
 LOG_LINES_SHOWN = 25
 LONGEST_SHOWN = 80
 """Characters of a value that is refused."""
@@ -60,15 +61,18 @@ class Outcome(Generic[R]):
 
 
 class _LostApi(Failure):
-    """Prefect's API went away while a flow ran."""
+    """Prefect's API did not answer as it should while a flow ran, or as it ended."""
 
-    def __init__(self, detail: str) -> None:
+    def __init__(self, failure: Failure, *, begun: bool) -> None:
+        advice = (
+            "What the flow has done is in the ledger: see `moorage status`."
+            f" {failure.suggestion} Then `moorage reconcile` puts right what was left, and the same"
+            " command can be repeated."
+        )
         super().__init__(
-            Cause.SERVER_UNAVAILABLE,
-            f"Prefect's API went away while the flow ran: {detail}",
-            suggestion="What the flow has done is in the ledger: see `moorage status`. Start the"
-            " Prefect server again; then `moorage reconcile` puts right what was left, and the same"
-            " command can be repeated.",
+            failure.cause,
+            f"Prefect's API failed the flow run: {failure.detail}",
+            suggestion=advice if begun else failure.suggestion,
         )
 
 
@@ -92,10 +96,10 @@ def run_flow(
     logging.getLogger("EventsWorker").setLevel(logging.ERROR)
     with _nothing_begun(as_json=as_json):
         # Importing Prefect takes longer than refusing a bad spec should.
-        from httpx import TransportError  # noqa: PLC0415
-        from prefect.exceptions import PrefectHTTPStatusError, TerminationSignal  # noqa: PLC0415
+        from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
 
-        from flows.ending import whole  # noqa: PLC0415
+        from flows.ending import failure_left, has_end_left, whole  # noqa: PLC0415
+        from moorage.adapters.prefect_api import is_login_refused, server_failure  # noqa: PLC0415
         from moorage.adapters.sign_in import login_refused, sign_in  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
         from tasks.context import was_interrupted  # noqa: PLC0415
@@ -122,16 +126,18 @@ def run_flow(
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
         raise KeyboardInterrupt from error
-    except TransportError as error:
-        # All that flows ask others has failures of its own, so this was Prefect's own client.
-        raise _LostApi(str(error)) from error
+    except Abort as error:
+        # The server does not let the run go on: somebody has cancelled or deleted it.
+        raise _LostApi(Failure(Cause.SERVER_REFUSED, str(error)), begun=True) from error
     except Failure:
         raise
-    except PrefectHTTPStatusError as error:
-        if error.response.status_code != UNAUTHORIZED:
-            raise
-        raise login_refused() from error
     except Exception as error:
+        # All that flows ask others has failures of its own, so this was Prefect's own client.
+        if failure := server_failure(error):
+            if is_login_refused(error) and not has_end_left():
+                raise login_refused() from error
+            lost = _LostApi(failure, begun=has_end_left())
+            raise failure_left() or lost from lost
         if was_interrupted(error):
             raise KeyboardInterrupt from error
         raise
@@ -165,10 +171,10 @@ def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:
     """Do something; a failure is shown and becomes the exit code of its class."""
     try:
         return action()
-    except _LostApi as failure:
-        _show(failure, as_json=as_json)
-        _leave(int(failure.facts.exit_code))
     except Failure as failure:
+        if isinstance(failure, _LostApi) or isinstance(failure.__cause__, _LostApi):
+            _show(failure, as_json=as_json)
+            _leave(int(failure.facts.exit_code))
         _exit(failure, as_json=as_json)
     except ValidationError as error:
         _exit(_bad_setting(error), as_json=as_json)

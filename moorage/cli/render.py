@@ -141,11 +141,21 @@ def status(rows: Sequence[tuple[ReleaseRow, Seen]], *, as_json: bool) -> None:
 def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
     """One line a release."""
     again = [row.release.rolled_back_to if row.release else "" for row in rows]
+    asked = [row.release.requester if row.release else None for row in rows]
     if as_json:
-        told = zip(rows, again, strict=True)
-        return dump([{**_row_json(row), "rolled_back_to": source} for row, source in told])
+        told = zip(rows, again, asked, strict=True)
+        return dump(
+            [
+                {
+                    **_row_json(row),
+                    "rolled_back_to": source,
+                    "requester": one.model_dump(mode="json") if one else None,
+                }
+                for row, source, one in told
+            ]
+        )
     return print_table(
-        ("release", "state", "created", "revision", "spec", "runs again", "cause"),
+        ("release", "state", "created", "revision", "spec", "runs again", "requested by", "cause"),
         [
             (
                 row.id,
@@ -154,9 +164,10 @@ def history(rows: Sequence[ReleaseRow], *, as_json: bool) -> None:
                 row.revision[:18],
                 row.spec_digest,
                 source,
+                one.summary if one else "",
                 row.cause,
             )
-            for row, source in zip(rows, again, strict=True)
+            for row, source, one in zip(rows, again, asked, strict=True)
         ],
     )
 

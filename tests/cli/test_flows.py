@@ -30,8 +30,8 @@ def test_a_flow_that_loses_prefect_ends_at_once_with_a_clear_cause(
     error = json.loads(capsys.readouterr().out)["error"]
     assert ended.value.code == error["exit_code"]
     assert error["cause"] == "server-unavailable"
-    assert "Prefect's API went away" in error["detail"]
-    assert "moorage reconcile" in error["suggestion"]
+    assert "Prefect's API failed the flow run" in error["detail"]
+    assert "PREFECT_API_URL" in error["suggestion"]
 
 
 @pytest.mark.parametrize("became", [ValueError, RuntimeError, KeyError])

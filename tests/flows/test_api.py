@@ -81,6 +81,10 @@ def test_python_gets_the_run_that_curl_has_made(server: PrefectServer) -> None:
         ("retire-model/retire", {"name": "a b"}, "name", "does not match"),
         ("load-adapter/load-adapter", {"model": "x", "adapter": "legal"}, "adapter", "object"),
         ("unload-adapter/unload-adapter", {"model": "x"}, "", "'adapter' is a required"),
+        ("retire-model/retire", {"name": "x", "nmae": "y"}, "", "'nmae' was unexpected"),
+        ("reconcile-fleet/reconcile", {"dryrun": True}, "", "'dryrun' was unexpected"),
+        ("retire-model/retire", {"name": "x", "requested_by": "a\nb"}, "requested_by", "match"),
+        ("retire-model/retire", {"name": "x", "requested_by": "a" * 201}, "requested_by", "long"),
         ("notify/notify", {"subject": 1, "body": "x"}, "subject", "string"),
     ],
 )

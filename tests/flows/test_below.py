@@ -14,11 +14,11 @@ from prefect.exceptions import PrefectHTTPStatusError
 from prefect.states import Completed, Failed
 
 from flows import below
+from moorage.adapters.prefect_api import is_server_trouble
 from moorage.failures import Cause, Failure
 from moorage.history.desired import Applied
 from moorage.states import ReleaseState
 from tasks import context
-from tasks.server import is_server_trouble
 from tests.builders import REVISION, a_release, a_spec
 
 MODEL = "llama"
@@ -85,7 +85,7 @@ def test_where_the_server_stays_away_the_model_has_failed_and_says_why() -> None
 
 def test_what_fails_for_another_reason_is_not_begun_again() -> None:
     for error, cause in (
-        (answered(404), "internal"),
+        (answered(404), Cause.SERVER_REFUSED),
         (KeyError("mistake"), "internal"),
         (Failure(Cause.NO_FIT, "too large"), Cause.NO_FIT),
     ):

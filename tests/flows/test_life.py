@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +78,16 @@ def test_every_transition_names_the_flow_run_that_made_it(
     names = [prefect_server.get(f"/flow_runs/{run}")["name"] for run in (runs[0], runs[-1])]
     assert names == [f"deploy {lives.named('tiny')}", f"retire {lives.named('tiny')}"]
     assert shown[0]["flow_run_url"].endswith(f"/runs/flow-run/{runs[0]}")
+
+
+def test_the_record_and_every_transition_name_who_typed_the_command(lives: Workplace) -> None:
+    user, host = pwd.getpwuid(os.getuid()).pw_name, socket.gethostname()
+    content = lives.json("show", f"{lives.named('tiny')}.v1")
+    assert (content["requester"]["user"], content["requester"]["host"]) == (user, host)
+    named = f"{user}@{host}, command line"
+    assert {one["requested_by"] for one in content["states"]} == {named}
+    assert lives.json("history", lives.named("tiny"))[0]["requester"]["user"] == user
+    assert named in lives.run("history", lives.named("tiny")).stdout
 
 
 def events(server: PrefectServer, release: str, expected: int) -> list[dict[str, Any]]:

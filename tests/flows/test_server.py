@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import signal
@@ -209,8 +210,14 @@ class TestServed:
         assert f"{name}.v1 already serves" in again["state"]["message"]
         assert [row.id for row in workplace.releases("tiny")] == [f"{name}.v1"]
 
-        gone = served.run("retire-model/retire", {"name": name})
+        claim = {"name": name, "requested_by": "ann, ticket 7"}
+        gone = served.run("retire-model/retire", claim)
         assert _state(gone) == ("COMPLETED", "Completed")
+        requester = workplace.ledger.releases.transitions(f"{name}.v1")[-1].requested_by
+        assert requester.startswith("Prefect's API: ")
+        assert f"deployment {gone['deployment_id']}" in requester
+        assert requester.endswith("; claimed: ann, ticket 7")
+        until(lambda: _fingerprint(gone) in served.log(gone["id"]))
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{endpoint[0]}/models")
         assert workplace.processes() == []
@@ -246,9 +253,12 @@ class TestServed:
     def test_a_parameter_that_no_flow_has(
         self, served: PrefectServer, parameters: Parameters, workplace: Workplace
     ) -> None:
-        # The server lets it pass; the state's own message is only that the process ended.
         wrong = {**parameters("unknown", engine=ENGINE), "flet": {}}
-        crashed = served.run("deploy-model/deploy", wrong)
+        refused = served.ask("deploy-model/deploy", wrong)
+        assert refused.status_code == 409
+        assert "'flet' was unexpected" in refused.json()["detail"]
+        # Where nobody checks, the state's own message is only that the process ended.
+        crashed = served.run("deploy-model/deploy", wrong, enforce_parameter_schema=False)
         assert crashed["state"]["type"] == "CRASHED"
         until(lambda: "'flet'" in served.log(crashed["id"]))
         assert workplace.releases("unknown") == []
@@ -394,6 +404,12 @@ def parameters(workplace: Workplace) -> Iterator[Parameters]:
     yield Parameters(workplace)
     for process in workplace.processes():
         process.kill()
+
+
+def _fingerprint(flow_run: dict[str, Any]) -> str:
+    """Of the parameters of a run, as docs/prefect.md makes it with `jq -cS`."""
+    compact = json.dumps(flow_run["parameters"], sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(compact.encode() + bytes([10])).hexdigest()}"
 
 
 def _state(flow_run: dict[str, Any]) -> tuple[str, str]:

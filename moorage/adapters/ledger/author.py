@@ -21,10 +21,12 @@ class Author:
     Attributes:
         flow_run_id: Its id; empty = it is done outside of any flow run.
         told: Called with each transition once it is committed. It must not fail.
+        requested_by: Who asked for the run, in one line.
     """
 
     flow_run_id: str = ""
     told: Callable[[Transition], None] = _nobody
+    requested_by: str = ""
 
 
 _AUTHOR: ContextVar[Author | None] = ContextVar("author", default=None)

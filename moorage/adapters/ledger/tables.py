@@ -94,6 +94,7 @@ TRANSITION_LOG = Table(
     Column("cause", Text, nullable=False),
     Column("at", DateTime(timezone=True), nullable=False),
     Column("flow_run_id", String(64), nullable=False),
+    Column("requested_by", Text, nullable=False, server_default=""),
     UniqueConstraint("release", "sequence"),
     ForeignKeyConstraint(
         ["from_state", "to_state"],

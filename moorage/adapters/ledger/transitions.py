@@ -85,6 +85,7 @@ class Change:
             at=datetime.now(UTC),
             cause=cause,
             flow_run_id=author().flow_run_id,
+            requested_by=author().requested_by,
             hosts=tuple(self.connection.scalars(hosts.order_by(CLAIMS.c.host))),
         )
 
@@ -98,6 +99,7 @@ class Change:
                 cause=one.cause,
                 at=one.at,
                 flow_run_id=one.flow_run_id,
+                requested_by=one.requested_by,
             )
         )
 
@@ -142,6 +144,7 @@ def transition_of(row: Row[Any], model: str) -> Transition:
         at=utc(row.at),
         cause=row.cause,
         flow_run_id=row.flow_run_id,
+        requested_by=row.requested_by,
     )
 
 
