@@ -32,11 +32,13 @@ class Cause(StrEnum):
     BAD_SPEC = "bad-spec"
     BAD_FLEET = "bad-fleet"
     BAD_SETTING = "bad-setting"
+    POLICY_REFUSED = "policy-refused"
     UNKNOWN_RELEASE = "unknown-release"
     CANNOT_ROLL_BACK = "cannot-roll-back"
     SECRET_MISSING = "secret-missing"
     SOURCE_MISSING = "source-missing"
     SOURCE_INCOMPLETE = "source-incomplete"
+    SOURCE_CORRUPT = "source-corrupt"
     SOURCE_UNAUTHORIZED = "source-unauthorized"
     SOURCE_GATED = "source-gated"
     SOURCE_OFFLINE = "source-offline"
@@ -201,6 +203,12 @@ CAUSES: dict[Cause, CauseFacts] = {
         "A setting or argument is not valid",
         "Correct the environment variable or argument named above.",
     ),
+    Cause.POLICY_REFUSED: _facts(
+        ExitCode.BAD_INPUT,
+        "The site's policy does not allow it",
+        "Leave out what is named above, or have the policy of the site say otherwise:"
+        " docs/policy.md.",
+    ),
     Cause.UNKNOWN_RELEASE: _facts(
         ExitCode.BAD_INPUT,
         "There is no such release",
@@ -225,6 +233,11 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.SOURCE,
         "The model lacks files that an engine needs",
         "Check that config.json and every weight file that the index names are there.",
+    ),
+    Cause.SOURCE_CORRUPT: _facts(
+        ExitCode.SOURCE,
+        "A file of the model is damaged, or made to do harm",
+        "Fetch the model anew; if it repeats, do not use it: no engine could, or it is an attack.",
     ),
     Cause.SOURCE_UNAUTHORIZED: _facts(
         ExitCode.SOURCE,

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from moorage.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
+from moorage.policy.rules import PATTERNS_IN_WORDS as POLICY_PATTERNS
 from moorage.redaction import HIDDEN, Redactor
 from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
 from moorage.spec.safe import IN_CLEAR
@@ -17,7 +18,7 @@ from moorage.values import Value
 UNKNOWN = Redactor({})
 """Takes out what looks like a secret."""
 
-PATTERNS_IN_WORDS = {**SPEC_PATTERNS, **FLEET_PATTERNS}
+PATTERNS_IN_WORDS = {**SPEC_PATTERNS, **FLEET_PATTERNS, **POLICY_PATTERNS}
 
 LONGEST = 60
 """Characters of a value that is shown, and of a step of a path."""

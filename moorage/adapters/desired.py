@@ -12,7 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from moorage.adapters.small_files import read_small
-from moorage.adapters.specs import FLEET_FILE, InvalidFile, load_fleet, load_spec
+from moorage.adapters.specs import FLEET_FILE, OTHER_FILES, InvalidFile, load_fleet, load_spec
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.problems import Problem
@@ -87,7 +87,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if path.is_dir():
             inside = (one for one in sorted(path.iterdir()) if one.suffix in ENDINGS)
-            found += [one for one in inside if one.name != FLEET_FILE]
+            found += [one for one in inside if one.name not in OTHER_FILES]
         else:
             found.append(path)
     return list(dict.fromkeys(found))
@@ -95,7 +95,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 def _names(specs: Sequence[ModelSpec]) -> dict[str, str]:
     """A file name for each model: none is the fleet's, and none differs by case alone."""
-    taken, names = {FLEET_FILE}, {}
+    taken, names = {*OTHER_FILES}, {}
     for spec in specs:
         name = f"{spec.name}.yaml"
         while name.lower() in taken:

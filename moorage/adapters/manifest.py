@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from moorage.models.printed import short
+from moorage.strict_json import JsonError, decode
 from moorage.values import Value
 
 INDEXES = (
@@ -39,13 +40,19 @@ class Found(Value):
 def platforms(body: bytes) -> tuple[str, ...] | None:
     """The platforms of an index, empty for a manifest; None = it is neither."""
     try:
-        content = json.loads(body)
-    except ValueError:
+        content = decode(body)
+    except JsonError:
         return None
     if not isinstance(content, dict) or "schemaVersion" not in content:
         return None
-    entries: list[dict[str, Any]] = content.get("manifests") or []
-    described = (entry.get("platform") or {} for entry in entries)
-    names = (f"{item.get('os')}/{item.get('architecture')}" for item in described)
+    entries = content.get("manifests")
+    names = map(_platform, entries if isinstance(entries, list) else ())
     # What is attached to an image, such as its attestations, says `unknown`.
     return tuple(dict.fromkeys(name for name in names if "unknown" not in name))
+
+
+def _platform(entry: Any) -> str:
+    platform = entry.get("platform") if isinstance(entry, dict) else None
+    if not isinstance(platform, dict):
+        return "unknown"
+    return short(f"{platform.get('os')}/{platform.get('architecture')}")

@@ -5,17 +5,31 @@ from __future__ import annotations
 import importlib
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from moorage.adapters.regular_files import read_json
 from moorage.failures import Cause, Failure
+from moorage.models.config_limits import require_limits
+from moorage.models.printed import short
+from moorage.strict_json import JsonLimits
 
 Config = dict[str, Any]
 
+CONFIG = "config.json"
 AUTO_MODULE = "transformers.models.auto.configuration_auto"
+
+LIMITS = JsonLimits(constants=True)
+"""Some configurations hold `Infinity`, as Python writes it."""
 
 NOT_THE_MODELS_OWN = ("_name_or_path", "transformers_version")
 """What transformers adds about this machine, not about the model."""
+
+OTHER_FILES = "configuration_files"
+"""The key under which a configuration names others, for other versions of transformers."""
 
 
 def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, str]:
@@ -32,17 +46,13 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
         The configuration as plain JSON values, and who read it: `transformers` or `config.json`.
 
     Raises:
-        Failure: `CONFIG_UNREADABLE` when neither can read it, with both reasons.
+        Failure: `CONFIG_UNREADABLE` when the file cannot be opened, `SOURCE_CORRUPT` when it is
+            malformed, or a field of it is beyond the limits of any model.
     """
     written = _written(directory)
-    known = _known(directory, trust_remote_code)
-    if isinstance(written, str):
-        detail = f"config.json: {written}"
-        if isinstance(known, str):
-            detail += f"; transformers: {known}"
-        raise Failure(Cause.CONFIG_UNREADABLE, detail)
+    known = _known(directory, written, trust_remote_code)
     if isinstance(known, str):
-        return written, "config.json"
+        return written, CONFIG
     return _merge(known, written), "transformers"
 
 
@@ -51,29 +61,47 @@ def warm() -> None:
     threading.Thread(target=importlib.import_module, args=(AUTO_MODULE,), daemon=True).start()
 
 
-def _written(directory: Path) -> Config | str:
-    """The file's content, or why it cannot be read."""
+def _written(directory: Path) -> Config:
+    """The file's content. Nothing is imported for one that is refused."""
     try:
-        content = json.loads((directory / "config.json").read_bytes())
-    except (OSError, ValueError) as error:
-        return str(error)
-    return content if isinstance(content, dict) else "it is not a JSON object"
+        content = read_json(directory / CONFIG, LIMITS)
+    except OSError as error:
+        raise Failure(Cause.CONFIG_UNREADABLE, f"{CONFIG}: {error}") from None
+    if not isinstance(content, dict):
+        raise Failure(Cause.SOURCE_CORRUPT, f"{CONFIG} is not a JSON object")
+    require_limits(content, CONFIG, Cause.SOURCE_CORRUPT)
+    return content
 
 
-def _known(directory: Path, trust_remote_code: bool) -> Config | str:
+def _known(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
     """The configuration as transformers completes it, or why it cannot."""
     try:
         # transformers brings torch and takes seconds to import; most commands never come here.
-        from transformers import AutoConfig  # noqa: PLC0415
+        from transformers import AutoConfig, logging  # noqa: PLC0415
 
-        config = AutoConfig.from_pretrained(
-            directory, local_files_only=True, trust_remote_code=trust_remote_code
-        ).to_dict()
+        # It would repeat what a stranger wrote.
+        logging.set_verbosity_error()
+        with _seen_by_transformers(directory, written, trust_remote_code) as seen:
+            config = AutoConfig.from_pretrained(
+                seen, local_files_only=True, trust_remote_code=trust_remote_code
+            ).to_dict()
         # Through JSON, so that keys are texts and values plain, as in the file.
         plain: Config = json.loads(json.dumps(config, default=str))
     except Exception as error:  # the model's own code may raise anything, and so may torch
-        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        return f"{type(error).__name__}: {short(str(error))}"
     return {key: value for key, value in plain.items() if key not in NOT_THE_MODELS_OWN}
+
+
+@contextmanager
+def _seen_by_transformers(directory: Path, written: Config, trusted: bool) -> Iterator[Path]:
+    """The directory if its code may run; else one with nothing but what was checked."""
+    if trusted:
+        yield directory
+        return
+    with TemporaryDirectory(prefix="moorage-config-") as alone:
+        checked = {key: value for key, value in written.items() if key != OTHER_FILES}
+        Path(alone, CONFIG).write_text(json.dumps(checked))
+        yield Path(alone)
 
 
 def _merge(known: Config, written: Config) -> Config:

@@ -20,6 +20,12 @@ Model = TypeVar("Model", bound=BaseModel)
 FLEET_FILE = "fleet.yaml"
 """Beside the specs; without it the fleet is this machine."""
 
+POLICY_FILE = "policy.yaml"
+"""Beside the specs, in `deployments/`; without it the default policy counts."""
+
+OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
+"""Files among specs that hold none."""
+
 
 class InvalidFile(Failure):
     """A file with mistakes; `problems` holds each of them."""
@@ -67,6 +73,15 @@ def load_fleet(path: Path | None, beside: Path | None = None) -> Fleet:
     if path is None:
         return Fleet()
     return _validate(load_mapping(path, Cause.BAD_FLEET), Fleet, path, Cause.BAD_FLEET)
+
+
+def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
+    """Read any other file of a model.
+
+    Raises:
+        InvalidFile: With the cause, and every mistake.
+    """
+    return _validate(load_mapping(path, cause), model, path, cause)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:

@@ -26,6 +26,7 @@ from moorage.cli import history as releases
 from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
 from moorage.cli import models as model_commands
+from moorage.cli import policy as policy_commands
 from moorage.cli import reconcile as reconciling
 from moorage.cli import redeploy as redeployments
 from moorage.cli import show as pages
@@ -59,6 +60,7 @@ app.command("import")(files.take_in)
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
 app.add_typer(ledger_commands.commands, name="ledger")
+app.add_typer(policy_commands.app, name="policy")
 app.command()(reconciling.reconcile)
 app.add_typer(model_commands.commands, name="models")
 
@@ -281,18 +283,26 @@ def doctor(as_json: AsJson = False) -> None:
 @app.command()
 def serve(
     limit: Annotated[int, typer.Option(min=1, max=1024, help="Flow runs at the same time.")] = 8,
-    without_auth: Annotated[
-        bool, typer.Option("--without-auth", help="Allow an open API that other machines reach.")
+    no_login: Annotated[
+        bool,
+        typer.Option("--no-login", help="Let every user of this machine deploy through the API."),
     ] = False,
+    show_login: Annotated[
+        bool, typer.Option("--show-login", help="Print user:password of the server, and end.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Serve all flows: ready for the Prefect UI, schedules and the API.
 
-    Uses the server of PREFECT_API_URL, or starts one on this machine. An API that other machines
-    reach must ask for a login (PREFECT_SERVER_API_AUTH_STRING).
+    Uses the server of PREFECT_API_URL, or starts one on this machine. That one asks for a login,
+    which is made at the first start and kept in MOORAGE_HOME; commands take it from there.
     """
-    from moorage.cli.serve import serve_flows  # noqa: PLC0415  (imports Prefect, see run_flow)
+    from moorage.cli import serve  # noqa: PLC0415  (imports Prefect, see run_flow)
 
-    guarded(lambda: serve_flows(limit, without_auth=without_auth))
+    if show_login:
+        guarded(lambda: serve.show_login(as_json=as_json), as_json=as_json)
+    else:
+        guarded(lambda: serve.serve_flows(limit, no_login=no_login), as_json=as_json)
 
 
 def _run_on_spec(

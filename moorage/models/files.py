@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from moorage.failures import Cause, Failure
+from moorage.models.printed import short
 from moorage.models.source import ModelFile, SkippedFile
+from moorage.strict_json import JsonError, JsonLimits, decode
+from moorage.units import MIB
 
 WEIGHT_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("safetensors", (".safetensors",)),
@@ -38,8 +42,27 @@ BIN_NOT_WEIGHTS = ("training_args.bin", "optimizer.bin", "scheduler.bin", "rando
 MODULE_FOLDER = re.compile(r"\d+_\w+")
 """How sentence-transformers names the folder of a layer that follows the model: `2_Dense`."""
 
+INDEX_LIMITS = JsonLimits(size=64 * MIB, depth=8, entries=600_000)
+"""An index has a line for each tensor: 9 MB for 90,000 of them."""
+
+LARGEST_TOTAL = 1 << 63
+LONGEST_NAME = 1024
+
 Split = tuple[tuple[ModelFile, ...], tuple[SkippedFile, ...]]
 """The chosen files and the skipped ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What an index of weight files says.
+
+    Attributes:
+        files: The weight files, by their paths inside the model.
+        total_size: Bytes of all tensors; None = it does not say.
+    """
+
+    files: frozenset[str]
+    total_size: int | None = None
 
 
 def choose_files(
@@ -90,25 +113,54 @@ def index_files(family: str, chosen: Sequence[ModelFile]) -> tuple[str, ...]:
     return tuple(file.name for file in chosen if file.name.endswith(f".{family}.index.json"))
 
 
+def read_index(name: str, content: bytes) -> Index:
+    """Read an index of weight files.
+
+    Args:
+        name: Its path inside the model.
+        content: Its content.
+
+    Raises:
+        Failure: `SOURCE_CORRUPT` when it is malformed, or larger than any index.
+    """
+    try:
+        index = decode(content, INDEX_LIMITS)
+    except JsonError as error:
+        raise _no_index(name, str(error)) from None
+    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(weight_map, dict):
+        raise _no_index(name, "has no `weight_map`")
+    try:
+        files = frozenset(weight_map.values())
+    except TypeError:
+        raise _no_index(name, "names a file that is no text") from None
+    for file in files:
+        if not isinstance(file, str) or not file.isprintable() or len(file) > LONGEST_NAME:
+            raise _no_index(name, f"names a file {short(repr(file))}")
+    folder = PurePosixPath(_folder(name))
+    return Index(frozenset(str(folder / file) for file in files), _total_size(name, index))
+
+
 def follow_indexes(
-    chosen: Sequence[ModelFile], skipped: Sequence[SkippedFile], indexes: Mapping[str, bytes]
+    chosen: Sequence[ModelFile], skipped: Sequence[SkippedFile], indexes: Mapping[str, Index]
 ) -> Split:
     """Keep the weight files that the indexes name: engines load no others beside an index.
 
     Args:
         chosen: As `choose_files` left them.
         skipped: As `choose_files` left them.
-        indexes: Content of each of `index_files`.
+        indexes: Each of `index_files`.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when an index is malformed or names files that are not there.
+        Failure: `SOURCE_INCOMPLETE` when an index names files that are not there.
     """
-    named = {name: _named_by(name, content) for name, content in indexes.items()}
-    wanted = frozenset().union(*named.values())
+    wanted = frozenset().union(*(index.files for index in indexes.values()))
     if missing := sorted(wanted - {file.name for file in chosen}):
-        listed = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if missing[8:] else "")
-        raise Failure(Cause.SOURCE_INCOMPLETE, f"{', '.join(named)} names missing files: {listed}")
-    folders = {_folder(name): name for name in named}
+        more = f" and {len(missing) - 8} more" if missing[8:] else ""
+        listed = ", ".join(map(short, missing[:8])) + more
+        detail = f"{', '.join(indexes)} names missing files: {listed}"
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail)
+    folders = {_folder(name): name for name in indexes}
     reasons = {
         file.name: f"not named by {folders[_folder(file.name)]}"
         for file in chosen
@@ -118,18 +170,20 @@ def follow_indexes(
     return kept, (*skipped, *left)
 
 
-def announced_size(indexes: Mapping[str, bytes]) -> int | None:
+def announced_size(indexes: Iterable[Index]) -> int | None:
     """Bytes of all tensors, as the indexes announce them; None where one does not."""
-    sizes = [_announced_by(content) for content in indexes.values()]
+    sizes = [index.total_size for index in indexes]
     return sum(size for size in sizes if size) if sizes and all(sizes) else None
 
 
-def _announced_by(content: bytes) -> int | None:
-    try:
-        size = json.loads(content)["metadata"]["total_size"]
-    except (ValueError, KeyError, TypeError):
+def _total_size(name: str, index: Mapping[str, Any]) -> int | None:
+    metadata = index.get("metadata")
+    size = metadata.get("total_size") if isinstance(metadata, dict) else None
+    if not isinstance(size, int | float):
         return None
-    return int(size) if isinstance(size, int | float) else None
+    if not 0 <= size < LARGEST_TOTAL:
+        raise _no_index(name, f"has metadata.total_size {short(str(size))}")
+    return int(size)
 
 
 def _split(files: Sequence[ModelFile], reasons: Mapping[str, str]) -> Split:
@@ -201,9 +255,5 @@ def _reason_to_skip(name: str) -> str:
     return ""
 
 
-def _named_by(index: str, content: bytes) -> frozenset[str]:
-    try:
-        names = json.loads(content)["weight_map"].values()
-        return frozenset(str(PurePosixPath(_folder(index), name)) for name in names)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise Failure(Cause.SOURCE_INCOMPLETE, f"{index} is not an index of weights") from None
+def _no_index(name: str, why: str) -> Failure:
+    return Failure(Cause.SOURCE_CORRUPT, f"{name} is not an index of weights: it {why}")

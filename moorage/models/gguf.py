@@ -34,6 +34,15 @@ WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 STRING, ARRAY = 8, 9
 MOST_DIMENSIONS = 4
+MOST_TENSORS = 250_000
+MOST_ENTRIES = 65_536
+MOST_VALUES = 2_000_000
+"""Texts in arrays, and arrays in arrays: each is read for itself. A vocabulary has 200,000."""
+
+DEEPEST = 4
+"""Arrays in each other."""
+
+LENGTH = struct.Struct("<Q")
 
 
 class NeedsMore(Exception):
@@ -49,12 +58,14 @@ def read_gguf(data: bytes, file: ModelFile) -> WeightSummary:
 
     Raises:
         NeedsMore: When the header is longer than `data`.
-        Failure: `SOURCE_INCOMPLETE` when it is no GGUF file, or not a whole one.
+        Failure: `SOURCE_CORRUPT` when it is no GGUF file, or not a whole one.
     """
     reader = _Reader(data, file)
     if reader.take(4) != MAGIC or reader.number("I") not in VERSIONS:
         raise _malformed(file, "it does not start like one")
     tensors, entries = reader.number("Q"), reader.number("Q")
+    _require_count(tensors, MOST_TENSORS, "tensors", file)
+    _require_count(entries, MOST_ENTRIES, "entries of metadata", file)
     for _ in range(entries):
         reader.skip(reader.number("Q"))
         reader.skip_value(reader.number("I"))
@@ -76,6 +87,7 @@ class _Reader:
         self._data = data
         self._file = file
         self._at = 0
+        self._values = 0
 
     @property
     def room(self) -> int:
@@ -101,21 +113,44 @@ class _Reader:
         (value,) = struct.unpack(f"<{kind}", self.take(struct.calcsize(kind)))
         return int(value)
 
-    def skip_value(self, kind: int) -> None:
+    def skip_value(self, kind: int, depth: int = 0) -> None:
         """Pass over a value of the metadata."""
         if kind == STRING:
-            self.skip(self.number("Q"))
+            self._skip_texts(1)
         elif kind == ARRAY:
-            inner, count = self.number("I"), self.number("Q")
-            if inner in WIDTHS:
-                self.skip(WIDTHS[inner] * count)
-                return
-            for _ in range(count):
-                self.skip_value(inner)
+            if depth == DEEPEST:
+                raise _malformed(self._file, f"its arrays are nested more than {DEEPEST} deep")
+            self._skip_array(self.number("I"), self.number("Q"), depth + 1)
         elif kind in WIDTHS:
             self.skip(WIDTHS[kind])
         else:
             raise _malformed(self._file, f"its metadata has a value of the unknown type {kind}")
+
+    def _skip_array(self, kind: int, count: int, depth: int) -> None:
+        if kind in WIDTHS:
+            self.skip(WIDTHS[kind] * count)
+            return
+        self._values += count
+        _require_count(self._values, MOST_VALUES, "values in its arrays", self._file)
+        if kind == STRING:
+            self._skip_texts(count)
+            return
+        for _ in range(count):
+            self.skip_value(kind, depth)
+
+    def _skip_texts(self, count: int) -> None:
+        """Pass over texts, each with its length before it."""
+        data, at, last = self._data, self._at, len(self._data) - LENGTH.size
+        for _ in range(count):
+            if at > last:
+                break
+            at += LENGTH.size + LENGTH.unpack_from(data, at)[0]
+        else:
+            self._at = at
+            self.skip(0)
+            return
+        self._at = at
+        self.skip(LENGTH.size)
 
     def tensor(self) -> tuple[str, int]:
         """Type and bytes of the next tensor."""
@@ -132,5 +167,10 @@ class _Reader:
         return name, -(-elements // block) * size
 
 
+def _require_count(number: int, most: int, what: str, file: ModelFile) -> None:
+    if number > most:
+        raise _malformed(file, f"it has {number:,} {what}, more than {most:,}")
+
+
 def _malformed(file: ModelFile, why: str) -> Failure:
-    return Failure(Cause.SOURCE_INCOMPLETE, f"{file.name} is not a whole GGUF file: {why}")
+    return Failure(Cause.SOURCE_CORRUPT, f"{file.name} is not a whole GGUF file: {why}")

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 
+from moorage.arguments import user_tokens
+from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
 from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
+from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
 from moorage.placement.request import Refused, Request
 from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
-from moorage.spec import Distributed, RuntimeName
+from moorage.spec import Distributed, ModelSpec, RuntimeName
+
+USES = {
+    "rpc": "data-parallel RPC",
+    "master": "master",
+    "own": "the engine's own",
+    "joining": "meeting of the data-parallel ranks",
+}
+"""What the ports of a leader are for."""
 
 
 def unjoinable(request: Request, host: HostSnapshot) -> Refused | None:
@@ -19,10 +31,12 @@ def unjoinable(request: Request, host: HostSnapshot) -> Refused | None:
     if not is_peer_address(host.bind):
         note = f"bind {host.bind} is no address that other hosts reach: write one in the fleet file"
         return Refused(Refusal.NOT_JOINABLE, note)
-    needed = 1 + len(_kinds(request))
+    kinds = _kinds(request)
+    needed = 1 + len(kinds)
     if len(free_ports(host, needed)) < needed:
         low, high = host.port_range
-        return Refused(Refusal.PORT, f"{needed} free ports of {low}-{high} are needed to lead")
+        note = f"{needed} free ports of {low}-{high} are needed to lead ({_uses(kinds)})"
+        return Refused(Refusal.PORT, note)
     return _without_ray(host) if request.joined_by == Distributed.RAY else None
 
 
@@ -52,6 +66,28 @@ def joined(
     )
 
 
+def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None:
+    """Refuse a replica over hosts whose ranges hold fewer ports than a leader needs.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    span = spec.placement.hosts
+    kinds = _of_leader(joined_by, stated_parallelism(user_tokens(spec.engine.args)))
+    needed = 1 + len(kinds)
+    narrow = [host for host in fleet.hosts if len(range(*host.port_range)) + 1 < needed]
+    able = len(fleet.hosts) - len(narrow)
+    if span == "auto" or span < 2 or not narrow or able >= span:
+        return
+    first = narrow[0]
+    raise Failure(
+        Cause.BAD_SPEC,
+        f"placement.hosts: {span} hosts need {needed} ports each ({_uses(kinds)}), but"
+        f" {first.name} has `ports: {first.ports}`",
+        suggestion=f"Widen `hosts.{first.name}.ports` in the fleet file, or use fewer hosts.",
+    )
+
+
 def _linked(request: Request, seat: Seat, at: int, host: HostSnapshot) -> dict[str, object]:
     ray = host.ray_range if request.joined_by == Distributed.RAY else None
     if at:
@@ -64,12 +100,20 @@ def _linked(request: Request, seat: Seat, at: int, host: HostSnapshot) -> dict[s
 
 
 def _kinds(request: Request) -> tuple[str, ...]:
+    return _of_leader(request.joined_by, request.stated)
+
+
+def _of_leader(joined_by: Distributed, stated: Parallelism | None) -> tuple[str, ...]:
     """Ports of the leader beside the one on which it serves."""
-    if request.joined_by == Distributed.RAY:
+    if joined_by == Distributed.RAY:
         return ("rpc", "own")
-    if request.stated is None or request.stated.data == 1:
+    if stated is None or stated.data == 1:
         return ("master",)
     return ("rpc", "master", "own", "joining")
+
+
+def _uses(kinds: tuple[str, ...]) -> str:
+    return ", ".join(("serving", *(USES[kind] for kind in kinds)))
 
 
 def _without_ray(host: HostSnapshot) -> Refused | None:

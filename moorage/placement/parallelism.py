@@ -44,6 +44,18 @@ class Parallelism(Value):
         return " x ".join(parts) or "one accelerator"
 
 
+def split_over_hosts(counts: Sequence[int]) -> tuple[int, int]:
+    """Tensor and pipeline sizes where nobody states them: a stage is a host, or an accelerator.
+
+    Hosts that give different numbers cannot share layers evenly; every accelerator is a stage of
+    its own then.
+
+    Args:
+        counts: Accelerators that each host gives.
+    """
+    return (1, sum(counts)) if len(set(counts)) > 1 else (counts[0], len(counts))
+
+
 def stated_parallelism(tokens: Sequence[str]) -> Parallelism | None:
     """What the user's arguments say; None when they say nothing about it.
 

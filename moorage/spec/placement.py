@@ -44,6 +44,11 @@ class PlacementSpec(InputValue):
         description="Accelerators of each replica: `auto`, how many (0 = run on CPU), or a list"
         " of `host:type:index`, such as `gpu-1:cuda:0`.",
     )
+    accelerators_per_replica: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        None,
+        description="How many of the accelerators that are listed each replica takes. Empty = all"
+        " of them.",
+    )
     accelerator_kinds: tuple[Kind, ...] = Field(
         (),
         description="Only accelerators of one of these kinds are used: a type (`cuda`), a vendor"
@@ -93,6 +98,12 @@ class PlacementSpec(InputValue):
         description="RAM reserved for each replica, in bytes or as `16GiB`. `auto` estimates it."
         " On CPU it is also the container's memory limit.",
     )
+
+    @model_validator(mode="after")
+    def _replicas_share_a_list(self) -> PlacementSpec:
+        if self.accelerators_per_replica and not isinstance(self.accelerators, tuple):
+            raise ValueError("accelerators_per_replica: it goes with a list in `accelerators`")
+        return self
 
     @model_validator(mode="after")
     def _policy_knows_hosts(self) -> PlacementSpec:

@@ -45,6 +45,7 @@ class ReplaceSpec(InputValue):
         2,
         ge=0,
         le=600,
-        description="How long the old release goes on answering once the new one has taken over,"
-        " before it drains and stops: for clients that have just looked its endpoint up.",
+        description="How long a release goes on answering once nobody is sent to it any more (its"
+        " successor has taken over or needs its place, or it is retired), before it drains and"
+        " stops: for clients that have just looked its endpoint up.",
     )

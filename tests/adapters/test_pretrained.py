@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,13 +109,30 @@ def test_code_from_elsewhere_is_never_fetched(tmp_path: Path) -> None:
     assert read(tmp_path, written, trust=True) == (written, "config.json")
 
 
-@pytest.mark.parametrize("content", ["{", "", "[1]", '"text"'])
-def test_when_nobody_can_read_it_both_reasons_are_given(tmp_path: Path, content: str) -> None:
-    with pytest.raises(Failure) as caught:
+@pytest.mark.parametrize("content", ["{", "", "[1]", '"text"', '{"a": ' * 200_000])
+def test_a_malformed_file_is_refused_before_anybody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    monkeypatch.setattr("moorage.adapters.pretrained._known", lambda *_: pytest.fail("asked"))
+    with pytest.raises(Failure, match=r"config\.json is n") as caught:
         read(tmp_path, content)
-    assert caught.value.cause is Cause.CONFIG_UNREADABLE
-    assert caught.value.detail.startswith("config.json: ")
-    assert "; transformers: " in caught.value.detail
+    assert caught.value.cause is Cause.SOURCE_CORRUPT
+
+
+def test_transformers_reads_no_file_that_was_not_checked(tmp_path: Path) -> None:
+    """A configuration may name another one, and there it may wait for ever."""
+    os.mkfifo(tmp_path / "config.4.0.0.json")
+    written = {"model_type": "llama", "configuration_files": ["config.4.0.0.json"]}
+    config, origin = read(tmp_path, written)
+    assert (origin, config["num_hidden_layers"]) == ("transformers", 32)
+
+
+def test_what_a_configuration_says_is_not_repeated(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    odd = {"rope_type": "yarn", "factor": 0.5, "odd": "\x1b[2J", "rope_theta": 1e4}
+    read(tmp_path, {"model_type": "llama", "rope_parameters": odd})
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.fuzz.server import serve
 from tests.fuzz.targets import TARGETS, Case
 from tests.fuzz.worker import REPOSITORY, judged
 
-IN_CI = ("spec", "fleet")
+IN_CI = ("spec", "fleet", "policy")
 """Targets that CI runs for a few seconds each; the others join once they find nothing."""
 
 CASES, SEED = 40, 12

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from urllib.parse import quote
 
-from moorage.adapters import probe
+from moorage.adapters import engine_http
 from moorage.adapters.schemas import SchemaStore
 from moorage.cli.app import app
 from moorage.failures import ExitCode
@@ -44,7 +44,7 @@ def prepare() -> None:
     """Import and read what every case needs, before the first fork."""
     for name in LATE:
         import_module(name)
-    probe._trust()
+    engine_http._trust()
     SchemaStore(Path("/nowhere")).every()
     assert threading.active_count() == 1, "what has threads cannot be forked"
 
@@ -128,6 +128,7 @@ def _surroundings(server: str, folder: Path) -> None:
         del os.environ[name]
     os.environ |= {
         "HOME": str(folder / "user"),
+        "PWD": str(folder),
         "MOORAGE_HOME": str(folder / "home"),
         "MOORAGE_HUB_ENDPOINT": server,
         "FUZZ_SERVER": server,

@@ -7,11 +7,13 @@ import pytest
 
 from moorage.failures import Cause, Failure
 from moorage.models.files import (
+    Index,
     announced_size,
     choose_files,
     follow_indexes,
     index_files,
     is_weight,
+    read_index,
     require_loadable,
 )
 from moorage.models.source import ModelFile
@@ -92,9 +94,9 @@ def test_a_model_without_config_or_weights_is_incomplete(there: str, why: str) -
 INDEX = "model.safetensors.index.json"
 
 
-def index(*shards: str) -> dict[str, bytes]:
+def index(*shards: str) -> dict[str, Index]:
     weight_map = {f"tensor {place}": shard for place, shard in enumerate(shards)}
-    return {INDEX: json.dumps({"weight_map": weight_map}).encode()}
+    return {INDEX: read_index(INDEX, json.dumps({"weight_map": weight_map}).encode())}
 
 
 def test_beside_an_index_only_the_files_that_it_names_are_kept() -> None:
@@ -127,24 +129,31 @@ def test_missing_shards_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"{", b"[]", b"{}", b'{"weight_map": []}', b'{"weight_map": {"t": 1}}']
+    "content",
+    [
+        *(b"{", b"[]", b"{}", b'{"weight_map": []}', b'{"weight_map": {"t": 1}}'),
+        *(b'{"weight_map": {"t": []}}', b'{"weight_map": {"t": "\\ud800"}}'),
+        *(b'{"weight_map": {"t": "\\u001b[2J"}}', b'{"weight_map": ' + b"[" * 200_000),
+        *(b'{"weight_map": {}, "metadata": {"total_size": %s}}' % n for n in (b"1e999", b"-1")),
+        b'{"weight_map": {}, "metadata": {"total_size": 1' + b"0" * 300 + b"}}",
+    ],
 )
 def test_a_malformed_index_is_named(content: bytes) -> None:
-    with pytest.raises(Failure, match=f"{INDEX} is not an index of weights"):
-        follow_indexes(listing(INDEX), (), {INDEX: content})
+    with pytest.raises(Failure, match=f"{INDEX} is not an index of weights") as caught:
+        read_index(INDEX, content)
+    assert caught.value.cause is Cause.SOURCE_CORRUPT
 
 
 @pytest.mark.parametrize(
     ("contents", "size"),
     [
-        (['{"metadata": {"total_size": 7}}'], 7),
-        (['{"metadata": {"total_size": 7.0}}', '{"metadata": {"total_size": 5}}'], 12),
-        (['{"metadata": {"total_size": 7}}', "{}"], None),
-        (['{"metadata": null}'], None),
-        (["no JSON"], None),
+        (['{"total_size": 7}'], 7),
+        (['{"total_size": 7.0}', '{"total_size": 5}'], 12),
+        (['{"total_size": 7}', "{}"], None),
+        (["null"], None),
         ([], None),
     ],
 )
 def test_indexes_announce_the_size_of_all_tensors(contents: list[str], size: int | None) -> None:
-    indexes = {str(number): text.encode() for number, text in enumerate(contents)}
-    assert announced_size(indexes) == size
+    texts = (f'{{"weight_map": {{}}, "metadata": {metadata}}}' for metadata in contents)
+    assert announced_size(read_index(INDEX, text.encode()) for text in texts) == size

@@ -54,5 +54,5 @@ def test_a_header_that_goes_on_asks_for_more(upto: int) -> None:
 def test_what_is_no_whole_gguf_file_is_an_error_never_zero_bytes(content: bytes, why: str) -> None:
     with pytest.raises(Failure, match=why) as caught:
         read(content)
-    assert caught.value.cause is Cause.SOURCE_INCOMPLETE
+    assert caught.value.cause is Cause.SOURCE_CORRUPT
     assert caught.value.detail.startswith("m.gguf is not a whole GGUF file")

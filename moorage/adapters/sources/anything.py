@@ -9,8 +9,6 @@ from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 
 FAMILY = "files"
-MOST_FILES = 10_000
-"""A directory with more is a mistake, such as `/`, and no model."""
 
 
 def as_it_is(source: str, root: Path, files: Sequence[ModelFile], revision: str) -> ResolvedModel:

@@ -13,7 +13,7 @@ from typing import Any
 from moorage.adapters.sources.answers import first_byte, size_of_file
 from moorage.adapters.sources.patience import WAITS, grow, patiently
 from moorage.adapters.sources.refs import COMMIT
-from moorage.adapters.sources.verify import require_inside
+from moorage.adapters.sources.verify import CHECKSUM, MOST_FILES, is_size, require_inside
 from moorage.adapters.sources.wire import Wire
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile
@@ -42,11 +42,15 @@ class HubClient:
             The commit that the revision stands for now, and its files.
 
         Raises:
-            Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere.
+            Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere,
+                `SOURCE_CORRUPT` when one cannot be printed, or there are too many.
         """
         info = patiently(lambda: self._wire.model_info(revision), self._waits)
         if not COMMIT.fullmatch(str(info.sha)) or info.siblings is None:
             raise self._wire.not_a_hub("it names no commit or no files")
+        if len(info.siblings) > MOST_FILES:
+            detail = f"there are more than {MOST_FILES:,} files in {self.repo}"
+            raise Failure(Cause.SOURCE_CORRUPT, detail)
         return info.sha, tuple(self._file(sibling) for sibling in info.siblings)
 
     def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
@@ -76,11 +80,17 @@ class HubClient:
 
     def _file(self, sibling: Any) -> ModelFile:
         name = require_inside(sibling.rfilename)
-        if sibling.lfs:
-            return ModelFile(name=name, size=sibling.lfs.size, sha256=sibling.lfs.sha256)
-        if sibling.size is None:
+        size = sibling.lfs.size if sibling.lfs else sibling.size
+        if not is_size(size):
             raise self._wire.not_a_hub(f"it does not tell the size of {name}")
-        return ModelFile(name=name, size=sibling.size, git_oid=sibling.blob_id or "")
+        if sibling.lfs:
+            return ModelFile(name=name, size=size, sha256=self._sum(name, sibling.lfs.sha256))
+        return ModelFile(name=name, size=size, git_oid=self._sum(name, sibling.blob_id))
+
+    def _sum(self, name: str, announced: Any) -> str:
+        if announced and not (isinstance(announced, str) and CHECKSUM.fullmatch(announced)):
+            raise self._wire.not_a_hub(f"it gives no checksum of {name}")
+        return announced or ""
 
     def _read(self, commit: str, name: str, start: int, stop: int) -> bytes:
         found = bytearray()

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from moorage.adapters.pretrained import read_config
+from moorage.adapters.regular_files import read_json, read_part, read_whole
 from moorage.failures import Cause, Failure
 from moorage.models.adapter_config import require_lora
+from moorage.models.config_limits import require_limits
 from moorage.models.files import (
-    Split,
+    INDEX_LIMITS,
     announced_size,
     follow_indexes,
     index_files,
     is_weight,
+    read_index,
 )
 from moorage.models.gguf import NeedsMore, read_gguf
 from moorage.models.layout import ADAPTER, MODEL, Layout
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 from moorage.models.weights import FileWeights, from_size, header_end, read_header
+from moorage.strict_json import LIMITS, JsonLimits
+from moorage.units import MIB, human_bytes
 from moorage.values import Value
 
 FIRST_READ = 65_536
 """Bytes of a weight file to read at once; most headers are shorter."""
 
-FIRST_GGUF_READ = 1 << 20
-"""The same of a GGUF file, whose header has the vocabulary."""
+GROWTH = 4
+"""How many times more is read of a GGUF file, until it is all of its header."""
+
+LONGEST_HEADERS = 64 * MIB
+"""Bytes of the headers of all weight files of a model."""
+
+MOST_TENSORS = 500_000
+"""Tensors of a model: 280,000 are the most that is known."""
+
+TOKENIZER_LIMITS = JsonLimits(size=24 * MIB, entries=1_000_000, constants=True)
+"""It lists all tokens that were added, 65,000 in models of speech."""
 
 CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
@@ -43,12 +57,33 @@ class Description(Value):
     has_chat_template: bool
 
 
+@dataclass
+class HeaderBudget:
+    """What the headers of one model may still take, over all of its weight files."""
+
+    size: int = LONGEST_HEADERS
+    tensors: int = MOST_TENSORS
+
+    def spend(self, file: ModelFile, *, size: int = 0, tensors: int = 0) -> None:
+        """Count a header.
+
+        Raises:
+            Failure: `SOURCE_CORRUPT` when the headers are more than any model has.
+        """
+        self.size -= size
+        self.tensors -= tensors
+        if self.size < 0 or self.tensors < 0:
+            most = f"{human_bytes(LONGEST_HEADERS)} or {MOST_TENSORS:,} tensors"
+            detail = f"{file.name}: with it, the headers of the weights exceed {most}"
+            raise Failure(Cause.SOURCE_CORRUPT, detail)
+
+
 def describe(directory: Path, layout: Layout = MODEL, *, trust_remote_code: bool) -> Description:
     """Read the metadata files of a model, or of an adapter.
 
     Raises:
-        Failure: `CONFIG_UNREADABLE` when the configuration cannot be read, `SOURCE_INCOMPLETE`
-            when an adapter is no LoRA.
+        Failure: `CONFIG_UNREADABLE` when the configuration cannot be read, `SOURCE_CORRUPT` when
+            it or another file is malformed, `SOURCE_INCOMPLETE` when an adapter is no LoRA.
     """
     if layout is ADAPTER:
         return _describe_adapter(directory)
@@ -62,9 +97,10 @@ def describe(directory: Path, layout: Layout = MODEL, *, trust_remote_code: bool
 
 
 def _describe_adapter(directory: Path) -> Description:
-    config = _json(directory / ADAPTER.config)
+    config = _optional(directory / ADAPTER.config)
     if not isinstance(config, dict):
         raise Failure(Cause.CONFIG_UNREADABLE, f"{ADAPTER.config} is not a JSON object")
+    require_limits(config, ADAPTER.config, Cause.SOURCE_CORRUPT)
     require_lora(config)
     return Description(
         config=config,
@@ -76,73 +112,80 @@ def _describe_adapter(directory: Path) -> Description:
 
 def keep_indexed(
     directory: Path, family: str, chosen: Sequence[ModelFile], skipped: Sequence[SkippedFile]
-) -> Split:
+) -> tuple[tuple[ModelFile, ...], tuple[SkippedFile, ...], int | None]:
     """Read the indexes of the weights and keep what they name.
 
+    Returns:
+        The chosen files, the skipped ones, and the bytes of all tensors where the indexes announce
+        them.
+
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when they name files that are not there.
+        Failure: `SOURCE_INCOMPLETE` when they name files that are not there, `SOURCE_CORRUPT` when
+            one is malformed.
     """
-    return follow_indexes(chosen, skipped, _indexes(directory, family, chosen))
-
-
-def announced(directory: Path, family: str, chosen: Sequence[ModelFile]) -> int | None:
-    """Bytes of all tensors, where the indexes announce them."""
-    return announced_size(_indexes(directory, family, chosen))
+    indexes = {
+        name: read_index(name, read_whole(directory / name, INDEX_LIMITS.size))
+        for name in index_files(family, chosen)
+    }
+    return *follow_indexes(chosen, skipped, indexes), announced_size(indexes.values())
 
 
 def weigh_here(directory: Path, family: str, files: Iterable[ModelFile]) -> list[FileWeights]:
     """Read the weight files of a directory, as `weigh` does."""
+    budget = HeaderBudget()
     return [
-        weigh(file, family, partial(_read, directory / file.name))
+        weigh(file, family, partial(read_part, directory / file.name), budget)
         for file in files
         if is_weight(file.name)
     ]
 
 
-def weigh(file: ModelFile, family: str, read: Callable[[int, int], bytes]) -> FileWeights:
+def weigh(
+    file: ModelFile, family: str, read: Callable[[int, int], bytes], budget: HeaderBudget
+) -> FileWeights:
     """Read what one weight file tells of itself.
 
     Args:
         file: The weight file.
         family: Its format.
         read: Reads the bytes of the file from one offset up to another.
+        budget: What the headers of its model may still take.
 
     Raises:
-        Failure: `SOURCE_INCOMPLETE` when its header is malformed.
+        Failure: `SOURCE_CORRUPT` when its header is malformed, or too large.
     """
     if file.name.endswith(".gguf"):
-        return FileWeights(_read_gguf(file, read), {})
+        return FileWeights(_read_gguf(file, read, budget), {})
     if not file.name.endswith(".safetensors"):
         return from_size(family, file)
     start = read(0, min(FIRST_READ, file.size))
     end = header_end(start, file)
+    budget.spend(file, size=end)
     if end > len(start):
         start += read(len(start), end)
-    return read_header(start[:end], file)
+    found = read_header(start[:end], file)
+    budget.spend(file, tensors=len(found.tensors))
+    return found
 
 
-def _read_gguf(file: ModelFile, read: Callable[[int, int], bytes]) -> WeightSummary:
+def _read_gguf(
+    file: ModelFile, read: Callable[[int, int], bytes], budget: HeaderBudget
+) -> WeightSummary:
     """Read as much as the header takes: it has the vocabulary, and does not say how long it is."""
     data = b""
     while len(data) < file.size:
-        data += read(len(data), min(max(FIRST_GGUF_READ, 2 * len(data)), file.size))
+        more = read(len(data), min(max(FIRST_READ, GROWTH * len(data)), file.size))
+        budget.spend(file, size=len(more))
+        if not more:
+            raise Failure(Cause.SOURCE_INCOMPLETE, f"{file.name} became shorter while it was read")
+        data += more
         with suppress(NeedsMore):
             return read_gguf(data, file)
     raise Failure(Cause.SOURCE_INCOMPLETE, f"{file.name} is empty")
 
 
-def _indexes(directory: Path, family: str, chosen: Sequence[ModelFile]) -> dict[str, bytes]:
-    return {name: (directory / name).read_bytes() for name in index_files(family, chosen)}
-
-
-def _read(path: Path, start: int, stop: int) -> bytes:
-    with path.open("rb") as content:
-        content.seek(start)
-        return content.read(stop - start)
-
-
 def _has_pooling(directory: Path) -> bool:
-    modules = _json(directory / "modules.json")
+    modules = _optional(directory / "modules.json")
     return isinstance(modules, list) and any(
         isinstance(module, dict) and "Pooling" in str(module.get("type")) for module in modules
     )
@@ -151,13 +194,13 @@ def _has_pooling(directory: Path) -> bool:
 def _has_chat_template(directory: Path) -> bool:
     if any((directory / name).is_file() for name in CHAT_TEMPLATES):
         return True
-    tokenizer = _json(directory / "tokenizer_config.json")
+    tokenizer = _optional(directory / "tokenizer_config.json", TOKENIZER_LIMITS)
     return isinstance(tokenizer, dict) and bool(tokenizer.get("chat_template"))
 
 
-def _json(path: Path) -> Any:
-    """The content of an optional file: one that is missing or damaged tells nothing."""
+def _optional(path: Path, limits: JsonLimits = LIMITS) -> Any:
+    """The content of an optional file: one that is missing or cannot be read tells nothing."""
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return read_json(path, limits)
+    except OSError:
         return None

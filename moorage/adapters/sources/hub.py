@@ -9,7 +9,7 @@ from threading import Event
 from typing import Protocol
 
 from moorage.adapters.sources.describe import (
-    announced,
+    HeaderBudget,
     describe,
     keep_indexed,
     weigh,
@@ -173,11 +173,11 @@ class HubSource:
         family, chosen, skipped = self._layout.choose(listed)
         directory = self._store.open_workspace(commit)
         self._download(commit, (file for file in chosen if not is_weight(file.name)), tick)
-        chosen, skipped = keep_indexed(directory, family, chosen, skipped)
+        chosen, skipped, size = keep_indexed(directory, family, chosen, skipped)
         weights = [file for file in chosen if is_weight(file.name)]
-        jobs = [partial(self._weigh, commit, family, file) for file in weights]
+        budget = HeaderBudget()
+        jobs = [partial(self._weigh, commit, family, file, budget) for file in weights]
         parts = run_all(jobs, workers=self._workers, tick=tick)
-        size = announced(directory, family, chosen)
         manifest = Manifest(
             source=source,
             revision=commit,
@@ -195,8 +195,10 @@ class HubSource:
             detail = f"{error.filename} cannot be read: {error.strerror}"
             raise Failure(Cause.SOURCE_INCOMPLETE, detail) from None
 
-    def _weigh(self, commit: str, family: str, file: ModelFile, _: Event) -> FileWeights:
-        return weigh(file, family, partial(self._client.read, commit, file.name))
+    def _weigh(
+        self, commit: str, family: str, file: ModelFile, budget: HeaderBudget, _: Event
+    ) -> FileWeights:
+        return weigh(file, family, partial(self._client.read, commit, file.name), budget)
 
     def _fill(self, model: ResolvedModel, tick: Tick) -> None:
         if self._offline:

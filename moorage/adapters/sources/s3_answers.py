@@ -12,10 +12,11 @@ from moorage.models.source import ModelFile
 
 try:
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+    from botocore.parsers import ResponseParserError
 except ImportError:  # an extra: nothing is asked without it
     S3_ERRORS: tuple[type[Exception], ...] = ()
 else:
-    S3_ERRORS = (BotoCoreError, ClientError)
+    S3_ERRORS = (BotoCoreError, ClientError, ResponseParserError)
 
 MD5 = re.compile(r"[0-9a-f]{32}(-\d+)?")
 WHOLE = "FULL_OBJECT"
@@ -90,12 +91,12 @@ def announced_file(name: str, size: int, etag: str, told: dict[str, Any]) -> Mod
     Raises:
         Failure: `SOURCE_INCOMPLETE` when the file is another one already.
     """
-    if told["ETag"].strip('"') != etag:
+    if str(told.get("ETag")).strip('"') != etag:
         detail = f"{name} was replaced while it was looked at"
         raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Deploy again: it is new.")
     whole = told.get("ChecksumType", WHOLE) == WHOLE and "-" not in told.get("ChecksumSHA256", "")
     if whole and (sha256 := told.get("ChecksumSHA256")):
-        checked = base64.b64decode(sha256).hex()
+        checked = _decoded(sha256, name)
         return ModelFile(name=name, size=size, sha256=checked, etag=etag)
     encrypted = told.get("ServerSideEncryption", "AES256") != "AES256"
     if encrypted or "SSECustomerAlgorithm" in told or not MD5.fullmatch(etag):
@@ -104,3 +105,10 @@ def announced_file(name: str, size: int, etag: str, told: dict[str, Any]) -> Mod
     if parts and (not part or -(-size // part) != parts):
         return ModelFile(name=name, size=size, etag=etag)  # sent in parts of different sizes
     return ModelFile(name=name, size=size, md5=etag, part=part if parts else 0, etag=etag)
+
+
+def _decoded(sha256: str, name: str) -> str:
+    try:
+        return base64.b64decode(sha256).hex()
+    except ValueError:
+        raise Failure(Cause.SOURCE_CORRUPT, f"the store gives no checksum of {name}") from None

@@ -16,11 +16,10 @@ from threading import Event
 from moorage.adapters.sources.patience import WAITS, grow, patiently
 from moorage.adapters.sources.s3_answers import announced_file
 from moorage.adapters.sources.s3_wire import S3Wire
-from moorage.adapters.sources.verify import require_inside
+from moorage.adapters.sources.verify import MOST_FILES, is_size, require_inside
 from moorage.failures import Cause, Failure
 from moorage.models.source import ModelFile
 
-MOST_FILES = 10_000
 HEADS = 8
 
 
@@ -108,10 +107,13 @@ class S3Client:
         for name, size, etag in self._wire.listed():
             if any(part.startswith(".") for part in name.split("/")):
                 continue
+            if not is_size(size):
+                detail = f"the store does not tell the size of {require_inside(name)}"
+                raise Failure(Cause.SOURCE_CORRUPT, detail)
             listed.append((require_inside(name), size, etag))
             if len(listed) > MOST_FILES:
                 detail = f"there are more than {MOST_FILES:,} files in s3://{self.repo}"
-                raise Failure(Cause.SOURCE_INCOMPLETE, detail)
+                raise Failure(Cause.SOURCE_CORRUPT, detail)
         return sorted(listed)
 
     def _announced(self, entry: tuple[str, int, str]) -> ModelFile:

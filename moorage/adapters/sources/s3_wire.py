@@ -9,6 +9,7 @@ from typing import Any
 
 from moorage.adapters.sources.s3_answers import S3_ERRORS, failure_of, first_byte
 from moorage.failures import Cause, Failure
+from moorage.models.printed import short
 
 TIMEOUT_SECONDS = 30
 PIECE = 1 << 20
@@ -109,6 +110,11 @@ class S3Wire:
             ) from None
         except S3_ERRORS as error:
             raise failure_of(error, f"{self.named}/{name}" if name else self.named) from None
+        except (LookupError, TypeError, ValueError) as error:
+            # Its answer lacks what every store tells, or tells it otherwise.
+            why = short(f"{type(error).__name__} {error}")
+            detail = f"the store does not answer like one about s3://{self.named}: {why}"
+            raise Failure(Cause.HUB_UNAVAILABLE, detail) from None
 
 
 @lru_cache(maxsize=16)

@@ -128,7 +128,7 @@ def read_json(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as content:
             found = json.load(content)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -23,6 +23,7 @@ from moorage.access import Access
 from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.docker_errors import reach_failure
 from moorage.adapters.helper import LABEL_HELPER, MEMORY, start_told
+from moorage.adapters.log_tail import log_of_container
 from moorage.adapters.podman import is_taken
 from moorage.adapters.staging import checks, program, way
 from moorage.adapters.staging.bundle import bundle
@@ -226,7 +227,7 @@ def staging_name(path: str) -> str:
 
 
 def _last_words(container: Container) -> dict[str, Any]:
-    lines = bytes(container.logs(tail=1)).decode(errors="replace").strip().splitlines()
+    lines = log_of_container(container, 1).strip().splitlines()
     with contextlib.suppress(ValueError):
         said = json.loads(lines[-1]) if lines else {}
         return said if isinstance(said, dict) else {}

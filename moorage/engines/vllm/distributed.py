@@ -6,6 +6,7 @@ from moorage.arguments import argument, switch, user_tokens, whole_number
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.policy import Executor
+from moorage.engines.vllm.ports import PortUse, ports_of
 from moorage.engines.vllm.rule import derived
 from moorage.engines.vllm.version import at_least
 from moorage.failures import Cause, Failure
@@ -93,6 +94,11 @@ def topology_of(context: LaunchContext) -> Topology:
     return found
 
 
+def data_ranks(context: LaunchContext) -> int:
+    """Data-parallel ranks that the user states."""
+    return whole_number(context.words, "--data-parallel-size", "-dp", "--dp") or 1
+
+
 def distributed_flags(context: LaunchContext) -> tuple[Flag, ...]:
     """The executor, and what the hosts need to find each other."""
     if not context.spans_hosts:
@@ -102,16 +108,18 @@ def distributed_flags(context: LaunchContext) -> tuple[Flag, ...]:
 
 def _ray(context: LaunchContext) -> tuple[Flag, ...]:
     flags = [derived("Ray joins the hosts", EXECUTOR, Executor.RAY)]
-    ranks = whole_number(context.words, "--data-parallel-size", "-dp", "--dp") or 1
+    ranks = data_ranks(context)
+    ports = ports_of(context, None, data_ranks=ranks > 1)
     if ranks > 1:
         reason = f"{ranks} data-parallel ranks over several hosts"
         flags.append(derived(reason, "--data-parallel-backend", Executor.RAY))
-        flags.append(derived(reason, "--data-parallel-rpc-port", str(context.ports[1])))
+        flags.append(derived(reason, "--data-parallel-rpc-port", str(ports[PortUse.RPC])))
     return tuple(flags)
 
 
 def _native(context: LaunchContext) -> tuple[Flag, ...]:
     topology, leader = topology_of(context), context.members[0].address
+    ports = ports_of(context, topology.shape)
     flags = [derived("vLLM joins the hosts itself", EXECUTOR, Executor.NATIVE)]
     if topology.shape != Shape.DP_ONLY:
         reason = f"host {context.position} of {len(context.members)} that share ranks"
@@ -119,7 +127,7 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
             "--nnodes": len(context.members),
             "--node-rank": context.position,
             "--master-addr": leader,
-            "--master-port": context.ports[2],
+            "--master-port": ports[PortUse.MASTER],
         }
         flags += [derived(reason, name, str(value)) for name, value in values.items()]
     if topology.shape != Shape.MP_ONLY:
@@ -128,7 +136,7 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
         if topology.shape == Shape.DP_ONLY and (rank or context.policy.leader_rank):
             flags.append(derived(reason, "--data-parallel-start-rank", str(rank)))
         flags.append(derived(reason, "--data-parallel-address", leader))
-        flags.append(derived(reason, "--data-parallel-rpc-port", str(context.ports[1])))
+        flags.append(derived(reason, "--data-parallel-rpc-port", str(ports[PortUse.RPC])))
     if not context.leads and not switch(context.words, "--data-parallel-hybrid-lb"):
         flags.append(derived("the leader answers the requests", "--headless"))
     return tuple(flags)

@@ -82,7 +82,7 @@ def _layers_without_attention(mixers: Sequence[tuple[Mixer, ...]], stages: int) 
     return {
         index
         for stage in stage_layers(len(mixers), stages)
-        if {mixer for index in stage for mixer in mixers[index]} == {Mixer.STATE}
+        if set().union(*{mixers[index] for index in stage}) == {Mixer.STATE}
         for index in stage
     }
 
@@ -102,7 +102,10 @@ def _attention(
     facts: Facts, mixer: Mixer, block: int, page: int, settings: MemorySettings
 ) -> KVSpec:
     kind = KVKind.MLA if mixer is Mixer.FULL and uses_mla(facts) else KINDS[mixer]
-    sizes = {Mixer.SLIDING: window(facts), Mixer.CHUNKED: facts.get("attention_chunk_size")}
+    sizes = {
+        Mixer.SLIDING: window(facts),
+        Mixer.CHUNKED: facts.number("attention_chunk_size") or None,
+    }
     return KVSpec(
         kind=kind,
         block_size=block,

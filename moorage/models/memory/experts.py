@@ -80,7 +80,7 @@ def _smaller_blocks(facts: Facts, kind: Kind, settings: MemorySettings) -> Fract
 
 def _smaller_groups(facts: Facts, settings: MemorySettings) -> Fraction:
     group, width = quantisation(facts).get("group_size"), _expert_width(facts)
-    if not isinstance(group, int) or not width:
+    if not isinstance(group, int) or not group or not width:
         return Fraction(1)
     tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
     part, size = width // tp, group
@@ -104,7 +104,7 @@ def _widened(facts: Facts, settings: MemorySettings) -> Fraction:
     """Source: `models/kimi_k3/nvidia/model.py`, `padded_moe_intermediate_size`."""
     width, tp = _expert_width(facts), settings.tensor_parallel_size
     key, default = LEAST_WIDTHS[facts.model_type]
-    least = facts.get(key) or default
+    least = facts.number(key) or default
     if settings.enable_expert_parallel or width // tp >= least:
         return Fraction(1)
     return Fraction(least * tp, width)

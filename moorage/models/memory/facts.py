@@ -6,14 +6,14 @@ the configuration classes of transformers 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moorage.models.config import architectures, text_config
 from moorage.models.memory.defaults import class_default
 from moorage.models.memory.filled_in import FILLED_IN
 from moorage.models.memory.refusal import rejected, unknown
-from moorage.models.rope import RopeRule, rope_settings, rope_type, stretched
+from moorage.models.rope import RopeRule, rope_factor, rope_settings, rope_type, stretched
 
 Config = Mapping[str, Any]
 
@@ -99,16 +99,36 @@ class Facts:
             raise unknown(f"the configuration does not say `{key}`")
         return value
 
+    def number(self, key: str) -> int:
+        """A fact that is a whole number; 0 where the configuration says something else."""
+        value = self.get(key)
+        return value if isinstance(value, int) else 0
+
+    def listed(self, key: str, part: str = "") -> Sequence[Any]:
+        """A fact that is a list, or a text with a letter for each layer; else empty.
+
+        Args:
+            key: Its name.
+            part: The mapping that holds it; empty = the configuration itself.
+        """
+        mapping = self.get(part) if part else None
+        value = (
+            mapping.get(key) if isinstance(mapping, Mapping) else None if part else self.get(key)
+        )
+        return value if isinstance(value, list | tuple | str) else ()
+
     @property
     def layers(self) -> int:
         """Decoder layers."""
-        return self.whole(LAYER_KEYS.get(self.model_type, "num_hidden_layers"))
+        key = LAYER_KEYS.get(self.model_type, "num_hidden_layers")
+        if (layers := self.whole(key)) > 0:
+            return layers
+        raise unknown(f"the configuration says `{key}: {layers}`")
 
     @property
     def heads(self) -> int:
         """Attention heads; 0 in models without attention."""
-        value = self.get("num_attention_heads")
-        return value if isinstance(value, int) else 0
+        return self.number("num_attention_heads")
 
     @property
     def kv_heads(self) -> int:
@@ -116,7 +136,7 @@ class Facts:
         if self.get("multi_query") and not self.get("new_decoder_architecture"):
             return 1
         attention = self.text.get("attn_config")
-        if isinstance(attention, Mapping) and attention.get("kv_n_heads"):
+        if isinstance(attention, Mapping) and isinstance(attention.get("kv_n_heads"), int):
             return int(attention["kv_n_heads"])
         for key in KV_HEAD_KEYS:
             value = self.get(key)
@@ -139,12 +159,13 @@ class Facts:
         """Routed experts of a layer; 0 in dense models."""
         for key in EXPERT_KEYS:
             value = self.get(key)
-            if isinstance(value, list):
+            if isinstance(value, list) and value:
                 value = value[0]
             if isinstance(value, int) and value > 0:
                 return value
         layer = self.text.get("ffn_config")
-        return int(layer.get("moe_num_experts") or 0) if isinstance(layer, Mapping) else 0
+        value = layer.get("moe_num_experts") if isinstance(layer, Mapping) else None
+        return value if isinstance(value, int) else 0
 
     @property
     def longest(self) -> int:
@@ -154,8 +175,7 @@ class Facts:
             return LENGTH_WHEN_UNKNOWN
         ropes = self.ropes
         if any(kind == "longrope" for kind, _ in ropes):
-            original = self.get("original_max_position_embeddings")
-            return int(original) if original else int(length)
+            return self.number("original_max_position_embeddings") or int(length)
         if "gemma3" in str(self.config.get("model_type") or ""):
             return int(length)
         return stretched(int(length), self.text, self.rope_rule)
@@ -163,7 +183,8 @@ class Facts:
     @property
     def _written_length(self) -> float:
         lengths = [v for key in LENGTH_KEYS if isinstance(v := self.get(key), int)]
-        return float(self.text.get("model_max_length") or min(lengths, default=0))
+        own = self.text.get("model_max_length")
+        return float(own if own and isinstance(own, int | float) else min(lengths, default=0))
 
     @property
     def longest_allowed(self) -> int:
@@ -172,12 +193,12 @@ class Facts:
             return self.whole("max_position_embeddings")
         if not self._written_length:
             return ANY_LENGTH
-        return max(self.longest, int(self.get("model_max_length") or 0))
+        return max(self.longest, self.number("model_max_length"))
 
     @property
     def ropes(self) -> list[tuple[str, float | None]]:
         """Type and factor of each rope scaling."""
-        return [(rope_type(rope), rope.get("factor")) for rope in rope_settings(self.text)]
+        return [(rope_type(rope), rope_factor(rope)) for rope in rope_settings(self.text)]
 
     def resolve_length(self, asked: int | None) -> int:
         """The longest request in tokens.

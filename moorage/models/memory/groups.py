@@ -6,12 +6,12 @@ Source: `v1/core/kv_cache_utils.py`: `get_kv_cache_groups`, `unify_kv_cache_spec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from moorage.models.memory.numbers import divide_up
 from moorage.models.memory.refusal import rejected
 from moorage.models.memory.specs import KVKind, KVSpec
-from moorage.values import Value
 
 PADDING_LIMIT = 1.5
 """Above this ratio of layer counts, small groups waste less than padded ones."""
@@ -22,7 +22,8 @@ SAME_TOKENS = (KVKind.FULL, KVKind.MLA)
 LOCAL = (KVKind.SLIDING, KVKind.CHUNKED)
 
 
-class LayerCache(Value):
+@dataclass(frozen=True, slots=True)
+class LayerCache:
     """The cache of one layer.
 
     Attributes:
@@ -34,7 +35,8 @@ class LayerCache(Value):
     spec: KVSpec
 
 
-class KVGroup(Value):
+@dataclass(frozen=True, slots=True)
+class KVGroup:
     """Layers that share one block table.
 
     Attributes:
@@ -52,6 +54,11 @@ class KVGroup(Value):
         """Bytes of one block over all layers of the group."""
         return sum(member.spec.page_bytes for member in self.members)
 
+    @property
+    def specs(self) -> set[KVSpec]:
+        """The different caches of its layers."""
+        return {member.spec for member in self.members}
+
 
 def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, ...]:
     """Split the layers of the whole model into groups.
@@ -64,14 +71,24 @@ def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, .
         caches = _promoted(caches)
     if not caches:
         return ()
-    if _uniform([cache.spec for cache in caches]):
+    if _uniform(_different(caches)):
         return (KVGroup(members=tuple(caches)),)
     return _equal_groups(_unified(caches))
 
 
+def _different(caches: Sequence[LayerCache]) -> list[KVSpec]:
+    """The caches without those that are as one before."""
+    return list(dict.fromkeys(cache.spec for cache in caches))
+
+
+def _changed(caches: Sequence[LayerCache], change: Callable[[KVSpec], KVSpec]) -> list[LayerCache]:
+    changed = {spec: change(spec) for spec in _different(caches)}
+    return [LayerCache(layer=cache.layer, spec=changed[cache.spec]) for cache in caches]
+
+
 def _uniform(specs: Sequence[KVSpec]) -> bool:
     first = specs[0]
-    if all(spec == first for spec in specs):
+    if len(specs) == 1:
         return True
     if len({spec.block_size for spec in specs}) > 1:
         return False
@@ -82,23 +99,23 @@ def _uniform(specs: Sequence[KVSpec]) -> bool:
 
 
 def _promoted(caches: Sequence[LayerCache]) -> Sequence[LayerCache]:
-    specs = [cache.spec for cache in caches]
+    specs = _different(caches)
     if not specs or _uniform(specs):
         return caches
     if any(spec.kind in SAME_TOKENS for spec in specs):
-        caches = [cache.model_copy(update={"spec": _whole(cache.spec)}) for cache in caches]
-    if not _uniform([cache.spec for cache in caches]):
+        caches = _changed(caches, _whole)
+    if not _uniform(_different(caches)):
         raise rejected("Failed to promote local KV cache specs to one unified type.")
     return caches
 
 
 def _whole(spec: KVSpec) -> KVSpec:
-    return spec.model_copy(update={"kind": KVKind.FULL}) if spec.kind in LOCAL else spec
+    return replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
 
 
 def _unified(caches: Sequence[LayerCache]) -> list[LayerCache]:
-    largest = max(cache.spec.page_bytes for cache in caches)
-    return [cache.model_copy(update={"spec": _with_page(cache.spec, largest)}) for cache in caches]
+    largest = max(spec.page_bytes for spec in _different(caches))
+    return _changed(caches, lambda spec: _with_page(spec, largest))
 
 
 def _with_page(spec: KVSpec, page: int) -> KVSpec:
@@ -106,20 +123,20 @@ def _with_page(spec: KVSpec, page: int) -> KVSpec:
         return spec
     if spec.kind is not KVKind.MAMBA and page % spec.page_bytes == 0:
         size = spec.block_size * (page // spec.page_bytes)
-        return spec.model_copy(update={"block_size": size, "page_bytes": page})
+        return replace(spec, block_size=size, page_bytes=page)
     if spec.kind is KVKind.MLA:
         raise rejected(
             f"page size {spec.page_bytes} of an MLA layer is not divisible by the maximum "
             f"page size {page} and cannot be padded"
         )
-    return spec.model_copy(update={"page_bytes": page})
+    return replace(spec, page_bytes=page)
 
 
 def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
     buckets: dict[KVSpec, list[LayerCache]] = {}
+    keys = {spec: _merge_key(spec) for spec in _different(caches)}
     for cache in caches:
-        key = _merge_key(cache.spec)
-        buckets.setdefault(key, []).append(cache)
+        buckets.setdefault(keys[cache.spec], []).append(cache)
     counts = [len(bucket) for bucket in buckets.values()]
     size = max(counts) if max(counts) < min(counts) * PADDING_LIMIT else min(counts)
     groups = []
@@ -131,4 +148,4 @@ def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
 
 
 def _merge_key(spec: KVSpec) -> KVSpec:
-    return spec.model_copy(update={"window": None}) if spec.kind is KVKind.FULL else spec
+    return replace(spec, window=None) if spec.kind is KVKind.FULL else spec

@@ -7,9 +7,11 @@ Source: `v1/core/kv_cache_utils.py`: `_max_memory_usage_bytes_from_groups`,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from moorage.models.memory.groups import KVGroup
+from moorage.models.memory.search import largest
+from moorage.models.memory.specs import KVSpec
 
 
 def bytes_per_block(groups: Sequence[KVGroup]) -> int:
@@ -19,19 +21,14 @@ def bytes_per_block(groups: Sequence[KVGroup]) -> int:
 
 def blocks_per_request(groups: Sequence[KVGroup], tokens: int, in_flight: int) -> int:
     """Block ids that one request of `tokens` tokens takes, summed over the groups."""
-    return sum(
-        max(member.spec.blocks_for(tokens, in_flight) for member in group.members)
-        for group in groups
-    )
+    return _blocks([group.specs for group in groups], tokens, in_flight)
 
 
 def longest_fit(groups: Sequence[KVGroup], blocks: int, longest: int, in_flight: int) -> int:
     """Longest request in tokens that `blocks` block ids hold; 0 when not even one token fits."""
-    low, high = 0, longest
-    while low < high:
-        middle = (low + high + 1) // 2
-        if blocks_per_request(groups, middle, in_flight) <= blocks:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    specs = [group.specs for group in groups]
+    return largest(lambda tokens: _blocks(specs, tokens, in_flight) <= blocks, longest)
+
+
+def _blocks(specs: Sequence[Collection[KVSpec]], tokens: int, in_flight: int) -> int:
+    return sum(max(spec.blocks_for(tokens, in_flight) for spec in group) for group in specs)

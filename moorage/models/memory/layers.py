@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from moorage.models.memory.architectures import ENCODERS
 from moorage.models.memory.facts import Facts
 from moorage.models.memory.mixers import (
@@ -29,12 +31,13 @@ def layer_mixers(facts: Facts) -> list[tuple[Mixer, ...]]:
         return [(Mixer.FULL, Mixer.CROSS)] * facts.layers
     if facts.model_type in WHOLE_MODELS:
         return [WHOLE_MODELS[facts.model_type]] * facts.layers
-    return [own if i < layers_with_own_cache(facts) else () for i, own in enumerate(_each(facts))]
+    first = layers_with_own_cache(facts)
+    return [own if i < first else () for i, own in enumerate(_each(facts))]
 
 
 def layers_with_own_cache(facts: Facts) -> int:
     """Layers before those that use the cache of an earlier layer."""
-    return facts.layers - (facts.get("num_kv_shared_layers") or 0)
+    return max(0, facts.layers - facts.number("num_kv_shared_layers"))
 
 
 def cache_owners(facts: Facts) -> dict[int, int]:
@@ -77,33 +80,40 @@ def window(facts: Facts) -> int | None:
     return size + 1 if facts.model_type in WINDOW_PLUS_ONE else size
 
 
+@lru_cache(maxsize=8)
 def _each(facts: Facts) -> list[tuple[Mixer, ...]]:
-    return _named(facts) or _periodic(facts) or _uniform(facts)
+    """Remembered, as it is asked for each tensor."""
+    mixers = _named(facts) or _periodic(facts) or _uniform(facts)
+    if len(mixers) < facts.layers:
+        raise unknown(f"the configuration names {len(mixers)} of {facts.layers} layers")
+    return mixers
 
 
 def _named(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if facts.model_type == "llama4_text":
-        ropes = facts.get("no_rope_layers")
+        ropes = facts.listed("no_rope_layers")
         if not ropes:
             return None
         local = Mixer.CHUNKED if facts.get("attention_chunk_size") else Mixer.FULL
         return [(local,) if rope else (Mixer.FULL,) for rope in ropes]
     if facts.model_type == "jamba":
-        period, offset = facts.whole("attn_layer_period"), facts.whole("attn_layer_offset")
+        period, offset = max(1, facts.whole("attn_layer_period")), facts.whole("attn_layer_offset")
         return [
             (Mixer.FULL,) if i % period == offset else (Mixer.STATE,) for i in range(facts.layers)
         ]
     if facts.model_type == "kimi_linear":
-        full = (facts.get("linear_attn_config") or {}).get("full_attn_layers", ())
-        return [(Mixer.FULL,) if i + 1 in full else (Mixer.STATE,) for i in range(facts.layers)]
+        full = set(map(str, facts.listed("full_attn_layers", "linear_attn_config")))
+        return [
+            (Mixer.FULL,) if str(i + 1) in full else (Mixer.STATE,) for i in range(facts.layers)
+        ]
     if facts.model_type == "lfm2" and facts.get("full_attn_idxs") is not None:
-        full = facts.get("full_attn_idxs")
-        return [(Mixer.FULL,) if i in full else (Mixer.STATE,) for i in range(facts.layers)]
+        full = set(map(str, facts.listed("full_attn_idxs")))
+        return [(Mixer.FULL,) if str(i) in full else (Mixer.STATE,) for i in range(facts.layers)]
     if facts.model_type in WINDOW_OFF_BY_DEFAULT and window(facts) is None:
         return [(Mixer.FULL,)] * facts.layers
     for key in BLOCK_NAME_KEYS:
-        if names := facts.get(key):
-            return [_mixers(facts, str(name)) for name in list(names)[: facts.layers]]
+        if names := facts.listed(key):
+            return [_mixers(facts, str(name)) for name in names[: facts.layers]]
     return None
 
 
@@ -120,9 +130,7 @@ def _periodic(facts: Facts) -> list[tuple[Mixer, ...]] | None:
     if facts.model_type not in PERIODS:
         return None
     key, default, other = PERIODS[facts.model_type]
-    period = facts.get(key) or facts.get(f"_{key}") or default
-    if isinstance(period, str):
-        period = len(period)
+    period = facts.number(key) or facts.number(f"_{key}") or len(facts.listed(key)) or default
     if other is Mixer.SLIDING and window(facts) is None:
         other = Mixer.FULL
     shift = 0 if facts.model_type in FULL_FIRST else 1
@@ -137,5 +145,5 @@ def _uniform(facts: Facts) -> list[tuple[Mixer, ...]]:
         return [(Mixer.FULL,)] * facts.layers
     first = 0
     if facts.model_type in WINDOW_OFF_BY_DEFAULT:
-        first = facts.get("max_window_layers") or 0
+        first = facts.number("max_window_layers")
     return [(Mixer.SLIDING,) if i >= first else (Mixer.FULL,) for i in range(facts.layers)]

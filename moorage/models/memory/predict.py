@@ -14,7 +14,7 @@ from moorage.models.memory.kv import blocks_per_request, bytes_per_block, longes
 from moorage.models.memory.layers import is_bidirectional, layer_mixers
 from moorage.models.memory.mixers import Mixer
 from moorage.models.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
-from moorage.models.memory.refusal import MemoryRefusal, Refused
+from moorage.models.memory.refusal import MemoryRefusal, Refused, consistent
 from moorage.models.memory.runner import pools
 from moorage.models.memory.settings import MemorySettings
 from moorage.models.memory.specs import KVKind, KVSpec
@@ -37,7 +37,8 @@ def predict_memory(
         The numbers, or the reason why there are none.
     """
     try:
-        return _predict(Facts(config, settings.rope), tensors, settings)
+        with consistent():
+            return _predict(Facts(config, settings.rope), tensors, settings)
     except Refused as refused:
         return refused.refusal
 

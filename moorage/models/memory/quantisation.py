@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moorage.models.memory.facts import Facts
-from moorage.models.memory.refusal import rejected
+from moorage.models.memory.refusal import rejected, unknown
 
 METHODS = (
     *("awq", "auto_awq", "awq_marlin", "gptq", "auto_gptq", "gptq_marlin", "fp8", "mxfp4"),
@@ -39,8 +39,17 @@ def quantisation_block(facts: Facts) -> Sequence[int]:
     for group in groups.values() if isinstance(groups, Mapping) else ():
         weights = group.get("weights") if isinstance(group, Mapping) else None
         if isinstance(weights, Mapping) and weights.get("block_structure"):
-            return tuple(weights["block_structure"])
-    return settings.get("weight_block_size") or ()
+            return _sides(weights["block_structure"])
+    return _sides(settings.get("weight_block_size"))
+
+
+def _sides(block: Any) -> Sequence[int]:
+    if not block:
+        return ()
+    sides = block if isinstance(block, list | tuple) else ()
+    if len(sides) != 2 or not all(isinstance(side, int) and side > 0 for side in sides):
+        raise unknown("the quantisation blocks are not two whole numbers")
+    return tuple(sides)
 
 
 def require_known(facts: Facts) -> None:

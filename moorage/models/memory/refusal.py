@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 from moorage.values import Value
@@ -45,3 +47,16 @@ def rejected(reason: str) -> Refused:
 def unknown(reason: str) -> Refused:
     """The rules do not cover this model."""
     return Refused(MemoryRefusal(kind=RefusalKind.UNKNOWN, reason=reason))
+
+
+@contextmanager
+def consistent() -> Iterator[None]:
+    """Refuse sizes that no model has together, such as heads of no width.
+
+    Raises:
+        Refused: When a rule divides by nothing, or ends beyond all numbers.
+    """
+    try:
+        yield
+    except ArithmeticError as error:
+        raise unknown(f"the sizes in the configuration do not go together ({error})") from None

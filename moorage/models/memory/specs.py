@@ -5,10 +5,10 @@ Source: `v1/kv_cache_interface.py`, the method `max_memory_usage_bytes` of each 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from moorage.models.memory.numbers import divide_up
-from moorage.values import Value
 
 
 class KVKind(StrEnum):
@@ -22,8 +22,9 @@ class KVKind(StrEnum):
     CROSS = "CrossAttentionSpec"
 
 
-class KVSpec(Value):
-    """The cache of one layer on one rank.
+@dataclass(frozen=True, slots=True)
+class KVSpec:
+    """The cache of one layer on one rank. There is one for each layer of each prediction: light.
 
     Attributes:
         kind: Kind of cache.

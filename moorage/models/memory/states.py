@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from moorage.models.memory.dtypes import size_of
 from moorage.models.memory.facts import Facts
@@ -184,10 +185,10 @@ def _elements(facts: Facts, tp: int) -> tuple[int, int]:
 def _kda_elements(facts: Facts, tp: int) -> tuple[int, int]:
     sizes = facts.get("linear_attn_config")
     names = ("num_heads", "head_dim", "short_conv_kernel_size")
-    found = [sizes.get(name) for name in names] if isinstance(sizes, Mapping) else []
-    heads, size, kernel = found if len(found) == len(names) else (None, None, None)
-    if not heads or not size or not kernel:
+    found: list[Any] = [sizes.get(name) for name in names] if isinstance(sizes, Mapping) else []
+    if not found or not all(isinstance(value, int) and value for value in found):
         raise unknown("the configuration does not say `linear_attn_config`")
+    heads, size, kernel = found
     width = _share(3 * heads * size, tp)
     return width * (kernel - 1), _share(heads, tp) * size * size
 

@@ -11,7 +11,7 @@ from moorage.models.memory.names import take_apart
 from moorage.models.memory.options import MemoryOptions
 from moorage.models.memory.predict import predict_memory
 from moorage.models.memory.prediction import MemoryPrediction
-from moorage.models.memory.refusal import MemoryRefusal, Refused, unknown
+from moorage.models.memory.refusal import MemoryRefusal, Refused, consistent, unknown
 from moorage.models.memory.stages import stage_layers
 from moorage.models.source import WeightSummary
 from moorage.models.tensors import TensorHeader
@@ -123,7 +123,8 @@ def _without_towers(headers: Mapping[str, TensorHeader]) -> dict[str, TensorHead
 def caught(action: Callable[[], R]) -> R | MemoryRefusal:
     """A refusal as a value."""
     try:
-        return action()
+        with consistent():
+            return action()
     except Refused as refused:
         return refused.refusal
 

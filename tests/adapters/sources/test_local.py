@@ -136,15 +136,17 @@ def test_a_file_is_no_directory(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "cause", "words"),
     [
-        ("no config", "there is no config.json"),
-        ("no shard", f"names missing files: {SHARD}"),
-        ("cut shard", f"{SHARD} is not a whole safetensors file"),
-        ("dead link", f"{SHARD} is a link to nothing"),
+        ("no config", Cause.SOURCE_INCOMPLETE, "there is no config.json"),
+        ("no shard", Cause.SOURCE_INCOMPLETE, f"names missing files: {SHARD}"),
+        ("cut shard", Cause.SOURCE_CORRUPT, f"{SHARD} is not a whole safetensors file"),
+        ("dead link", Cause.SOURCE_INCOMPLETE, f"{SHARD} is a link to nothing"),
     ],
 )
-def test_an_incomplete_directory_says_what_it_lacks(root: Path, damage: str, words: str) -> None:
+def test_an_incomplete_directory_says_what_it_lacks(
+    root: Path, damage: str, cause: Cause, words: str
+) -> None:
     match damage:
         case "no config":
             (root / "config.json").unlink()
@@ -156,7 +158,7 @@ def test_an_incomplete_directory_says_what_it_lacks(root: Path, damage: str, wor
             (root / SHARD).unlink()
             (root / SHARD).symlink_to(root / "nowhere")
     found = failure(root)
-    assert found.cause is Cause.SOURCE_INCOMPLETE
+    assert found.cause is cause
     assert words in found.detail
 
 
@@ -164,7 +166,7 @@ def test_an_unreadable_file_is_named(root: Path, monkeypatch: pytest.MonkeyPatch
     def refuse(path: Path, *_: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("moorage.adapters.sources.describe._read", refuse)
+    monkeypatch.setattr("moorage.adapters.sources.describe.read_part", refuse)
     found = failure(root)
     assert found.cause is Cause.SOURCE_INCOMPLETE
     assert found.detail.endswith(".safetensors cannot be read: Permission denied")
@@ -206,7 +208,7 @@ def test_a_custom_engine_needs_a_model_too(tmp_path: Path, monkeypatch: pytest.M
         resolve_anything(tmp_path)
     with pytest.raises(Failure, match="there is no"):
         resolve_anything(tmp_path / "gone")
-    monkeypatch.setattr("moorage.adapters.sources.local.MOST_FILES", 1)
+    monkeypatch.setattr("moorage.adapters.sources.listing.MOST_FILES", 1)
     with pytest.raises(Failure, match="there are more than 1 files"):
         resolve_anything(write(tmp_path, {"a": b"x", "b": b"y"}))
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from moorage.models.memory import (
@@ -106,7 +108,7 @@ def test_layers_are_split_into_groups_of_one_size(
 def test_pages_are_unified_by_larger_blocks_or_by_padding() -> None:
     big = LayerCache(layer=0, spec=KVSpec(kind=KVKind.FULL, block_size=16, page_bytes=24))
     half = KVSpec(kind=KVKind.SLIDING, block_size=16, page_bytes=12, window=4)
-    odd = half.model_copy(update={"page_bytes": 10, "window": 5})
+    odd = replace(half, page_bytes=10, window=5)
     groups = group_layers(
         [big, LayerCache(layer=1, spec=half), LayerCache(layer=2, spec=odd)], hybrid=True
     )

@@ -1,0 +1,174 @@
+"""Limits of a model's configuration, checked once where it is read.
+
+What decides about memory, time or what is printed has a type and bounds; anything else may be
+whatever JSON is. A list holds for each of its items: some models give a number for every layer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from moorage.failures import Cause, Failure
+from moorage.models.printed import short
+
+Check = Callable[[Any], str]
+"""Says what is wrong with a value that is no list, mapping or null; empty = nothing."""
+
+MOST_LAYERS = 1_000
+MOST_LABELS = 100_000
+LARGEST_SIZE = 1 << 40
+LARGEST_LENGTH = 10**31
+"""Tokens. Tokenizers write 10**30 where there is no limit."""
+
+LARGEST_FACTOR = 1e6
+LONGEST_NAME = 1024
+LONGEST_LIST = 10_000
+
+
+def require_limits(config: Mapping[str, Any], place: str, cause: Cause) -> None:
+    """Check every field of a configuration, those of its parts included.
+
+    Args:
+        config: The configuration, not nested deeper than the decoder allows.
+        place: Where it was read, for messages.
+        cause: Of the failure.
+
+    Raises:
+        Failure: With the path of the first field that is beyond its limits.
+    """
+    for path, key, value in _fields(config):
+        if problem := _problem(key, value):
+            raise Failure(cause, f"{place}: {short('.'.join(path))} {problem}")
+
+
+def _fields(config: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, Any]]:
+    """Each field with its path, those of nested mappings and of lists of mappings too."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), config)]
+    while waiting:
+        path, part = waiting.pop()
+        for key, value in part.items() if isinstance(part, Mapping) else ():
+            yield (*path, key), key, value
+            inner = value if isinstance(value, list) else [value]
+            waiting += [((*path, key), item) for item in inner if isinstance(item, Mapping)]
+
+
+def _problem(key: str, value: Any) -> str:
+    check = CHECKS.get(key) or (_looped if LOOPED.search(key) else None)
+    if check is None:
+        return ""
+    if isinstance(value, list | Mapping) and len(value) > LONGEST_LIST:
+        return f"has {len(value):,} items, more than {LONGEST_LIST:,}"
+    return next(filter(None, map(check, _plain(value))), "")
+
+
+def _plain(value: Any) -> Iterator[Any]:
+    """The value, or those in it; nulls say nothing."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        elif isinstance(item, Mapping):
+            waiting += item.values()
+        elif item is not None:
+            yield item
+
+
+def _between(least: float, most: float) -> Check:
+    def check(value: Any) -> str:
+        if not isinstance(value, int | float):
+            return f"is {short(repr(value))}, and no number"
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"is {value}, and no finite number"
+        if value < least:
+            return f"is {short(str(value))}, less than {least:,}"
+        return f"is {short(str(value))}, more than {most:,}" if value > most else ""
+
+    return check
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        return f"is {short(repr(value))}, and no text"
+    if len(value) > LONGEST_NAME:
+        return f"has {len(value):,} characters, more than {LONGEST_NAME}"
+    return "" if value.isprintable() else f"is {short(repr(value))}, with characters of no name"
+
+
+def _looped(value: Any) -> str:
+    """Numbers of layers, under any name: configuration classes count up to them."""
+    if isinstance(value, str) and len(value) > LONGEST_LIST:
+        return f"has {len(value):,} characters, more than {LONGEST_LIST:,}"
+    if isinstance(value, int | float) and not abs(value) <= MOST_LABELS:
+        return f"is {short(str(value))}, beyond {MOST_LABELS:,}"
+    return ""
+
+
+LOOPED = re.compile(
+    r"layers?$|depths?$|blocks$|stages$|labels$|first_k|indices$|idxs$|types?$|pattern$|interval$"
+)
+
+CHECKS: dict[str, Check] = {
+    **dict.fromkeys(
+        (
+            *("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"),
+            "num_kv_shared_layers",
+        ),
+        _between(0, MOST_LAYERS),
+    ),
+    "num_labels": _between(0, MOST_LABELS),
+    **dict.fromkeys(
+        (
+            *("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads"),
+            *("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
+            *("num_attention_groups", "kv_n_heads", "num_global_key_value_heads"),
+            *("swa_num_key_value_heads", "num_dummy_heads", "hidden_size", "n_embd", "d_model"),
+            *("vocab_size", "padded_vocab_size", "intermediate_size", "n_inner", "ffn_dim"),
+            *("head_dim", "swa_head_dim", "v_head_dim", "swa_v_head_dim", "global_head_dim"),
+            *("attention_head_dim", "index_head_dim", "kv_lora_rank", "qk_rope_head_dim"),
+            *("qk_nope_head_dim", "num_experts", "moe_num_experts", "n_routed_experts"),
+            *("num_local_experts", "num_experts_per_tok", "moe_topk", "moe_top_k", "moe_k"),
+            *("top_k_experts", "moe_intermediate_size", "expert_ffn_hidden_size"),
+            *("ffn_hidden_size", "min_moe_intermediate_per_partition", "r"),
+            *("linear_key_head_dim", "linear_value_head_dim", "linear_num_value_heads"),
+            *("linear_num_key_heads", "mamba_d_ssm", "mamba_num_heads", "mamba_n_heads"),
+            *("n_mamba_heads", "mamba_head_dim", "mamba_d_head", "mamba_headdim", "n_groups"),
+            *("mamba_n_groups", "mamba_ngroups", "state_size", "ssm_state_size", "mamba_d_state"),
+            *("conv_kernel", "mamba_d_conv", "linear_conv_kernel_dim", "conv_L_cache", "conv_dim"),
+            *("short_conv_kernel_size", "max_window_layers", "attn_layer_offset"),
+            *("attn_layer_period", "max_source_positions"),
+        ),
+        _between(0, LARGEST_SIZE),
+    ),
+    **dict.fromkeys(
+        (
+            *("sliding_window", "attention_chunk_size", "sliding_window_pattern"),
+            *("_sliding_window_pattern", "global_attn_every_n_layers", "group_size"),
+            *("no_rope_layer_interval", "full_attention_interval"),
+        ),
+        _between(-1, LARGEST_SIZE),
+    ),
+    **dict.fromkeys(
+        (
+            *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "seq_len"),
+            *("model_max_length", "max_sequence_length", "max_seq_length"),
+            *("max_target_positions", "original_max_position_embeddings"),
+        ),
+        _between(-1, LARGEST_LENGTH),
+    ),
+    **dict.fromkeys(
+        ("factor", "partial_rotary_factor", "expand", "mamba_expand"), _between(0, LARGEST_FACTOR)
+    ),
+    **dict.fromkeys(
+        (
+            *("model_type", "architectures", "dtype", "torch_dtype", "quant_method", "peft_type"),
+            *("rope_type", "base_model_name_or_path", "kv_cache_quant_algo", "router_dtype"),
+            *("moe_router_dtype", "mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
+        ),
+        _name,
+    ),
+}
+"""Checks by the name of the field, wherever in the configuration it is."""
