@@ -21,6 +21,7 @@ HEAD = """# Reference: what users write
 
 Made by `make docs` from `moorage/spec/`, `moorage/fleet.py` and `moorage/policy/`.
 Do not edit by hand.
+
 Sizes are whole bytes, or texts such as `16GiB` or `1.5 MB`: a number and one of the units `B`,
 `kB`, `KB`, `MB`, `GB`, `TB`, `PB`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`; 1 PiB at most. Unknown keys
 are refused.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.golden_files", "tests.drill_table"]
+pytest_plugins = ["tests.golden_files", "tests.drill_table", "tests.file_order"]
 
 LOGINS = (
     *("PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"),

@@ -74,15 +74,3 @@ class Registries(InputValue):
 
 def _known(registry: str) -> str:
     return DOCKER_HUB if registry in HUB_NAMES else registry
-
-
-def overridden(reference: str, default: str, fallback: str, own_prefix: str = "gpustack") -> str:
-    """The one reference that GPUStack's rule gives, for comparison with it.
-
-    The default registry wins; the fallback counts only for images whose name starts with the
-    rule's own prefix, because there it stands for a registry that was found to be reachable.
-    """
-    parsed = parse_reference(reference)
-    if default.strip() or not reference.startswith(own_prefix):
-        return str(parsed.at(default))
-    return str(parsed.at(fallback))

@@ -37,7 +37,10 @@ MOST_DIMENSIONS = 4
 MOST_TENSORS = 250_000
 MOST_ENTRIES = 65_536
 MOST_VALUES = 2_000_000
-"""Texts in arrays, and arrays in arrays: each is read for itself. A vocabulary has 200,000."""
+"""Texts in arrays: each is read for itself. A vocabulary has 200,000."""
+
+ARRAY_VALUES = 20
+"""For how many texts an array in an array counts."""
 
 DEEPEST = 4
 """Arrays in each other."""
@@ -49,7 +52,7 @@ class NeedsMore(Exception):
     """The header goes on beyond the bytes that were read."""
 
 
-def read_gguf(data: bytes, file: ModelFile) -> WeightSummary:
+def read_gguf(data: bytes | bytearray, file: ModelFile) -> WeightSummary:
     """Read the tensors of one GGUF file.
 
     Args:
@@ -83,7 +86,7 @@ def read_gguf(data: bytes, file: ModelFile) -> WeightSummary:
 class _Reader:
     """Walks through the header."""
 
-    def __init__(self, data: bytes, file: ModelFile) -> None:
+    def __init__(self, data: bytes | bytearray, file: ModelFile) -> None:
         self._data = data
         self._file = file
         self._at = 0
@@ -94,7 +97,7 @@ class _Reader:
         """Bytes of the file from here on."""
         return self._file.size - self._at
 
-    def take(self, size: int) -> bytes:
+    def take(self, size: int) -> bytes | bytearray:
         """The next bytes."""
         start = self._at
         self.skip(size)
@@ -130,7 +133,7 @@ class _Reader:
         if kind in WIDTHS:
             self.skip(WIDTHS[kind] * count)
             return
-        self._values += count
+        self._values += count if kind == STRING else ARRAY_VALUES * count
         _require_count(self._values, MOST_VALUES, "values in its arrays", self._file)
         if kind == STRING:
             self._skip_texts(count)

@@ -26,13 +26,14 @@ LENGTH_BYTES = 8
 LONGEST_HEADER = 32 * MIB
 """Bytes. The format allows 100 MB, a model of 90,000 tensors in one file takes 12."""
 
-MOST_TENSORS = 250_000
+MOST_TENSORS = 200_000
 """Tensors of one file."""
 
 VALUES_EACH, OTHER_VALUES = 16, 1_000_000
 """Commas and brackets that a tensor takes in a header, and those of the metadata, at most."""
 
 MOST_DIMENSIONS = 32
+MOST_DTYPES = 64
 LARGEST = 1 << 63
 LONGEST_NAME = 1024
 DTYPE = re.compile(r"[A-Z0-9_]{1,32}")
@@ -115,6 +116,8 @@ def read_header(data: bytes, file: ModelFile) -> FileWeights:
         spans.append((begin, end))
         by_dtype[entry["dtype"]] += end - begin
         tensors[name] = entry["dtype"], tuple(entry["shape"])
+    if len(by_dtype) > MOST_DTYPES:
+        raise _malformed(file, f"its header has {len(by_dtype):,} types of elements")
     _require_whole(spans, file.size - len(data), file)
     summary = WeightSummary(
         family="safetensors",

@@ -116,7 +116,9 @@ class Seating:
         stated = self.request.stated
         if stated:
             return stated.tensor, stated.pipeline
-        return split_over_hosts([len(share.accelerators) for share in candidate.shares])
+        natively = self.request.joined_by != Distributed.RAY
+        counts = [len(share.accelerators) for share in candidate.shares]
+        return split_over_hosts(counts, natively=natively)
 
     def _misfit(self, seat: Seat, candidate: Candidate) -> Verdict | None:
         host, allowed = self.hosts[seat.host], self.request.may_overcommit

@@ -8,9 +8,10 @@ from ipaddress import ip_address
 from moorage.arguments import user_tokens
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
+from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
-from moorage.placement.parallelism import Parallelism, stated_parallelism
+from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
 from moorage.placement.request import Refused, Request
 from moorage.placement.snapshot import HostSnapshot
@@ -73,7 +74,8 @@ def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None
         Failure: `BAD_SPEC`.
     """
     span = spec.placement.hosts
-    kinds = _of_leader(joined_by, stated_parallelism(user_tokens(spec.engine.args)))
+    stated = stated_parallelism(user_tokens(spec.engine.args))
+    kinds = _of_leader(joined_by, stated is not None and stated.data > 1)
     needed = 1 + len(kinds)
     narrow = [host for host in fleet.hosts if len(range(*host.port_range)) + 1 < needed]
     able = len(fleet.hosts) - len(narrow)
@@ -100,16 +102,21 @@ def _linked(request: Request, seat: Seat, at: int, host: HostSnapshot) -> dict[s
 
 
 def _kinds(request: Request) -> tuple[str, ...]:
-    return _of_leader(request.joined_by, request.stated)
+    # The peer's rules give natively joined hosts a copy of the model each.
+    copies = request.stated.data > 1 if request.stated else by_baseline_rules(request.spec)
+    return _of_leader(request.joined_by, copies)
 
 
-def _of_leader(joined_by: Distributed, stated: Parallelism | None) -> tuple[str, ...]:
-    """Ports of the leader beside the one on which it serves."""
+def _of_leader(joined_by: Distributed, copies: bool) -> tuple[str, ...]:
+    """Ports of the leader beside the one on which it serves.
+
+    Args:
+        joined_by: What joins the hosts.
+        copies: Whether hosts hold copies of the model, as data-parallel ranks.
+    """
     if joined_by == Distributed.RAY:
         return ("rpc", "own")
-    if stated is None or stated.data == 1:
-        return ("master",)
-    return ("rpc", "master", "own", "joining")
+    return ("rpc", "master", "own", "joining") if copies else ("master",)
 
 
 def _uses(kinds: tuple[str, ...]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 from moorage.arguments import whole_number
 from moorage.failures import Cause, Failure
@@ -44,15 +44,18 @@ class Parallelism(Value):
         return " x ".join(parts) or "one accelerator"
 
 
-def split_over_hosts(counts: Sequence[int]) -> tuple[int, int]:
-    """Tensor and pipeline sizes where nobody states them: a stage is a host, or an accelerator.
+def split_over_hosts(counts: Sequence[int], *, natively: bool = False) -> tuple[int, int]:
+    """Tensor and pipeline sizes of the peer's rules where nobody states them.
 
-    Hosts that give different numbers cannot share layers evenly; every accelerator is a stage of
-    its own then.
+    With Ray a stage is a host. Hosts that give different numbers cannot share layers evenly; every
+    accelerator is a stage of its own then. Natively joined hosts hold a copy of the model each.
 
     Args:
         counts: Accelerators that each host gives.
+        natively: Whether vLLM joins the hosts itself.
     """
+    if natively and len(counts) > 1:
+        return gcd(*counts), 1
     return (1, sum(counts)) if len(set(counts)) > 1 else (counts[0], len(counts))
 
 

@@ -37,7 +37,7 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
     "variable": ("variables", {"secrets": {"HF_TOKEN": "HOME"}}),
     "packages": ("packages", {"engine": {"name": "vllm", "packages": ["evil"]}}),
 }
-FOREIGN_POLICY = {"job_variables": {"env": {"MOORAGE_POLICY": "/tmp/evil.yaml"}}}
+OWN = {"job_variables": {"env": {"MOORAGE_POLICY": "/tmp/evil.yaml"}}}
 
 
 @pytest.fixture(scope="module")
@@ -58,21 +58,24 @@ def test_nothing_that_would_run_or_read_something_comes_through_the_api(guarded:
     evil = {**plain, "engine": shell}
     specs = [{**plain, "name": place.named(name), **HOSTILE[name][1]} for name in HOSTILE]
     adapter = {"model": "x", "adapter": {"name": "a", "source": "file:///opt/a"}}
-    bodies: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
-        ("apply-models/apply", "failed", {"specs": specs, "at_once": 8}, {}),
-        ("deploy-model/deploy", "api.commands", {"spec": evil}, {"tags": ["cli"]}),
-        ("plan-model/plan", "api.commands", {"spec": evil}, {}),
-        ("deploy-model/deploy", "api.own_fleet", {"spec": plain, "fleet": FLEET}, {}),
-        ("reconcile-fleet/reconcile", "api.own_fleet", {"fleet": FLEET}, {}),
-        ("redeploy-models/redeploy", "api.spec_folders", {"files": "/etc"}, {}),
-        ("load-adapter/load-adapter", "api.file_roots", adapter, {}),
-        ("plan-model/plan", "job_variables", {"spec": plain}, FOREIGN_POLICY),
+    foreign = {"spec": evil, "fleet": FLEET}
+    bodies: list[tuple[str, set[str], dict[str, Any], dict[str, Any]]] = [
+        ("apply-models/apply", set(), {"specs": specs, "at_once": 2}, {}),
+        ("deploy-model/deploy", {"api.commands", "api.own_fleet"}, foreign, {"tags": ["cli"]}),
+        (
+            "redeploy-models/redeploy",
+            {"api.spec_folders", "api.own_fleet"},
+            {"files": "/etc", "fleet": FLEET},
+            {},
+        ),
+        ("load-adapter/load-adapter", {"api.file_roots"}, adapter, {}),
+        ("plan-model/plan", {"job_variables: found env.MOORAGE_POLICY"}, {"spec": plain}, OWN),
     ]
     runs = [api.ask(name, parameters, **more).json() for name, _, parameters, more in bodies]
-    for run, (name, rule, _, _) in zip(runs, bodies, strict=True):
+    for run, (name, rules, _, _) in zip(runs, bodies, strict=True):
         state = api.ended(run["id"])["state"]
         assert state["type"] == "FAILED", name
-        assert rule in state["message"], name
+        assert {rule for rule in rules if rule not in state["message"]} == set(), name
     told = api.log(runs[0]["id"])
     for name, (rule, _) in HOSTILE.items():
         assert f"{place.named(name)}: The site's policy does not allow it" in told
@@ -87,7 +90,7 @@ def test_what_the_command_line_brought_is_redeployed_through_the_api(
     guarded: Guarded, lifecycle_program: Path
 ) -> None:
     api, place = guarded
-    place.run("apply", place.spec("own", engine=process_engine(lifecycle_program)))
+    place.run("apply", place.spec("own", engine=process_engine(lifecycle_program)), "--yes")
     again = api.run("redeploy-models/redeploy", {"names": [place.named("own")], "force": True})
     assert again["state"]["type"] == "COMPLETED", again["state"]["message"]
     after, before = place.releases("own")

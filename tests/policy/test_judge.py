@@ -183,7 +183,7 @@ WORDS = st.lists(
     st.one_of(
         st.sampled_from(["--trust-remote-code", "--middleware", "--worker-cls", "--config", "@x"]),
         st.sampled_from(sorted(SAFE_OPTIONS)),
-        st.from_regex(r"--?[a-z][a-z_.-]{0,20}(=\S{0,5})?", fullmatch=True),
+        st.from_regex(r"--?[a-z][a-z_.-]{0,20}(=[a-z0-9./-]{0,5})?", fullmatch=True),
         st.from_regex(r"[a-z0-9/@]{1,8}", fullmatch=True),
     ),
     max_size=5,
@@ -196,7 +196,7 @@ def test_no_option_passes_that_is_not_on_the_list(entries: list[str]) -> None:
     for word in entries:
         name = word.partition("=")[0].partition(".")[0].replace("_", "-")
         if word.startswith("-") and not {name, name.replace("--no-", "--", 1)} & SAFE_OPTIONS:
-            assert any(one.startswith(word.rstrip("=")) for one in refused)
+            assert any(one.startswith(word.partition("=")[0]) for one in refused)
 
 
 IMAGE = r"([a-z0-9.]{1,9}(:[0-9]{2,4})?/)?[a-z0-9]{1,6}(/[a-z0-9]{1,6}){0,2}"

@@ -39,7 +39,7 @@ GROWTH = 4
 LONGEST_HEADERS = 64 * MIB
 """Bytes of the headers of all weight files of a model."""
 
-MOST_TENSORS = 500_000
+MOST_TENSORS = 400_000
 """Tensors of a model: 280,000 are the most that is known."""
 
 TOKENIZER_LIMITS = JsonLimits(size=24 * MIB, entries=1_000_000, constants=True)
@@ -172,10 +172,11 @@ def _read_gguf(
     file: ModelFile, read: Callable[[int, int], bytes], budget: HeaderBudget
 ) -> WeightSummary:
     """Read as much as the header takes: it has the vocabulary, and does not say how long it is."""
-    data = b""
+    data = bytearray()
     while len(data) < file.size:
-        more = read(len(data), min(max(FIRST_READ, GROWTH * len(data)), file.size))
-        budget.spend(file, size=len(more))
+        stop = min(max(FIRST_READ, GROWTH * len(data)), file.size)
+        budget.spend(file, size=stop - len(data))
+        more = read(len(data), stop)
         if not more:
             raise Failure(Cause.SOURCE_INCOMPLETE, f"{file.name} became shorter while it was read")
         data += more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable
@@ -131,6 +132,8 @@ def _fingerprint(root: Path, files: Iterable[ModelFile]) -> str:
 def _unreadable(error: OSError) -> Failure:
     path = Path(os.fsdecode(error.filename or ""))
     named = short(str(path), LONGEST_PATH)
+    if error.errno == errno.ELOOP:
+        return Failure(Cause.SOURCE_CORRUPT, f"{named} is a link that leads in a circle")
     if path.is_symlink() and not path.exists():
         return Failure(Cause.SOURCE_INCOMPLETE, f"{named} is a link to nothing")
     return Failure(Cause.SOURCE_INCOMPLETE, f"{named} cannot be read: {error.strerror}")

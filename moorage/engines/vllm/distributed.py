@@ -5,6 +5,7 @@ from __future__ import annotations
 from moorage.arguments import argument, switch, user_tokens, whole_number
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.names import SHORT_NAMES
+from moorage.engines.vllm.peer_words import peer_words
 from moorage.engines.vllm.policy import Executor
 from moorage.engines.vllm.ports import PortUse, ports_of
 from moorage.engines.vllm.rule import derived
@@ -45,7 +46,7 @@ def executor_of(context: LaunchContext) -> Executor:
     stated = argument(context.words, EXECUTOR)
     if stated is not None:
         return Executor.NATIVE if stated == Executor.NATIVE else Executor.RAY
-    if CUSTOM in context.version and at_least(context.version, "0.18.0"):
+    if _is_own_build(context.version):
         return Executor.NATIVE
     return context.policy.executor
 
@@ -53,16 +54,22 @@ def executor_of(context: LaunchContext) -> Executor:
 def wanted_executor(spec: ModelSpec) -> Distributed:
     """What joins the hosts of a replica: as the spec says, else vLLM itself where it can.
 
-    The baseline's own rules take Ray, with which its uneven hosts and pipelines are placed.
+    The baseline's own rules take Ray, with which its uneven hosts and pipelines are placed, but for
+    a user's own build.
     """
-    stated = argument(user_tokens(spec.engine.args), EXECUTOR)
+    words, baseline = user_tokens(spec.engine.args), spec.placement.policy == Policy.BASELINE
+    stated = argument(peer_words(words) if baseline else words, EXECUTOR)
     if stated is not None:
         return Distributed.NATIVE if stated == Executor.NATIVE else Distributed.RAY
     if spec.engine.distributed != Distributed.AUTO:
         return spec.engine.distributed
-    by_peer = spec.placement.policy == Policy.BASELINE
+    by_peer = baseline and not _is_own_build(spec.engine.version)
     old = spec.engine.version is not None and not at_least(spec.engine.version, NATIVE_SINCE)
     return Distributed.RAY if by_peer or old else Distributed.NATIVE
+
+
+def _is_own_build(version: str | None) -> bool:
+    return version is not None and CUSTOM in version and at_least(version, "0.18.0")
 
 
 def joins_natively(context: LaunchContext) -> bool:

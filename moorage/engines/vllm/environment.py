@@ -48,7 +48,7 @@ def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
 def variables(context: LaunchContext) -> tuple[Variable, ...]:
     """All of them, without those that the user sets, unless the policy overwrites these."""
     every = (
-        *(SILENT if context.policy.silent else ()),
+        *SILENT,
         *LOADING,
         *cache_variables(context),
         *offload_variables(context.cache, context.accelerator_type, context.claimed, context.ranks),
@@ -71,7 +71,7 @@ def _stays(context: LaunchContext, item: Variable) -> bool:
 
 def _seed(context: LaunchContext) -> tuple[Variable, ...]:
     there = offload_flags(context.cache, context.accelerator_type)
-    return (SEED,) if there and context.policy.seeded else ()
+    return (SEED,) if there else ()
 
 
 def cache_variables(context: LaunchContext) -> Iterator[Variable]:

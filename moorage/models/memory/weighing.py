@@ -13,6 +13,7 @@ from moorage.models.memory.predict import predict_memory
 from moorage.models.memory.prediction import MemoryPrediction
 from moorage.models.memory.refusal import MemoryRefusal, Refused, consistent, unknown
 from moorage.models.memory.stages import stage_layers
+from moorage.models.memory.weights import RememberedTensors
 from moorage.models.source import WeightSummary
 from moorage.models.tensors import TensorHeader
 from moorage.units import human_bytes
@@ -57,7 +58,8 @@ class Scale:
         options: MemoryOptions,
     ) -> None:
         self._config = config
-        self._headers = _without_towers(headers) if options.language_model_only else headers
+        wanted = _without_towers(headers) if options.language_model_only else headers
+        self._headers = RememberedTensors(wanted)
         self._files = files
         self._options = options
         self._known: dict[tuple[int, int], Weighed | MemoryRefusal] = {}

@@ -7,7 +7,7 @@ Source: the constructors in `model_executor/models/` and the `create_weights` of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 
 from moorage.models.memory.architectures import CLASSIFIER_ENDINGS, NEVER_TIED, TIED_BY_DEFAULT
@@ -54,6 +54,10 @@ MERGED_AWAY = ("k_proj", "v_proj", "up_proj", "w3")
 """Layers that are merged into the one before them and have no such leaf of their own."""
 
 
+MOST_KINDS = 20_000
+"""Tensors that differ in more than the number of their expert: a layer has some twenty."""
+
+
 def stage_weights(
     facts: Facts,
     tensors: Mapping[str, TensorHeader],
@@ -91,35 +95,67 @@ def stage_weights(
     return tuple(totals)
 
 
+class RememberedTensors(Mapping[str, TensorHeader]):
+    """The headers of a checkpoint, counted once: there may be 100,000.
+
+    Args:
+        tensors: The headers. They are asked about with one configuration only.
+    """
+
+    def __init__(self, tensors: Mapping[str, TensorHeader]) -> None:
+        self._tensors = tensors
+        self.counts: Counter[Kind] | None = None
+
+    def __getitem__(self, name: str) -> TensorHeader:
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+
 def _counted(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
     if not tensors:
         raise unknown("there are no tensor headers")
-    counts: Counter[Kind] = Counter()
-    unused = UNUSED_LEAVES.get(quantisation_method(facts), ())
+    if not isinstance(tensors, RememberedTensors):
+        return _count(facts, tensors)
+    if tensors.counts is None:
+        tensors.counts = _count(facts, tensors)
+    return tensors.counts.copy()
+
+
+def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
+    found: Counter[Kind] = Counter()
+    experts = facts.experts
     for text, header in tensors.items():
-        if not _is_created(facts, text):
-            continue
-        name = take_apart(text)
+        expert = expert_index(text)
+        if expert is None or not experts or expert < experts:
+            found[Kind(take_apart(text), header)] += 1
+            if len(found) > MOST_KINDS:
+                raise unknown(f"there are more than {MOST_KINDS:,} different tensors")
+    counts: Counter[Kind] = Counter()
+    unused, layers = UNUSED_LEAVES.get(quantisation_method(facts), ()), facts.layers
+    for kind, number in found.items():
+        name = kind.name
         if name.leaf in unused or (name.leaf in MERGED_LEAVES and name.last in MERGED_AWAY):
             continue
-        for kind in completed(facts, Kind(name, header)):
-            counts[kind] += 1
+        if _is_created(facts, name, layers):
+            for created in completed(facts, kind):
+                counts[created] += number
     return counts
 
 
-def _is_created(facts: Facts, text: str) -> bool:
+def _is_created(facts: Facts, name: TensorName, layers: int) -> bool:
     """Whether the target model has the tensor: it has no layers for speculative decoding."""
-    name = take_apart(text)
-    if name.layer is not None and name.layer >= facts.layers and "encoder" not in name.module:
+    if name.layer is not None and name.layer >= layers and "encoder" not in name.module:
         return False
     if name.module.startswith("mtp.") or ".mtp." in name.module:
         return False
     if name.last in HEADS and name.leaf == "bias" and facts.model_type in HEAD_WITHOUT_BIAS:
         return False
-    if not facts.architecture.endswith(HEADS_OF.get(name.last_two, ("",))):
-        return False
-    expert = expert_index(text)
-    return expert is None or not facts.experts or expert < facts.experts
+    return facts.architecture.endswith(HEADS_OF.get(name.last_two, ("",)))
 
 
 def _unlisted_head(facts: Facts, counts: Counter[Kind]) -> Counter[Kind]:
