@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from moorage.fleet import Fleet
 from moorage.input_value import DEEPEST, LARGEST, MOST_ENTRIES
+from moorage.policy.rules import Policy
 from moorage.problems import problems_of
 from moorage.spec import ModelSpec
 
@@ -61,7 +62,8 @@ def holding(place: Place, text: str) -> Any:
     return [inner] if isinstance(step, int) else {step: inner}
 
 
-EVERY = [(model, place) for model in (ModelSpec, Fleet) for place in dict.fromkeys(places(model))]
+MODELS = (ModelSpec, Fleet, Policy)
+EVERY = [(model, place) for model in MODELS for place in dict.fromkeys(places(model))]
 
 
 def test_the_walk_finds_texts_at_every_depth() -> None:
@@ -77,7 +79,7 @@ def test_the_walk_finds_texts_at_every_depth() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(before=st.text("ab", max_size=2), bad=st.sampled_from(BAD), after=st.text("ab", max_size=2))
-def test_no_text_of_a_spec_or_fleet_holds_what_cannot_be_shown(
+def test_no_text_that_users_write_holds_what_cannot_be_shown(
     before: str, bad: str, after: str
 ) -> None:
     text = f"{before}{bad}{after}"

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
+from moorage.input_value import InputValue
 from moorage.policy.channel import Channel
 from moorage.policy.safe import ANY, OFFICIAL, SAFE
 from moorage.spec import IpcMode, RuntimeName
@@ -24,7 +25,7 @@ Images = Annotated[str, StringConstraints(pattern=IMAGES_PATTERN)]
 Limit = Annotated[int, Field(ge=0)]
 
 
-class Rules(Value):
+class Rules(InputValue):
     """What specs that come through Prefect's API may ask for. `*` stands for any text in names."""
 
     runtimes: tuple[RuntimeName, ...] = Field(
@@ -146,7 +147,7 @@ class CliRules(Rules):
     spec_folders: tuple[Entry, ...] = _open("spec_folders", ("/",))
 
 
-class Policy(Value):
+class Policy(InputValue):
     """What a site allows."""
 
     fleet: str = Field(

@@ -120,6 +120,25 @@ FLEETS: list[dict[str, Any]] = [
     {"hosts": [{"name": "local", "accelerators": [], "ram": "8GiB", "unified_memory": True}]},
 ]
 
+POLICY: dict[str, Any] = {
+    "fleet": "fleet.yaml",
+    "api": {
+        "runtimes": ["docker"],
+        "registries": ["official", "registry.example.com/team"],
+        "digests": True,
+        "args": ["safe", "--max-*"],
+        "variables": ["HF_TOKEN"],
+        "ipc": ["private"],
+        "file_roots": ["store", "/srv/models"],
+        "hosts": ["gpu-*"],
+        "host_labels": {"site": "a"},
+        "replicas": 4,
+        "accelerators": 8,
+        "owner_replicas": 8,
+    },
+    "cli": {"trust_remote_code": False, "spec_folders": ["/"], "groups": ["*"]},
+}
+
 LLAMA: dict[str, Any] = {
     **CONFIG,
     "vocab_size": 500,

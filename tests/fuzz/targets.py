@@ -64,6 +64,18 @@ def fleet(chance: Random, folder: Path) -> Case:
     return Case(_reading(chance))
 
 
+def policy(chance: Random, folder: Path) -> Case:
+    """A policy of the site, and a spec that is held against it."""
+    _model(folder)
+    (folder / "deployments").mkdir()
+    place(folder / "deployments" / "policy.yaml", _yaml(seeds.POLICY, chance), chance)
+    _write(folder / "spec.yaml", chance.choice(seeds.SPECS))
+    _write(folder / "fleet.yaml", chance.choice(seeds.FLEETS))
+    check = ["policy", "check", "spec.yaml", f"--as={chance.choice(['api', 'cli'])}"]
+    more = chance.choice([[], ["--json"], ["--fleet=fleet.yaml"]])
+    return Case(chance.choice([["policy", "show"], check, check, [*check, *more]]))
+
+
 def _json_files(chance: Random) -> dict[str, bytes]:
     whole: dict[str, Any] = {
         "config.json": chance.choice(seeds.CONFIGS),
@@ -149,6 +161,7 @@ def engine(chance: Random, _: Path) -> Case:
 TARGETS: dict[str, Target] = {
     "spec": spec,
     "fleet": fleet,
+    "policy": policy,
     "config": model_folder,
     "safetensors": safetensors,
     "gguf": gguf_header,

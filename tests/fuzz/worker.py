@@ -128,6 +128,7 @@ def _surroundings(server: str, folder: Path) -> None:
         del os.environ[name]
     os.environ |= {
         "HOME": str(folder / "user"),
+        "PWD": str(folder),
         "MOORAGE_HOME": str(folder / "home"),
         "MOORAGE_HUB_ENDPOINT": server,
         "FUZZ_SERVER": server,
