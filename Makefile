@@ -14,7 +14,7 @@ demo: $(VENV)/.installed-demo ## Deploy a tiny model, chat with it, show its rec
 	@KEEP=$(KEEP) scripts/demo.sh
 
 test: check ## Everything that this machine can test.
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile; code=$$?; \
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder; code=$$?; \
 	if [ $$code -ne 1 ]; then exit $$code; fi; \
 	echo "What failed runs once more, alone: only what fails again is a failure."; \
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none

@@ -21,6 +21,7 @@ from moorage.spec import ModelSpec, Name
 from tasks.context import in_thread, ledger
 from tasks.journal import heard_as
 from tasks.pages import show_markdown
+from tasks.policy import current_submission, recorded_scope, settled_fleet
 
 DEPLOY, RETIRE = "deploy", "retire"
 
@@ -44,7 +45,7 @@ async def apply_models(
 
     Args:
         specs: The models as they are meant to be served; what serves unchanged stays as it is.
-        fleet: The hosts they may run on; without it, this machine.
+        fleet: The hosts they may run on; without it, those of the worker, else this machine.
         retire: Models that are meant to run no more. Only what was applied from the same set of
             files is retired.
         applied_from: Name of the set of files, for the records; empty = it owns nothing.
@@ -52,15 +53,17 @@ async def apply_models(
         stop_on_failure: Whether nothing more is begun once a model has failed.
     """
     turns = _Turns(at_once, stop_on_failure)
+    fleet = await settled_fleet(fleet)
     ended = await asyncio.gather(
         *(turns.take(name, RETIRE, partial(_retired, name, applied_from)) for name in retire)
     )
-    ended += await asyncio.gather(
-        *(
-            turns.take(spec.name, DEPLOY, partial(_deployed, spec, fleet, applied_from))
-            for spec in specs
+    with recorded_scope(current_submission(), fleet):
+        ended += await asyncio.gather(
+            *(
+                turns.take(spec.name, DEPLOY, partial(_deployed, spec, fleet, applied_from))
+                for spec in specs
+            )
         )
-    )
     message = _summary(ended)
     await show_markdown("apply", applied_document(ended).markdown(), message)
     if any(applied.outcome in ("failed", "skipped") for applied in ended):

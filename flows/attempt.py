@@ -28,6 +28,7 @@ from tasks.fetched import before_fetching
 from tasks.keep import keep
 from tasks.life import begin, closed, enter
 from tasks.measure import measure, remember
+from tasks.policy import require_allowed_size
 from tasks.release import publish, publish_plan
 from tasks.stage import stage
 from tasks.stopping import end_superseded, finish_switch, stop_for
@@ -124,6 +125,8 @@ class Attempt:
             analyzed, self._fleet, snapshot, self._draft.id, replaceable(self._old)
         )
         self._know(placement=placed.placement)
+        submission = self._draft.submission
+        await require_allowed_size(placed.spec, placed.placement, submission)
         return placed
 
     async def _have_a_plan(self, saga: Saga, placed: Placed) -> LaunchPlan:

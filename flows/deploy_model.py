@@ -14,14 +14,14 @@ from flows.replacing import announcement
 from flows.story import told, unchanged
 from moorage.fleet import Fleet
 from moorage.release import Release
-from moorage.sites import at_site
 from moorage.spec import ModelSpec
 from tasks.analysis import Analysis
 from tasks.arguments import check_early
 from tasks.cleanup import sole_flow
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_thread, ledger
 from tasks.decided import overtaken
 from tasks.image import moved
+from tasks.policy import current_submission, require_allowed
 from tasks.release import serving
 from tasks.runner import task_runner
 
@@ -47,13 +47,14 @@ async def deploy_model(
     Args:
         spec: The model as it is meant to be served. Only name and source are needed; the rest may
             stay as it is.
-        fleet: The hosts it may run on; without it, this machine.
+        fleet: The hosts it may run on; without it, those of the worker, else this machine.
         applied_from: Set of files that it is applied from, for the record; empty = none.
         force: Replace what serves even where neither the spec nor the model has changed, such as by
             the image that its tag stands for now.
     """
     async with told(spec.name) as story:
-        fleet = at_site(fleet, settings().site)
+        submission = current_submission()
+        fleet = await require_allowed(spec, fleet, applied_from)
         await check_early(spec, fleet)
         await permitted(spec, fleet, force=force)
         async with sole_flow(spec.name, story.flow_run_id, story.journal):
@@ -67,6 +68,6 @@ async def deploy_model(
                 if old.is_of(spec, model.revision, model.pins):
                     await in_thread(ledger().releases.revise, old, spec)
                     return unchanged(old, await moved(old, fleet))
-            recipe = Afresh(spec, {"applied_from": applied_from})
+            recipe = Afresh(spec, {"applied_from": applied_from, "submission": submission})
             release = await deploy_on_a_free_port(story, recipe, fleet, analysis, old)
     return Completed(message=announcement(release), data=release)

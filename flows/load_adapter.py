@@ -16,6 +16,7 @@ from moorage.spec import AdapterSpec, Name
 from tasks.adapters import listed, load, running, take_back, tidy, write_down
 from tasks.cleanup import sole_flow
 from tasks.context import in_full, in_thread, to_its_end
+from tasks.policy import require_allowed_adapter
 from tasks.resolve import resolve_asset
 from tasks.stage import stage_asset
 
@@ -31,6 +32,7 @@ async def load_adapter(model: Name, adapter: AdapterSpec) -> State[Pin]:
             is started anew: a deploy starts with what the spec says.
     """
     async with told(model) as story, sole_flow(model, story.flow_run_id, story.journal):
+        await require_allowed_adapter(adapter)
         row = await in_thread(running, model)
         release = require_updates(row)
         asset = adapter_asset(adapter)

@@ -11,15 +11,15 @@ from flows.ending import remembered
 from flows.story import told, unchanged
 from moorage.fleet import Fleet
 from moorage.release import Release
-from moorage.sites import at_site
 from moorage.spec import ModelSpec
 from tasks.analysis import Analysis
 from tasks.arguments import check_early, check_placed
 from tasks.cleanup import replaceable
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_thread, ledger
 from tasks.image import choose, moved
 from tasks.place import propose_placement
 from tasks.plan import planned
+from tasks.policy import current_submission, require_allowed, require_allowed_size
 from tasks.release import serving
 from tasks.runner import task_runner
 
@@ -37,10 +37,11 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
     Args:
         spec: The model as it is meant to be served. Only name and source are needed; the rest may
             stay as it is.
-        fleet: The hosts it may run on; without it, this machine.
+        fleet: The hosts it may run on; without it, those of the worker, else this machine.
     """
     async with told(spec.name) as story:
-        fleet = at_site(fleet, settings().site)
+        submission = current_submission()
+        fleet = await require_allowed(spec, fleet)
         await check_early(spec, fleet)
         analyzed = await Analysis(spec).found()
         old, healthy = await serving(spec)
@@ -48,6 +49,7 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
             return unchanged(old, await moved(old, fleet))
         snapshot = await survey_cleaned_up(fleet, spec)
         placement = await propose_placement(analyzed, snapshot, replaceable(old))
+        await require_allowed_size(spec, placement, submission)
         identity = await in_thread(ledger().releases.next_id, spec.name)
         placed = analyzed.placed(placement, snapshot, identity)
         notes = await check_placed(placed)

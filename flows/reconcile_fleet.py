@@ -23,6 +23,7 @@ from tasks.context import in_thread, ledger
 from tasks.decided import decided_on
 from tasks.look import look
 from tasks.pages import show_table
+from tasks.policy import recorded_scope, settled_fleet
 from tasks.prefect_runs import close_runs, end_runs, shown_as_running, unreported
 from tasks.repair import repair
 from tasks.replace import alone, narrowed, tried_elsewhere
@@ -46,6 +47,7 @@ async def reconcile_fleet(
         dry_run: Say what would be done, and do nothing.
     """
     async with told("fleet") as story:
+        fleet = await settled_fleet(fleet)
         if dry_run:
             world = await look(fleet, keep=False)
             return _ended(world, planned(decide(world)))
@@ -80,8 +82,8 @@ async def _replaced(action: Action, fleet: Fleet) -> Outcome:
     release = await in_thread(tried_elsewhere, action)
     if release is None:
         return Outcome(action=action, done=False, said="it was moved by now")
-    with decided_on(release.id):
-        hosts = narrowed(fleet, action.avoid)
+    hosts = narrowed(fleet, action.avoid)
+    with decided_on(release.id), recorded_scope(release.submission, hosts):
         state = whole(await deploy_model(release.spec, hosts, return_state=True))
     if not state.is_completed():
         return Outcome(action=action, done=False, said=f"failed: {state.message}")

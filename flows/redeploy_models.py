@@ -28,6 +28,7 @@ from tasks.approval import ask, granted
 from tasks.context import settings
 from tasks.intents import intents_of
 from tasks.journal import journal
+from tasks.policy import settled_fleet
 from tasks.signals import DRIFTED, signal
 
 Ended = State[Any]
@@ -63,7 +64,7 @@ async def redeploy_models(
         names: Models, or patterns such as `llama-*`; none = all that serve. One that is named and
             served until it failed is deployed too.
         labels: Only models that carry all these labels; a value may be a pattern.
-        fleet: The hosts they may run on; without it, this machine.
+        fleet: The hosts they may run on; without it, those of the worker, else this machine.
         files: Absolute path of a folder of specs, on the machine where this runs: what they say
             goes before what serves. Models that do not serve are left to `apply`.
         by_policy: Whether the `redeploy` section of each model says what is done. Otherwise
@@ -75,6 +76,7 @@ async def redeploy_models(
         stop_at: When no more is begun: `first` failure, `never`, or a share of all that failed.
         dry_run: Only say what would be done.
     """
+    fleet = await settled_fleet(fleet, files)
     hosts = at_site(fleet, settings().site)
     with journal(RunLog(get_run_logger())):
         found = await intents_of(names, labels, hosts, files, by_policy=by_policy, force=force)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -18,12 +19,12 @@ from moorage.fleet import Fleet
 from moorage.history.pinned import pinned_spec, require_same
 from moorage.history.targets import rollback_target
 from moorage.release import Release, ReleaseRow
-from moorage.sites import at_site
 from moorage.spec import Name
 from tasks.again import planned_again, propose_where_it_was
 from tasks.analysis import Analysis
 from tasks.cleanup import replaceable, sole_flow
-from tasks.context import in_thread, ledger, settings
+from tasks.context import in_thread, ledger
+from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.release import serving
 from tasks.runner import task_runner
 
@@ -50,17 +51,18 @@ async def rollback_model(
         name: Name of the model, as in its spec.
         to: The release to go back to, or how its id begins; empty = the last one before what serves
             now that ran.
-        fleet: The hosts it may run on; without it, this machine.
+        fleet: The hosts it may run on; without it, those of the worker, else this machine.
         dry_run: Say exactly what would run; nothing is claimed or started.
     """
     async with told(name) as story:
+        fleet = await settled_fleet(fleet)
         if dry_run:
             release = await _dry(story, name, to, fleet)
             message = f"{release.id} would run what {release.rolled_back_to} ran"
             return Completed(message=message, data=release)
-        fleet = at_site(fleet, settings().site)
         async with sole_flow(name, story.flow_run_id, story.journal):
             target, old, healthy = await _target(name, to)
+            fleet = await _allowed(target, fleet)
             if old and old.release and healthy and _runs(old.release, target):
                 message = f"unchanged: {old.id} already serves what {target.id} ran"
                 return Completed(name="Unchanged", message=message, data=old.release)
@@ -71,6 +73,7 @@ async def rollback_model(
 
 async def _dry(story: Story, name: str, to: str, fleet: Fleet) -> Release:
     target, old, _ = await _target(name, to)
+    fleet = await _allowed(target, fleet)
     analyzed = await _as_it_was(target).found()
     snapshot = await survey_cleaned_up(fleet, target.spec)
     placement = await propose_where_it_was(target, analyzed, snapshot, replaceable(old))
@@ -78,6 +81,12 @@ async def _dry(story: Story, name: str, to: str, fleet: Fleet) -> Release:
     placed = analyzed.placed(placement, snapshot, identity)
     plan = planned_again(target, placed, target.image)
     return await would_run(story, placed, target.image, plan, old, **_facts(target, old))
+
+
+async def _allowed(target: Release, fleet: Fleet) -> Fleet:
+    """Nobody brings a new spec: the one of before is judged by the door that it came in through."""
+    with recorded_scope(target.submission, fleet):
+        return await require_allowed(target.spec, fleet)
 
 
 async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]:
@@ -96,7 +105,8 @@ def _runs(release: Release, target: Release) -> bool:
     return target.id in (release.id, release.rolled_back_to)
 
 
-def _facts(target: Release, old: ReleaseRow | None) -> dict[str, str]:
+def _facts(target: Release, old: ReleaseRow | None) -> dict[str, Any]:
     """What is applied from files stays theirs: the next `apply` tells that it was rolled back."""
     owner = old.release.applied_from if old and old.release else target.applied_from
-    return {"rolled_back_to": target.id, "applied_from": owner}
+    came_from = {"rolled_back_to": target.id, "applied_from": owner}
+    return {**came_from, "submission": target.submission}

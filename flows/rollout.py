@@ -18,6 +18,7 @@ from moorage.redeploy.page import Wave
 from moorage.redeploy.waves import is_over
 from tasks.decided import decided_on
 from tasks.journal import heard_as
+from tasks.policy import recorded_scope
 from tasks.signals import STOPPED_EARLY, signal
 
 BECAME = {
@@ -103,7 +104,8 @@ class Rollout:
                 self._ended.append(self._left(wave, intent))
                 return
             begin = time.monotonic()
-            with heard_as(intent.model), decided_on(intent.release):
+            on_record = recorded_scope(intent.submission, self._fleet)
+            with heard_as(intent.model), decided_on(intent.release), on_record:
                 one = await self._deployed(wave, intent)
             one = one.model_copy(update={"seconds": time.monotonic() - begin})
             self._ended.append(one)

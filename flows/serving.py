@@ -10,11 +10,13 @@ from typing import Any
 from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.deployments.runner import RunnerDeployment
 from prefect.events import DeploymentTriggerTypes
+from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.runner import Runner
 from prefect.schedules import Schedule
 from prefect.utilities.templating import apply_values
 from pydantic import TypeAdapter
-from ruamel.yaml import YAML
+
+from moorage.strict_yaml import decode
 
 POLL_SECONDS = 2.0
 """How often the server is asked for runs; Prefect's own 10 s is long for a person who waits."""
@@ -30,7 +32,7 @@ def deployments_of(path: Path) -> list[RunnerDeployment]:
     """
     # `prefect deploy` runs in the file's folder and takes PWD from the shell there.
     text = path.read_text().replace("{{ $PWD }}", str(path.absolute().parent))
-    content: dict[str, Any] = YAML(typ="safe", pure=True).load(text)
+    content: dict[str, Any] = decode(text)
     return [_deployment(_templated(entry)) for entry in content["deployments"]]
 
 
@@ -50,7 +52,13 @@ def serve_all(deployments: list[RunnerDeployment], limit: int) -> None:
 async def _serve(deployments: list[RunnerDeployment], limit: int) -> None:
     runner = Runner(limit=limit, query_seconds=POLL_SECONDS)
     for deployment in deployments:
-        await runner.aadd_deployment(deployment)
+        identity = await runner.aadd_deployment(deployment)
+        # Else each run, and the runner itself as it looks for hooks, would load what the deployment
+        # names on the server by then: entrypoint and pull steps, which the API changes.
+        code: Flow[..., Any] = load_flow_from_entrypoint(
+            str(deployment.entrypoint), use_placeholder_flow=False
+        )
+        runner._deployment_registry.register_flow(identity, code)
     serving = asyncio.create_task(runner.start())
     await asyncio.sleep(0)  # the runner sets its own handler as it starts; ours replace it
     interrupted = asyncio.Event()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.failures import Cause, Failure
+from moorage.input_value import LARGEST
 from moorage.option_names import in_full
+from moorage.strict_json import JsonError, JsonLimits, decode
 from moorage.words import in_one_writing, is_option, user_tokens
 
 __all__ = [
@@ -29,6 +30,9 @@ MULTIPLES = {
     **{"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40},
 }
 """What vLLM makes of a letter behind a number (`utils/argparse_utils.py`)."""
+
+WRITTEN = JsonLimits(size=128 * 1024, entries=10_000, constants=True)
+"""What JSON in an argument may be at most."""
 
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 
@@ -89,7 +93,10 @@ def whole_number(tokens: Sequence[str], *names: str) -> int | None:
         return None
     number = _number(value)
     if number is None:
-        raise Failure(Cause.BAD_SPEC, f"engine.args: {names[0]}: {value!r} is not a number")
+        raise Failure(Cause.BAD_SPEC, f"engine.args: {names[0]}: {value[:60]!r} is not a number")
+    if number > LARGEST:
+        detail = f"engine.args: {names[0]}: {value[:60]} is more than {LARGEST}"
+        raise Failure(Cause.BAD_SPEC, detail)
     return number
 
 
@@ -114,7 +121,8 @@ def json_argument(tokens: Sequence[str], *names: str) -> dict[str, Any] | None:
         elif isinstance(value, dict):
             whole = value
         else:
-            raise Failure(Cause.BAD_SPEC, f"engine.args: {names[0]}: not a JSON object: {value!r}")
+            excerpt = repr(value)[:60]
+            raise Failure(Cause.BAD_SPEC, f"engine.args: {names[0]}: not a JSON object: {excerpt}")
     return keyed or whole
 
 
@@ -138,8 +146,8 @@ def _dashed(name: str) -> str:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return decode(text, WRITTEN)
+    except JsonError:
         number = _number(text)
         return text if number is None else number
 

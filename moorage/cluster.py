@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlencode
 
 from pydantic import Field, field_validator
 
+from moorage.input_value import InputValue
 from moorage.spec import SecretName
 from moorage.values import Value
 
@@ -13,7 +14,7 @@ URL_PATTERN = r"^https?://([\w][\w.-]*|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w./-]*)?
 URL_IN_WORDS = "an address such as http://head:8265"
 
 
-class RayCluster(Value):
+class RayCluster(InputValue):
     """A Ray cluster that runs already; models are served there by Ray Serve."""
 
     dashboard: str = Field(

@@ -32,6 +32,7 @@ class Cause(StrEnum):
     BAD_SPEC = "bad-spec"
     BAD_FLEET = "bad-fleet"
     BAD_SETTING = "bad-setting"
+    POLICY_REFUSED = "policy-refused"
     UNKNOWN_RELEASE = "unknown-release"
     CANNOT_ROLL_BACK = "cannot-roll-back"
     SECRET_MISSING = "secret-missing"
@@ -201,6 +202,12 @@ CAUSES: dict[Cause, CauseFacts] = {
         ExitCode.BAD_INPUT,
         "A setting or argument is not valid",
         "Correct the environment variable or argument named above.",
+    ),
+    Cause.POLICY_REFUSED: _facts(
+        ExitCode.BAD_INPUT,
+        "The site's policy does not allow it",
+        "Leave out what is named above, or have the policy of the site say otherwise:"
+        " docs/policy.md.",
     ),
     Cause.UNKNOWN_RELEASE: _facts(
         ExitCode.BAD_INPUT,

@@ -11,6 +11,7 @@ from moorage.access import Access
 from moorage.cluster import URL_IN_WORDS, URL_PATTERN, RayCluster
 from moorage.fleet_engines import EngineVersions, ImageName
 from moorage.images.registries import ACCOUNT_PATTERN, HOST_PATTERN, REGISTRY_PATTERN, Registries
+from moorage.input_value import InputValue
 from moorage.reach import (
     ADDRESS_IN_WORDS,
     ADDRESS_PATTERN,
@@ -21,7 +22,6 @@ from moorage.reach import (
 )
 from moorage.spec import EngineName, Folder, Name
 from moorage.units import Bytes
-from moorage.values import Value
 
 PORTS_PATTERN = r"^\d{1,5}-\d{1,5}$"
 TYPE_PATTERN = r"^[a-z]+$"
@@ -48,7 +48,7 @@ PATTERNS_IN_WORDS = {
 """What each pattern asks for, in the words of an error message."""
 
 
-class StaticAccelerator(Value):
+class StaticAccelerator(InputValue):
     """An accelerator that is written down instead of detected."""
 
     type: str = Field(
@@ -74,7 +74,7 @@ class StaticAccelerator(Value):
     )
 
 
-class Reserve(Value):
+class Reserve(InputValue):
     """What is left alone on a host."""
 
     ram: Bytes = Field(ByteSize(0), description="RAM that is never claimed.")
@@ -83,7 +83,7 @@ class Reserve(Value):
     )
 
 
-class Avoided(Value):
+class Avoided(InputValue):
     """Where nothing new is placed; what runs there goes on."""
 
     host: Name = Field(description="Name of the host.")
@@ -93,7 +93,7 @@ class Avoided(Value):
     reason: str = Field("", description="Why, as refusals of the placement tell it.")
 
 
-class Host(Value):
+class Host(InputValue):
     """A machine that can run engines."""
 
     name: Name = Field(description="Name of the host in placements, claims and releases.")
@@ -206,7 +206,7 @@ def _range(text: str) -> tuple[int, int]:
     return int(low), int(high)
 
 
-class Fleet(Value):
+class Fleet(InputValue):
     """The hosts that models are placed on."""
 
     hosts: tuple[Host, ...] = Field(

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, StringConstraints, field_validator
 
 from moorage.images.versions import newest
+from moorage.input_value import InputValue
 from moorage.spec.patterns import IMAGE_PATTERN, VERSION_PATTERN
 from moorage.spec.safe import no_secret_options, plain_words, starts_with_a_program
-from moorage.values import Value
 
 VersionName = Annotated[str, StringConstraints(pattern=VERSION_PATTERN)]
 ImageName = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN)]
 
 
-class EngineVersion(Value):
+class EngineVersion(InputValue):
     """One version of an engine."""
+
+    multiline: ClassVar[frozenset[str]] = frozenset({"entrypoint", "run_command"})
 
     image: ImageName | None = Field(
         None, description="Its container image. Empty = the official one of this version."
@@ -52,7 +54,7 @@ class EngineVersion(Value):
         return line
 
 
-class EngineVersions(Value):
+class EngineVersions(InputValue):
     """The versions of one engine."""
 
     default_version: VersionName | None = Field(

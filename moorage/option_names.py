@@ -7,6 +7,8 @@ else the engine would take more than what was claimed.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 SHORTEST: dict[str, str] = {
     "--api-key": "--api-k",
     "--api-server-count": "--api-s",
@@ -107,6 +109,7 @@ OTHER_WRITINGS: dict[str, str] = {
 """Second names of an option, and the opposite of a switch, under the name that is looked for."""
 
 
+@lru_cache(maxsize=4096)
 def in_full(name: str) -> str:
     """The name under which an option is looked for; another one stays as it is.
 

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from moorage.access import LOCAL, Access
+from moorage.input_value import InputValue
 from moorage.spec import FilePath, SecretName
 from moorage.spec.safe import stays_below
-from moorage.values import Value
 
 ADDRESS_PATTERN = (
     r"^(local|unix:///[\w./+@-]+|ssh://([A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9][\w.-]*(:\d{1,5})?"
@@ -22,7 +22,7 @@ ADDRESS_IN_WORDS = (
 )
 
 
-class SshWay(Value):
+class SshWay(InputValue):
     """How SSH logs in, beyond what its own configuration on this machine says."""
 
     key: SecretName | None = Field(
@@ -37,7 +37,7 @@ class SshWay(Value):
     )
 
 
-class TlsWay(Value):
+class TlsWay(InputValue):
     """How both sides prove who they are over TCP."""
 
     certificates: FilePath = Field(

@@ -13,10 +13,11 @@ SHORTEST = 6
 LOOKS_LIKE = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|sk-[\w-]{32,}|nvapi-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{16}"
-    r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+)"
+    r"|eyJ(?:(?!-eyJ)[\w-]){10,}\.eyJ[\w-]{10,}\.[\w-]+)"
 )
 """Tokens that tell by their form what they are: of the hub, of GitHub and GitLab, of OpenAI and
-NVIDIA, of Slack, of AWS, and JSON web tokens."""
+NVIDIA, of Slack, of AWS, and JSON web tokens. Each word is read once, however often it begins anew:
+an engine may write what it likes."""
 
 CREDENTIALS = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]{0,20}://[^/\s@:'\"]{0,99}:)[^/\s@'\"]+@")
 """A password in a URL, and what stands before it."""

@@ -13,6 +13,7 @@ from moorage.models.assets import Pin
 from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placement
+from moorage.policy.channel import Submission
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.gate import Gate
 from moorage.readiness.protocol import Readiness
@@ -95,6 +96,7 @@ class Release(Value):
         gate: How each replica answered the golden prompts; empty = there are none.
         rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
         applied_from: Set of files that it was applied from; empty = it was deployed by itself.
+        submission: Through which door its spec came in, and for whom it counts.
         restarts: Each start again of what died, oldest first; the newest hundred are kept.
         failure: Why it failed; None when it runs.
         flow_run_id: Prefect flow run that made it.
@@ -124,6 +126,7 @@ class Release(Value):
     gate: tuple[Gate, ...] = ()
     rolled_back_to: str = ""
     applied_from: str = ""
+    submission: Submission = Submission()
     restarts: tuple[Restart, ...] = ()
     failure: FailureRecord | None = None
     flow_run_id: str = ""

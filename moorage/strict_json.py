@@ -30,6 +30,10 @@ class JsonError(ValueError):
     """A text is no JSON, or more than is accepted. The message completes "the answer ..."."""
 
 
+class NotJson(JsonError):
+    """A text is no JSON at all, or only the beginning of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class JsonLimits:
     """What a text may be at most.
@@ -60,7 +64,7 @@ def decode(content: bytes | str, limits: JsonLimits = LIMITS) -> Any:
         limits: What is accepted.
 
     Raises:
-        JsonError: It is no JSON, or beyond a limit.
+        JsonError: It is beyond a limit; `NotJson` when it is no JSON.
     """
     text, data = _both(content, limits.size)
     _require_shape(data, limits)
@@ -75,7 +79,7 @@ def decode(content: bytes | str, limits: JsonLimits = LIMITS) -> Any:
         raise JsonError(_too_deep(limits)) from None
     except json.JSONDecodeError as error:
         detail = f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        raise JsonError(detail) from None
+        raise NotJson(detail) from None
     if SURROGATE.search(data):
         _require_whole_characters(value)
     return value
@@ -89,8 +93,8 @@ def _both(content: bytes | str, most: int) -> tuple[str, bytes]:
         if isinstance(content, bytes):
             return content.decode(), content
         data = content.encode()
-    except UnicodeError as error:
-        raise JsonError(f"is not UTF-8: {error.reason}, at {error.start}") from None  # type: ignore[attr-defined]
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise NotJson(f"is not UTF-8: {error.reason}, at {error.start}") from None
     if len(data) > most:
         raise JsonError(f"is larger than {human_bytes(most)}")
     return content, data

@@ -2,23 +2,72 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
-from pydantic import ByteSize, WithJsonSchema
+from pydantic import BeforeValidator, ByteSize, WithJsonSchema
 
 KIB = 1024
 MIB = 1024**2
 GIB = 1024**3
 
+LARGEST_SIZE = 1024 * 1024**4
+"""Bytes, 1 PiB: sums of such numbers fit every database and every engine."""
+
+SIZE_UNITS = {
+    "B": 1,
+    **{"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15},
+    **{"KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 1024 * GIB, "PiB": 1024**2 * GIB},
+}
+"""Units that a size may have; nothing else stands behind its number."""
+
+SIZE_PATTERN = r"^ *[0-9]+(\.[0-9]+)? *(B|kB|[KMGTP]B|[KMGTP]iB)? *$"
+_SIZE = re.compile(r" *([0-9]+(?:\.[0-9]+)?) *([A-Za-z]*) *")
+_LONGEST = 40
+"""Characters of a size."""
+
+
+def parse_bytes(written: object) -> int:
+    """Read a size: a whole number of bytes, or a number with one of `SIZE_UNITS`.
+
+    Raises:
+        ValueError: It is none; the message says what is wrong.
+    """
+    if isinstance(written, str):
+        amount = _bytes_of(written)
+    elif isinstance(written, int | float) and written % 1 == 0 and not isinstance(written, bool):
+        amount = int(written)
+    else:
+        raise ValueError("a size such as 16GiB")
+    if amount < 0:
+        raise ValueError("a size such as 16GiB, not below 0")
+    if amount > LARGEST_SIZE:
+        raise ValueError("a size such as 16GiB, of at most 1PiB")
+    return amount
+
+
+def _bytes_of(text: str) -> int:
+    match = _SIZE.fullmatch(text) if len(text) <= _LONGEST else None
+    if not match:
+        raise ValueError("a size such as 16GiB")
+    number, unit = match.groups()
+    if unit and unit not in SIZE_UNITS:
+        near = next((known for known in SIZE_UNITS if known.lower() == unit.lower()), "")
+        units = f"; its unit is one of {', '.join(SIZE_UNITS)}"
+        raise ValueError(f"a size such as {number + near if near else '16GiB' + units}")
+    factor = SIZE_UNITS[unit or "B"]
+    if "." not in number:
+        return int(number) * factor
+    if factor == 1:
+        raise ValueError("a size such as 16GiB, or a whole number of bytes")
+    return int(float(number) * factor)
+
+
 Bytes = Annotated[
     ByteSize,
+    BeforeValidator(parse_bytes),
     WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 0},
-                {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([KMGTP]i?B|B)?\s*$"},
-            ]
-        }
+        {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SIZE_PATTERN}]}
     ),
 ]
 """A number of bytes, or a text such as `16GiB`."""

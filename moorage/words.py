@@ -5,14 +5,33 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import takewhile
-from json import JSONDecoder
+from json import JSONDecodeError, JSONDecoder
 
 from moorage.failures import Cause, Failure
 
 CONTINUED = re.compile(r"\\\r?\n")
 JSON_START = re.compile(r"(?<=[=\s])[{\[]")
 KEPT = re.compile("\x1f(\\d+)\x1f")
+
+LONGEST_SHOWN = 200
+"""Characters of an entry that a message repeats."""
+
+LONGEST_ENTRY = 32_768
+"""Characters of an entry: Linux takes four times as many for a word, and templates fit."""
+
+MOST_KEYS = 32
+"""Keys of an option such as `--a.b.c`."""
+
+MOST_DIGITS = 64
+"""Digits in a row: no number of an engine has so many."""
+
+MOST_LOST = 1_000_000
+"""Characters that are read in search of JSON that is none."""
+
+DIGITS = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
+KEYS = re.compile(rf"-[^=\s.]*(?:\.[^=\s.]*){{{MOST_KEYS + 1}}}")
 
 
 def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
@@ -25,13 +44,30 @@ def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
     Raises:
         Failure: `BAD_SPEC` when a quote is not closed.
     """
+    return _user_tokens(tuple(entries))
+
+
+@lru_cache(maxsize=64)
+def _user_tokens(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """The same; every step of a plan asks for the words of one spec."""
     tokens: list[str] = []
     for entry in filter(None, map(str.strip, entries)):
+        _require_bounds(entry)
         if is_option(entry.split(None, 1)[0]):
             tokens.extend(_joined(_split(entry)))
         else:
             tokens.append(entry)
     return tuple(tokens)
+
+
+def _require_bounds(entry: str) -> None:
+    """Refuse what would take the readers of a command line for ever, or too deep."""
+    if len(entry) > LONGEST_ENTRY:
+        raise _refused(entry, f"longer than {LONGEST_ENTRY} characters")
+    if DIGITS.search(entry):
+        raise _refused(entry, f"a number of more than {MOST_DIGITS} digits")
+    if KEYS.match(entry):
+        raise _refused(entry, f"an option with more than {MOST_KEYS} keys")
 
 
 def is_option(word: str) -> bool:
@@ -73,27 +109,42 @@ def _split(entry: str) -> list[str]:
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise Failure(Cause.BAD_SPEC, f"engine.args: {entry}: {error}") from error
+        raise _refused(entry, str(error)) from error
     return [KEPT.sub(lambda match: kept[int(match[1])], word) for word in words]
 
 
 def _without_json(text: str, kept: list[str]) -> str:
-    parts, start = [], 0
+    parts, start, lost = [], 0, 0
     for match in JSON_START.finditer(text):
-        end = _json_end(text, match.start()) if match.start() >= start else None
-        if end is not None:
-            parts.append(f"{text[start : match.start()]}\x1f{len(kept)}\x1f")
-            kept.append(text[match.start() : end])
-            start = end
+        if match.start() < start:
+            continue
+        end, read = _json_end(text, match.start())
+        if end is None:
+            lost += read
+            if lost > MOST_LOST:
+                raise _refused(text, "too many brackets that belong to no JSON")
+            continue
+        parts.append(f"{text[start : match.start()]}\x1f{len(kept)}\x1f")
+        kept.append(text[match.start() : end])
+        start = end
     return "".join((*parts, text[start:]))
 
 
-def _json_end(text: str, start: int) -> int | None:
-    """Where JSON ends. After `=` its brackets tell, even when it is none; else it must be JSON."""
+def _json_end(text: str, start: int) -> tuple[int | None, int]:
+    """Where JSON ends, and how much was read in vain.
+
+    After `=` its brackets tell, even when it is none; else it must be JSON.
+    """
     try:
-        return JSONDecoder().raw_decode(text, start)[1]
-    except ValueError:
-        return _bracket_end(text, start) if text[start - 1] == "=" else None
+        return JSONDecoder().raw_decode(text, start)[1], 0
+    except RecursionError:
+        raise _refused(text, "nested too deep") from None
+    except JSONDecodeError as error:
+        if text[start - 1] == "=":
+            return _bracket_end(text, start), 0
+        # Of a text that does not end it tells the beginning.
+        end = len(text) if error.msg.startswith("Unterminated") else error.pos
+        return None, end - start
 
 
 def _bracket_end(text: str, start: int) -> int:
@@ -127,3 +178,8 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 def _is_value(token: str) -> bool:
     return not is_option(token)
+
+
+def _refused(entry: str, why: str) -> Failure:
+    shown = entry if len(entry) <= LONGEST_SHOWN else f"{entry[: LONGEST_SHOWN - 3]}..."
+    return Failure(Cause.BAD_SPEC, f"engine.args: {shown}: {why}")

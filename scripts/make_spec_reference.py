@@ -1,4 +1,4 @@
-"""Writes the reference of the spec and the fleet file from the models' own descriptions."""
+"""Writes the reference of spec, fleet file and policy from the models' own descriptions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,39 @@ from pydantic_core import PydanticUndefined
 
 from moorage.failures import CAUSES
 from moorage.fleet import Fleet
+from moorage.policy.rules import Policy
 from moorage.spec import ModelSpec
 from moorage.units import human_bytes
 
 HEAD = """# Reference: what users write
 
-Made by `make docs` from `moorage/spec/` and `moorage/fleet.py`; do not edit by hand.
-Sizes are bytes, or texts such as `16GiB`. Unknown keys are refused.
+Made by `make docs` from `moorage/spec/`, `moorage/fleet.py` and `moorage/policy/`.
+Do not edit by hand.
+
+Sizes are whole bytes, or texts such as `16GiB` or `1.5 MB`: a number and one of the units `B`,
+`kB`, `KB`, `MB`, `GB`, `TB`, `PB`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`; 1 PiB at most. Unknown keys
+are refused.
+
+A file is YAML 1.2 in UTF-8, one document in a plain file: at most 256 KiB, 20,000 keys and values
+(aliases and merge keys followed), 500 aliases, 32 levels, and no tags but those of YAML's own plain
+types. Numbers are finite and at most 2^63 - 1. Texts hold no control characters and nothing that
+overrides the direction of writing. Line feeds and tabs are allowed in prompts, `expect`,
+`engine.args`, `command`, `entrypoint`, `env`, in `application` and in the fleet's `run_command` and
+`entrypoint`. A text has at most 100,000 characters, one of `engine.args` 32,768.
 """
+
+
+PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("Model spec", ModelSpec),
+    ("Fleet file", Fleet),
+    ("Policy file", Policy),
+)
 
 
 def reference() -> str:
     """The whole page."""
     parts = [HEAD]
-    for title, model in (("Model spec", ModelSpec), ("Fleet file", Fleet)):
+    for title, model in PARTS:
         parts.append(f"## {title}\n")
         for path, part in _models(model, ""):
             parts.append(_section(path, part))

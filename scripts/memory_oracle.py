@@ -311,7 +311,7 @@ def _cache(config: VllmConfig, specs: list[Row], stages: list[Row], pool: int) -
     whole = KVCacheConfig(num_blocks=number, kv_cache_tensors=[], kv_cache_groups=groups)
     fit = min(fits)
     return {
-        "block_size": _block_size(groups),
+        "block_size": _block_size(config, groups),
         "bytes_per_block": page,
         "blocks_per_full_request": request // page,
         "full_request_bytes": request,
@@ -337,13 +337,14 @@ def _no_cache() -> Row:
     }
 
 
-def _block_size(groups: list[Any]) -> int | None:
+def _block_size(config: VllmConfig, groups: list[Any]) -> int:
     sizes = [
         group.kv_cache_spec.block_size
         for group in groups
         if not isinstance(group.kv_cache_spec, MambaSpec)
     ]
-    return min(sizes, default=None)
+    # Without attention vLLM still names the size that attention would have.
+    return int(min(sizes, default=config.cache_config.block_size))
 
 
 def _group(config: VllmConfig, group: Any) -> Row:

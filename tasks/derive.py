@@ -21,7 +21,7 @@ from tasks.retries import PLAIN
 async def derive(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
     """Read architecture, mode, context length and sizes from the configuration."""
     with step("derive") as note:
-        if spec.engine.name != EngineName.CUSTOM:
+        if spec.engine.stated_name != EngineName.CUSTOM:
             require_loadable(model.weights.family)
         profile = derive_profile(spec, model)
         must_talk(spec, profile)

@@ -11,6 +11,7 @@ from moorage.adapters.collector import paused_collector
 from moorage.chain import Analyzed, Placed
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
+from moorage.models.assets import AssetRole
 from moorage.models.memory.demand import memory_model
 from moorage.placement.on_cluster import propose_on_cluster
 from moorage.placement.page import placement_document
@@ -136,6 +137,11 @@ def subject_of(analyzed: Analyzed) -> Subject:
         memory=memory_model(spec, model, profile),
         staged=f"{model.source}@{model.revision}",
         beside=sum(companion.model.weights.bytes for companion in model.companions),
+        adapter_bytes=sum(
+            companion.model.weights.bytes
+            for companion in model.companions
+            if companion.role == AssetRole.ADAPTER
+        ),
         measured=ledger().measurements.of(architecture),
     )
 

@@ -71,14 +71,21 @@ def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:
 async def _close(row: ReleaseRow, cause: str = "") -> Drained:
     """Send nobody to a release any more, and wait for what it has in flight.
 
-    When that is cancelled the release serves on, for nothing was stopped.
+    It answers on for a moment before: whoever has just looked its endpoint up has not sent its
+    request yet, so that an engine which is idle then is not done. When the waiting is cancelled the
+    release serves on, for nothing was stopped.
     """
     try:
         await in_full(router().close, row.id, cause)
+        await asyncio.sleep(_linger_seconds(row))
         return await drain(row)
     except BaseException:
         to_its_end(lambda: _reopen(row.id))
         raise
+
+
+def _linger_seconds(row: ReleaseRow) -> float:
+    return row.release.spec.replace.linger_seconds if row.release and row.serving else 0
 
 
 def _must_be_wanted(release: str) -> None:

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.golden_files", "tests.drill_table"]
+pytest_plugins = ["tests.golden_files", "tests.drill_table", "tests.file_order"]
+
+LOGINS = (
+    *("PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"),
+    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS",
+)
 
 # A busy machine is no failure.
 settings.register_profile("moorage", deadline=None)
@@ -25,3 +30,15 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True)
+def no_login_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test signs in with in this process is nothing that a later one hands to its server."""
+    for name in LOGINS:
+        before = os.environ.get(name)
+        monkeypatch.setenv(name, "")  # from here on it is put back as it was
+        if before is None:
+            monkeypatch.delenv(name)
+        else:
+            monkeypatch.setenv(name, before)

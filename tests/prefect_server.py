@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import secrets
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
 from tests.waiting import until
 
@@ -28,13 +30,18 @@ ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 class PrefectApi:
     """The API of a server, as any program uses it.
 
+    Args:
+        login: Its `user:password`; empty = it asks for none.
+
     Attributes:
         url: Its address.
     """
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._client = httpx.Client(base_url=url, timeout=60)
+    def __init__(self, url: str, login: str = "") -> None:
+        self.url, self.login = url, login
+        user, _, password = login.partition(":")
+        auth = httpx.BasicAuth(user, password) if login else None
+        self._client = httpx.Client(base_url=url, auth=auth, timeout=60)
 
     def is_healthy(self) -> bool:
         """Whether the server answers."""
@@ -120,7 +127,7 @@ class PrefectApi:
 
 
 class PrefectServer(PrefectApi):
-    """A server on a free port, with its own database.
+    """A server on a free port, with its own database and login.
 
     Attributes:
         environment: What a command needs to use it.
@@ -128,11 +135,12 @@ class PrefectServer(PrefectApi):
 
     def __init__(self, folder: Path) -> None:
         port = free_port()
-        super().__init__(f"http://127.0.0.1:{port}/api")
+        super().__init__(f"http://127.0.0.1:{port}/api", f"tests:{secrets.token_urlsafe(24)}")
         self.environment = {
             "PREFECT_HOME": str(folder / "prefect"),
             "MOORAGE_HOME": str(folder / "moorage"),
             "PREFECT_API_URL": self.url,
+            "PREFECT_API_AUTH_STRING": self.login,
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "PREFECT_CLI_PROMPT": "false",
         }
@@ -140,7 +148,11 @@ class PrefectServer(PrefectApi):
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "prefect", "server", "start", "--port", str(port)],
-                env={**os.environ, **self.environment},
+                env={
+                    **os.environ,
+                    **self.environment,
+                    "PREFECT_SERVER_API_AUTH_STRING": self.login,
+                },
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -150,6 +162,11 @@ class PrefectServer(PrefectApi):
         except BaseException:
             self.stop()
             raise
+
+    @property
+    def settings(self) -> dict[Any, str]:
+        """What this process needs to use it."""
+        return {PREFECT_API_URL: self.url, PREFECT_API_AUTH_STRING: self.login}
 
     def stop(self) -> None:
         """End it, come what may."""

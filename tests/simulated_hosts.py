@@ -130,7 +130,7 @@ class _Daemon:
 
     def _answer(self, verb: str, path: str) -> tuple[int, bytes]:
         if path.endswith(f"/containers/{CONTAINER}/logs"):
-            return 200, self._said
+            return 200, b"\x01\0\0\0" + len(self._said).to_bytes(4) + self._said  # stdout
         answers: dict[str, object] = {
             f"images/{HELPER}/json": {"Id": "sha256:1", "RepoDigests": []},
             "version": {"ApiVersion": "1.41", "MinAPIVersion": "1.12", "Version": "20.10.24"},
@@ -144,7 +144,7 @@ class _Daemon:
             },
             "images/json": [{"RepoTags": [HELPER], "RepoDigests": None}],
             "containers/create": {"Id": CONTAINER, "Warnings": []},
-            f"containers/{CONTAINER}/json": {"Id": CONTAINER, "Config": {"Tty": True}},
+            f"containers/{CONTAINER}/json": {"Id": CONTAINER, "Config": {"Tty": False}},
             f"containers/{CONTAINER}/wait": {"StatusCode": 0},
         }
         for end, answer in answers.items():

@@ -6,7 +6,10 @@ import importlib.util
 import re
 from pathlib import Path
 
+from ruamel.yaml import YAML
+
 from moorage.failures import CAUSES
+from moorage.policy.rules import Policy, Rules
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -52,3 +55,21 @@ def test_the_readme_names_every_command() -> None:
         for command in commands.registered_commands:
             assert command.callback
             assert f"moorage {prefix}{command.name or command.callback.__name__}" in readme
+
+
+def test_the_example_of_a_policy_has_every_rule_with_its_default() -> None:
+    page = (REPOSITORY / "docs" / "policy.md").read_text()
+    examples = [
+        YAML(typ="safe", pure=True).load(text)
+        for text in re.findall(r"```yaml\n(.*?)```", page, re.S)
+    ]
+    whole, *others = examples
+    assert Policy.model_validate(whole) == Policy()
+    assert whole.keys() == Policy.model_fields.keys()
+    assert whole["api"].keys() == whole["cli"].keys() == Rules.model_fields.keys()
+    for example in others:
+        Policy.model_validate(example)
+
+
+def test_the_tree_ships_no_policy() -> None:
+    assert not (REPOSITORY / "deployments" / "policy.yaml").exists()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from moorage.fleet import Fleet
-from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName, Strategy
+from moorage.spec import EngineName, EngineSpec, Mode, ModelSpec, RuntimeName, Strategy
 from moorage.units import GIB
 from tests.builders import a_spec
 
@@ -268,3 +268,29 @@ def test_a_gate_asks_one_thing_and_compares_what_it_asks(
 def test_a_gate_is_part_of_what_is_asked_for() -> None:
     asked = {"prompts": [{"prompt": "2+2=", "expect": "4"}]}
     assert a_spec(readiness=asked).digest != a_spec().digest
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("args", ["--chat-template {data_dir}/chat.jinja"]),
+        ("args", ["--chat-template={data_dir}/chat.jinja"]),
+        ("args", ["--template", "/x/{{data_dir}}/y"]),
+        ("command", ["serve", "{ data_dir }/x"]),
+        ("entrypoint", ["{data_dir}/serve"]),
+    ],
+)
+def test_the_placeholder_of_a_directory_that_no_engine_sees_is_refused(
+    field: str, words: list[str]
+) -> None:
+    engine = {"name": "vllm", field: words}
+    with pytest.raises(ValidationError) as caught:
+        ModelSpec.model_validate({"name": "tiny", "source": "hf://org/tiny", "engine": engine})
+    (error,) = caught.value.errors()
+    assert error["loc"] == ("engine", field)
+    assert all(word in error["msg"] for word in ("{{model_path}}", "`lora`", "speculative.model"))
+
+
+def test_other_names_in_braces_are_left_for_the_engine() -> None:
+    words = ("--chat-template", "{{ messages }}{data_dirs}", "--log-config {port}")
+    assert EngineSpec(args=words).args == words

@@ -13,6 +13,7 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import get_current_settings
 
+from moorage.adapters.sign_in import sign_in
 from moorage.failures import Cause, Failure
 from moorage.redeploy.question import SERVER_SECONDS, Answer
 from moorage.values import Value
@@ -115,4 +116,5 @@ def _client() -> SyncPrefectClient:
             "no Prefect server is configured, so nothing waits on one",
             suggestion="Set PREFECT_API_URL to the server on which the deployment waits.",
         )
+    sign_in()
     return get_client(sync_client=True)

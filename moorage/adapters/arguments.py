@@ -8,7 +8,7 @@ from moorage.adapters.docker_images import DockerImages
 from moorage.adapters.hosts import installed_program
 from moorage.adapters.schemas import SchemaStore
 from moorage.engines.base import Engine
-from moorage.engines.registry import ENGINES
+from moorage.engines.registry import ENGINES, require_engine_of_command
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.check import (
     check_arguments,
@@ -22,6 +22,7 @@ from moorage.fleet import Fleet
 from moorage.fleet_engines import EngineVersions
 from moorage.images.image import Image
 from moorage.images.reference import parse_reference
+from moorage.placement.links import require_ports
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, EngineSpec, ModelSpec
 
@@ -33,9 +34,13 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
         Failure: `BAD_SPEC`.
     """
     wanted = spec.engine
+    require_engine_of_command(wanted)
     engine = ENGINES[EngineName.VLLM]
+    require_ports(spec, fleet, engine.joined_by(spec))
     # Without a name, an image is vLLM's; else the fleet decides, and the check comes after.
-    is_meant = wanted.name == engine.name or (wanted.name == EngineName.AUTO and wanted.image)
+    is_meant = wanted.stated_name == engine.name or (
+        wanted.stated_name == EngineName.AUTO and wanted.image
+    )
     if not is_meant or not words_of(wanted) or engine.argument_rules is None:
         return
     configured = fleet.engines.get(engine.name, EngineVersions())

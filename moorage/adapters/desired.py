@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from errno import EEXIST
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from moorage.adapters.specs import FLEET_FILE, InvalidFile, load_fleet, load_spec
+from moorage.adapters.small_files import read_small
+from moorage.adapters.specs import FLEET_FILE, OTHER_FILES, InvalidFile, load_fleet, load_spec
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.problems import Problem
 from moorage.spec import ModelSpec
+from moorage.strict_yaml import LIMITS
 
 ENDINGS = (".yaml", ".yml")
 
@@ -62,7 +66,8 @@ def write_specs(folder: Path, specs: Sequence[ModelSpec], *, overwrite: bool) ->
 def write_fleet(folder: Path, file: Path, *, overwrite: bool) -> Path:
     """Write a fleet file as it is; every path in one is absolute."""
     load_fleet(file)
-    _write({folder / FLEET_FILE: file.read_text()}, overwrite=overwrite)
+    text = read_small(file, LIMITS.size).decode()
+    _write({folder / FLEET_FILE: text}, overwrite=overwrite)
     return folder / FLEET_FILE
 
 
@@ -82,7 +87,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if path.is_dir():
             inside = (one for one in sorted(path.iterdir()) if one.suffix in ENDINGS)
-            found += [one for one in inside if one.name != FLEET_FILE]
+            found += [one for one in inside if one.name not in OTHER_FILES]
         else:
             found.append(path)
     return list(dict.fromkeys(found))
@@ -90,7 +95,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 def _names(specs: Sequence[ModelSpec]) -> dict[str, str]:
     """A file name for each model: none is the fleet's, and none differs by case alone."""
-    taken, names = {FLEET_FILE}, {}
+    taken, names = {*OTHER_FILES}, {}
     for spec in specs:
         name = f"{spec.name}.yaml"
         while name.lower() in taken:
@@ -101,7 +106,7 @@ def _names(specs: Sequence[ModelSpec]) -> dict[str, str]:
 
 
 def _write(texts: dict[Path, str], *, overwrite: bool) -> None:
-    differ = [path for path, text in texts.items() if path.exists() and path.read_text() != text]
+    differ = [path for path, text in texts.items() if path.exists() and not _holds(path, text)]
     if differ and not overwrite:
         raise Failure(
             Cause.STORE_UNWRITABLE,
@@ -111,6 +116,8 @@ def _write(texts: dict[Path, str], *, overwrite: bool) -> None:
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and not path.is_file():
+                raise FileExistsError(EEXIST, "there is something that is no file")
             path.write_text(text)
     except OSError as error:
         raise Failure(
@@ -118,3 +125,9 @@ def _write(texts: dict[Path, str], *, overwrite: bool) -> None:
             f"{path}: {error.strerror}",
             suggestion="Export into a folder where you may write, on a disk with room.",
         ) from error
+
+
+def _holds(path: Path, text: str) -> bool:
+    with suppress(OSError):
+        return read_small(path, len(text.encode())) == text.encode()
+    return False

@@ -18,6 +18,7 @@ from moorage.adapters.docker_removal import remove_container
 from moorage.adapters.docker_secrets import deliver
 from moorage.adapters.docker_volumes import remove_volumes
 from moorage.adapters.kept import make_kept
+from moorage.adapters.log_tail import log_of_container
 from moorage.adapters.observation import Observation
 from moorage.adapters.podman import must_heed_requests
 from moorage.failures import Cause, Failure
@@ -85,8 +86,7 @@ class DockerRuntime:
         """The last lines of both streams."""
         with daemon(self.address) as client:
             container = _find(client, workload)
-            raw = container.logs(tail=tail) if container else b""
-        return bytes(raw).decode(errors="replace")
+            return log_of_container(container, tail) if container else ""
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period, and removal; a foreign container stays."""
@@ -114,10 +114,9 @@ class DockerRuntime:
             try:
                 container.start()
                 code = container.wait(timeout=RUN_TIMEOUT_SECONDS)["StatusCode"]
-                output = bytes(container.logs(stdout=True, stderr=code != 0))
+                said = log_of_container(container, stdout=True, stderr=code != 0)
             finally:
                 remove_container(container)
-        said = output.decode(errors="replace")
         if code:
             raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {said[-500:]}")
         return said

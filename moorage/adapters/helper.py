@@ -15,6 +15,7 @@ from requests.exceptions import ConnectionError, ReadTimeout, RequestException
 
 from moorage.access import Access
 from moorage.adapters.docker_client import connect
+from moorage.adapters.log_tail import log_of_container
 from moorage.adapters.podman import must_heed_requests
 from moorage.failures import Cause, Failure
 from moorage.survey.vendors import NOTHING, Handed
@@ -114,7 +115,7 @@ def _rights(handed: Handed, *, writes: bool) -> dict[str, Any]:
 def _finished(container: Container, seconds: int) -> str:
     container.start()
     code = _exit_code(container, seconds)
-    said = bytes(container.logs()).decode(errors="replace")
+    said = log_of_container(container)
     if code:
         raise Failure(
             Cause.RUNTIME_UNAVAILABLE, f"{container.name} ended with {code}: {said[-500:]}"

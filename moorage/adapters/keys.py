@@ -64,6 +64,9 @@ def read_block(name: str) -> str | None:
     """
     from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
 
+    from moorage.adapters.sign_in import sign_in  # noqa: PLC0415
+
+    sign_in()
     try:
         found = Secret.load(_block(name), _sync=True)  # type: ignore[call-arg]
     except ValueError:

@@ -28,7 +28,11 @@ class Owner(Value):
 
 def this_process(note: str = "") -> Owner:
     """The calling process."""
-    pid = os.getpid()
+    return owner_of(os.getpid(), note)
+
+
+def owner_of(pid: int, note: str = "") -> Owner:
+    """A process of this machine."""
     return Owner(machine=_machine(), pid=pid, started_at=seen(pid)[1], note=note)
 
 
@@ -37,6 +41,13 @@ def is_gone(owner: Owner) -> bool:
     if not owner.machine or owner.machine != _machine():
         return False
     return not is_alive(owner.pid, owner.started_at)
+
+
+def is_present(owner: Owner) -> bool:
+    """Whether an owner surely lives, on this machine; False when that cannot be told from here."""
+    if not owner.machine or owner.machine != _machine():
+        return False
+    return is_alive(owner.pid, owner.started_at)
 
 
 def is_alive(pid: int, started: int) -> bool:

@@ -80,7 +80,7 @@ def _known(directory: Path, written: Config, trust_remote_code: bool) -> Config 
         from transformers import AutoConfig, logging  # noqa: PLC0415
 
         # It would repeat what a stranger wrote.
-        logging.set_verbosity_error()
+        logging.set_verbosity(logging.CRITICAL)
         with _seen_by_transformers(directory, written, trust_remote_code) as seen:
             config = AutoConfig.from_pretrained(
                 seen, local_files_only=True, trust_remote_code=trust_remote_code

@@ -12,13 +12,14 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
 from moorage.adapters import supervisor
 from moorage.adapters.bearing import bearing
 from moorage.adapters.disk import watching_the_disk
+from moorage.adapters.log_tail import log_of_file
 from moorage.adapters.observation import Observation
 from moorage.adapters.owner import is_alive
 from moorage.failures import Cause, Failure
@@ -84,11 +85,7 @@ class ProcessRuntime:
 
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of its log."""
-        try:
-            text = (self._folder(workload.name) / "log").read_text(errors="replace")
-        except OSError:
-            return ""
-        return "\n".join(text.splitlines()[-tail:])
+        return log_of_file(self._folder(workload.name) / "log", tail)
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period; its folder is removed.
@@ -119,7 +116,7 @@ class ProcessRuntime:
             (work / link.name).symlink_to(link.target)
         if not shutil.which(spec.argv[0]):
             raise Failure(Cause.PROGRAM_MISSING, f"{spec.argv[0]} is not on {spec.host}")
-        subprocess.Popen(
+        supervising = subprocess.Popen(
             [
                 sys.executable,
                 "-I",
@@ -130,12 +127,13 @@ class ProcessRuntime:
                 *spec.argv,
             ],
             cwd=work,
-            env={**_environment(spec, secrets), MARK: str(folder)},
-            stdin=subprocess.DEVNULL,
+            env={**_inherited(), MARK: str(folder)},
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        _hand_over(supervising.stdin, {**_environment(spec, secrets), MARK: str(folder)})
         return self._appeared(spec)
 
     def _appeared(self, spec: ContainerSpec) -> dict[str, Any]:
@@ -188,13 +186,23 @@ class ProcessRuntime:
         return self._root / name
 
 
+def _hand_over(pipe: IO[bytes] | None, environment: dict[str, str]) -> None:
+    """Send a supervisor what its engine gets; one that is gone already is found out later."""
+    assert pipe is not None
+    with suppress(BrokenPipeError), pipe:
+        pipe.write(json.dumps(environment).encode())
+
+
+def _inherited() -> dict[str, str]:
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
+
+
 def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, str]:
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     own = {
         variable.name: secrets[variable.secret] if variable.secret else variable.value
         for variable in spec.environment
     }
-    return {**inherited, **own}
+    return {**_inherited(), **own}
 
 
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:

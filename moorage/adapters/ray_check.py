@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
-import httpx
-
+from moorage.adapters.engine_http import Late, Question, Unreachable, Unusable, ask_engine_now
 from moorage.adapters.parallel import all_at_once
 from moorage.adapters.ray_survey import survey_cluster
 from moorage.check import Check, HostChecks, broken, fine
@@ -59,8 +59,9 @@ def _checked(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
 def _serve(address: str, seen: ClusterSnapshot) -> Check:
     """Serve listens once it has an application; before that, silence is as it should be."""
     try:
-        httpx.get(address + ROUTES, timeout=SERVE_SECONDS, trust_env=False)
-    except httpx.TransportError as error:
+        with suppress(Unusable):
+            ask_engine_now(Question(address + ROUTES), SERVE_SECONDS)
+    except (Late, Unreachable) as error:
         if not seen.applications:
             return Check(
                 name="serve",

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
+from typing import Any
 
 import httpx
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
+from moorage.adapters.guarded_http import guarded_client, within
 from moorage.adapters.manifest import ACCEPT, MANIFESTS, Found, platforms
-from moorage.adapters.registry_auth import Credentials, authorization
+from moorage.adapters.registry_auth import Credentials, authorization, bounded
 from moorage.adapters.registry_errors import CONNECTION, failure_of
 from moorage.adapters.registry_ways import Way, ways
+from moorage.adapters.staging.redirects import Guard
 from moorage.failures import Cause, Failure
 from moorage.images.reference import Reference, parse_reference
 from moorage.images.registries import DOCKER_HUB, HUB_NAMES
 
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)
+ASK_SECONDS = 30.0
+"""For all that is asked about one image, the login included."""
+
 ATTEMPTS = 3
 NO_HEAD = (405, 501)
 """What is answered where a method is not known."""
@@ -81,20 +87,24 @@ class RegistryClient:
             raise self._away(reference, str(error) or type(error).__name__) from error
 
     def _find_by(self, way: Way, reference: Reference) -> Found:
-        with httpx.Client(
-            base_url=way.base,
-            verify=way.trust,
-            transport=self._transport,
-            timeout=TIMEOUT,
-            follow_redirects=True,
-            headers={"Accept": ACCEPT},
-        ) as client:
+        with within(ASK_SECONDS), self._client(way) as client:
             head = self._head(client, reference)
             digest = reference.digest or head.headers.get("docker-content-digest", "")
             kind = head.headers.get("content-type", "").partition(";")[0]
             if digest and (kind in MANIFESTS or digest in self._known):
                 return Found(reference=str(reference), digest=digest)
             return self._read(self._manifest(client, reference).content, digest, reference)
+
+    def _client(self, way: Way) -> httpx.Client:
+        options: dict[str, Any] = {
+            "base_url": way.base,
+            "timeout": TIMEOUT,
+            "headers": {"Accept": ACCEPT, "Accept-Encoding": "identity"},
+        }
+        if self._transport:
+            return httpx.Client(transport=self._transport, follow_redirects=True, **options)
+        client: httpx.Client = guarded_client(httpx, Guard(way.base), verify=way.trust, **options)
+        return client
 
     def _read(self, body: bytes, digest: str, reference: Reference) -> Found:
         actual = f"sha256:{hashlib.sha256(body).hexdigest()}"
@@ -120,12 +130,12 @@ class RegistryClient:
 
     def _asked(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
         url = f"/v2/{self._path(reference)}/manifests/{reference.wanted}"
-        answer = client.request(method, url)
+        answer = bounded(client, method, url)
         if answer.status_code == 401:
             value = authorization(client, answer, self._credentials)
             if value:
                 client.headers["Authorization"] = value
-                answer = client.request(method, url)
+                answer = bounded(client, method, url)
         return answer
 
     def _path(self, reference: Reference) -> str:

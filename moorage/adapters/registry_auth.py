@@ -7,12 +7,21 @@ scope; the realm gives a token for them, to an account or to anybody.
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
 from moorage.failures import Cause, Failure
+from moorage.strict_json import JsonError, decode
+from moorage.units import MIB, human_bytes
 from moorage.values import Value
+
+MOST_BYTES = 4 * MIB
+"""Of an answer: registries take no larger manifest."""
+
+CODINGS = ("content-encoding", "content-length", "transfer-encoding")
+"""What tells of a body as it came, and is not true of the one that was read."""
 
 SCHEME = re.compile(r"(?i)(?:^|,)\s*([a-z][\w-]*)(?=\s*(?:,|$)|\s+[\w-]+=)")
 """Where a way to log in begins; a registry may offer several in one header, or in several."""
@@ -81,7 +90,8 @@ def _token(
     wanted = {key: value for key, value in asked.items() if key in ("service", "scope")}
     if name := MANIFEST_PATH.match(challenge.url.path):
         wanted.setdefault("scope", f"repository:{name['name']}:pull")
-    answer = client.get(realm, params={**dict(_query(parts.query)), **wanted}, auth=auth)
+    asked_for = {**dict(_query(parts.query)), **wanted}
+    answer = bounded(client, "GET", realm, params=asked_for, auth=auth)
     if answer.status_code in (400, 401, 403):
         who = f"of {credentials.username}" if credentials else "without an account"
         raise Failure(
@@ -92,11 +102,31 @@ def _token(
         reason = f"{parts.netloc} answered {answer.status_code} {answer.reason_phrase}"
         raise httpx.RemoteProtocolError(reason)
     try:
-        body = answer.json()
+        body = decode(answer.content)
         token = body.get("token") or body.get("access_token")
-    except (ValueError, AttributeError):
+    except (JsonError, AttributeError):
         token = None
-    return f"Bearer {token}" if token else None
+    usable = isinstance(token, str) and token.isascii() and token.isprintable()
+    return f"Bearer {token}" if token and usable else None
+
+
+def bounded(client: httpx.Client, method: str, url: str, **options: Any) -> httpx.Response:
+    """Ask, and read no more than a manifest or a token may have.
+
+    Raises:
+        httpx.TransportError: There is more of it, or it cannot be had.
+    """
+    with client.stream(method, url, **options) as answer:
+        body = bytearray()
+        for piece in answer.iter_bytes():
+            body += piece
+            if len(body) > MOST_BYTES:
+                reason = f"{answer.url.host} sent more than {human_bytes(MOST_BYTES)}"
+                raise httpx.RemoteProtocolError(reason)
+        headers = [(k, v) for k, v in answer.headers.multi_items() if k not in CODINGS]
+        return httpx.Response(
+            answer.status_code, headers=headers, content=bytes(body), request=answer.request
+        )
 
 
 def _query(text: str) -> list[tuple[str, str]]:

@@ -64,10 +64,26 @@ class Settings(BaseSettings):
         description="Whether models and images that a deploy has fetched stay when it fails; else"
         " what no release needs is removed.",
     )
+    serve_hosts: str = Field(
+        "",
+        description="Names under which clients and proxies reach the server of `moorage serve`,"
+        " with commas; it always answers to those of the loopback.",
+    )
     site: str = Field(
         "",
         description="Site that flows run at: hosts whose label `site` names another are left out."
         " Empty = all hosts are reached from here.",
+    )
+    policy: Path | None = Field(
+        None,
+        description="Policy file of the site. Empty = `deployments/policy.yaml` of the folder in"
+        " which the command or worker was started, else of the project's; else the default policy.",
+    )
+    project: Path | None = Field(
+        None,
+        description="Project's folder, in which relative paths of a policy start. Empty = the"
+        " current one, or that of the shell which started this, where it has a prefect.yaml."
+        " `moorage serve` sets it for its runs.",
     )
     lock_wait_seconds: float = Field(
         600, ge=0, description="How long a deploy waits for another one of the same model."

@@ -7,18 +7,24 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
+from moorage.adapters.small_files import read_small
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
-from moorage.problems import Problem, problems_of
+from moorage.problems import Problem, excerpt, problems_of
 from moorage.spec import ModelSpec
+from moorage.strict_yaml import LIMITS, YamlError, decode
 
 Model = TypeVar("Model", bound=BaseModel)
 
 FLEET_FILE = "fleet.yaml"
 """Beside the specs; without it the fleet is this machine."""
+
+POLICY_FILE = "policy.yaml"
+"""Beside the specs, in `deployments/`; without it the default policy counts."""
+
+OTHER_FILES = frozenset({FLEET_FILE, POLICY_FILE})
+"""Files among specs that hold none."""
 
 
 class InvalidFile(Failure):
@@ -38,7 +44,7 @@ def load_spec(path: Path) -> ModelSpec:
     Raises:
         InvalidFile: `BAD_SPEC` with every mistake.
     """
-    content = _load(path, Cause.BAD_SPEC)
+    content = load_mapping(path, Cause.BAD_SPEC)
     for holder, key in _sources(content):
         holder[key] = absolute(holder[key], path.parent)
     return _validate(content, ModelSpec, path, Cause.BAD_SPEC)
@@ -66,7 +72,16 @@ def load_fleet(path: Path | None, beside: Path | None = None) -> Fleet:
         path = found
     if path is None:
         return Fleet()
-    return _validate(_load(path, Cause.BAD_FLEET), Fleet, path, Cause.BAD_FLEET)
+    return _validate(load_mapping(path, Cause.BAD_FLEET), Fleet, path, Cause.BAD_FLEET)
+
+
+def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
+    """Read any other file of a model.
+
+    Raises:
+        InvalidFile: With the cause, and every mistake.
+    """
+    return _validate(load_mapping(path, cause), model, path, cause)
 
 
 def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -79,24 +94,28 @@ def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
             yield holder, key
 
 
-def _load(path: Path, cause: Cause) -> dict[str, Any]:
+def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
+    """Read a YAML file that holds keys and values.
+
+    Raises:
+        Failure: Of that cause, when it is not there or holds something else.
+    """
     try:
-        content = YAML(typ="safe", pure=True).load(path.read_text())
+        content = decode(read_small(path, LIMITS.size))
     except FileNotFoundError as error:
         raise Failure(cause, f"{path}: there is no such file", suggestion=_beside(path)) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise _invalid(cause, path, str(error)) from error
-    except (YAMLError, ValueError, RecursionError) as error:
-        # Of the parser come a date that is none, and nesting without end.
-        raise _invalid(cause, path, f"not valid YAML: {error}") from error
+    except OSError as error:
+        raise _invalid(cause, path, error.strerror or str(error)) from error
+    except YamlError as error:
+        raise _invalid(cause, path, str(error), error.path) from error
     if not isinstance(content, dict):
-        found = f"must hold keys and values, found {content!r}"
-        raise _invalid(cause, path, found[:300])
+        found = f"must hold keys and values, found {excerpt(content)}"
+        raise _invalid(cause, path, found)
     return content
 
 
-def _invalid(cause: Cause, path: Path, message: str) -> InvalidFile:
-    return InvalidFile(cause, [Problem(file=str(path), path="", found="", message=message)])
+def _invalid(cause: Cause, path: Path, message: str, field: str = "") -> InvalidFile:
+    return InvalidFile(cause, [Problem(file=str(path), path=field, found="", message=message)])
 
 
 def _beside(path: Path) -> str | None:

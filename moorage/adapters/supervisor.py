@@ -3,6 +3,9 @@
 A program of its own with nothing but the standard library, started as
 `python supervisor.py STATE LOG PROGRAM [ARG ...]` in a session of its own. It outlives the flow
 that started it, so whoever looks later can tell how the engine ended.
+
+The engine's environment, which holds its secrets, comes as JSON on standard input. It is handed on
+and not kept: what a process is started with stays readable as long as it lives.
 """
 
 from __future__ import annotations
@@ -24,10 +27,15 @@ def main(state_path: str, log_path: str, argv: list[str]) -> int:
     with Path(log_path).open("ab", buffering=0) as log:
         try:
             engine = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                argv,
+                env=json.load(sys.stdin.buffer),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
-        except OSError as error:
-            log.write(f"{argv[0]}: {error.strerror}\n".encode())
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "no environment came"
+            log.write(f"{argv[0]}: {why}\n".encode())
             _write(state, {"pid": 0, "started_at": 0, "exit_code": 127})
             return 127
     known = {"pid": engine.pid, "started_at": seen(engine.pid)[1], "session": os.getsid(0)}

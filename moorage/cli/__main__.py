@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import signal
+import sys
 
 
 def main() -> None:
     """Entry point of the command; also `python -m moorage.cli`."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A path may hold bytes that are no text.
+        sys.stdout.reconfigure(errors="backslashreplace")
     heard = signal.getsignal(signal.SIGINT)
     if heard is signal.default_int_handler:
         # Importing the commands takes a second, in which nothing has been begun.

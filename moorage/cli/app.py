@@ -26,6 +26,7 @@ from moorage.cli import history as releases
 from moorage.cli import ledger as ledger_commands
 from moorage.cli import memory as memory_counts
 from moorage.cli import models as model_commands
+from moorage.cli import policy as policy_commands
 from moorage.cli import reconcile as reconciling
 from moorage.cli import redeploy as redeployments
 from moorage.cli import show as pages
@@ -35,6 +36,7 @@ from moorage.cli.output import err
 from moorage.engines.registry import ENGINES
 from moorage.failures import ExitCode
 from moorage.fleet import Fleet
+from moorage.input_value import LARGEST
 from moorage.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, Name
 from moorage.timeline import Transition
@@ -58,6 +60,7 @@ app.command("import")(files.take_in)
 app.add_typer(lora.app, name="lora")
 app.add_typer(fleet_commands.commands, name="fleet")
 app.add_typer(ledger_commands.commands, name="ledger")
+app.add_typer(policy_commands.app, name="policy")
 app.command()(reconciling.reconcile)
 app.add_typer(model_commands.commands, name="models")
 
@@ -104,11 +107,15 @@ def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> No
 @app.command()
 def memory(
     spec: SpecFile,
-    tp: Annotated[int | None, typer.Option(min=1, help="Tensor-parallel ranks.")] = None,
-    pp: Annotated[int | None, typer.Option(min=1, help="Pipeline stages.")] = None,
-    context: Annotated[int | None, typer.Option(min=1, help="Longest request in tokens.")] = None,
+    tp: Annotated[
+        int | None, typer.Option(min=1, max=65_536, help="Tensor-parallel ranks.")
+    ] = None,
+    pp: Annotated[int | None, typer.Option(min=1, max=65_536, help="Pipeline stages.")] = None,
+    context: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST, help="Longest request in tokens.")
+    ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Requests of that length at once.")
+        int | None, typer.Option(min=1, max=LARGEST, help="Requests of that length at once.")
     ] = None,
     accelerator: Annotated[
         str | None, typer.Option(help="Its size, such as 24GiB, or its name, such as h100.")
@@ -192,7 +199,9 @@ def show(
 @app.command()
 def logs(
     name: Annotated[str, typer.Argument(help="Name of a model, or a release.")],
-    tail: Annotated[int, typer.Option("--tail", "-n", min=1, help="How many lines.")] = 200,
+    tail: Annotated[
+        int, typer.Option("--tail", "-n", min=1, max=1_000_000, help="How many lines.")
+    ] = 200,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing.")] = False,
     container: Annotated[
         str, typer.Option(help="One container by name, such as a follower's or Ray's.")
@@ -217,7 +226,9 @@ def logs(
 def chat(
     name: ModelName,
     prompt: Annotated[str, typer.Argument(help="What to say.")],
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer in tokens.")] = 64,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="Longest answer in tokens.")
+    ] = 64,
     api_key: Annotated[
         str, typer.Option(envvar="MOORAGE_API_KEY", help="Key; else the one of `moorage key`.")
     ] = "",
@@ -271,19 +282,27 @@ def doctor(as_json: AsJson = False) -> None:
 
 @app.command()
 def serve(
-    limit: Annotated[int, typer.Option(min=1, help="Flow runs at the same time.")] = 8,
-    without_auth: Annotated[
-        bool, typer.Option("--without-auth", help="Allow an open API that other machines reach.")
+    limit: Annotated[int, typer.Option(min=1, max=1024, help="Flow runs at the same time.")] = 8,
+    no_login: Annotated[
+        bool,
+        typer.Option("--no-login", help="Let every user of this machine deploy through the API."),
     ] = False,
+    show_login: Annotated[
+        bool, typer.Option("--show-login", help="Print user:password of the server, and end.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Serve all flows: ready for the Prefect UI, schedules and the API.
 
-    Uses the server of PREFECT_API_URL, or starts one on this machine. An API that other machines
-    reach must ask for a login (PREFECT_SERVER_API_AUTH_STRING).
+    Uses the server of PREFECT_API_URL, or starts one on this machine. That one asks for a login,
+    which is made at the first start and kept in MOORAGE_HOME; commands take it from there.
     """
-    from moorage.cli.serve import serve_flows  # noqa: PLC0415  (imports Prefect, see run_flow)
+    from moorage.cli import serve  # noqa: PLC0415  (imports Prefect, see run_flow)
 
-    guarded(lambda: serve_flows(limit, without_auth=without_auth))
+    if show_login:
+        guarded(lambda: serve.show_login(as_json=as_json), as_json=as_json)
+    else:
+        guarded(lambda: serve.serve_flows(limit, no_login=no_login), as_json=as_json)
 
 
 def _run_on_spec(

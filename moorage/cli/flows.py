@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,12 +19,14 @@ from pydantic import ValidationError
 from rich.markup import escape
 
 from moorage.adapters.settings import Settings
-from moorage.adapters.specs import FLEET_FILE, InvalidFile
+from moorage.adapters.specs import OTHER_FILES, InvalidFile
 from moorage.cli.asking import TerminalAsker
 from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
 from moorage.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.placement.propose import NoFit
+from moorage.policy.channel import Channel
+from moorage.policy.violation import PolicyRefused
 from moorage.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ PREFECT_DEFAULTS = {
 }
 """Set before Prefect is imported, where the user has not set them."""
 
+UNAUTHORIZED = 401
 LOG_LINES_SHOWN = 25
 LONGEST_SHOWN = 80
 """Characters of a value that is refused."""
@@ -90,12 +93,16 @@ def run_flow(
     with _nothing_begun(as_json=as_json):
         # Importing Prefect takes longer than refusing a bad spec should.
         from httpx import TransportError  # noqa: PLC0415
-        from prefect.exceptions import TerminationSignal  # noqa: PLC0415
+        from prefect.exceptions import PrefectHTTPStatusError, TerminationSignal  # noqa: PLC0415
 
         from flows.ending import whole  # noqa: PLC0415
+        from moorage.adapters.sign_in import login_refused, sign_in  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
         from tasks.context import was_interrupted  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415
+        from tasks.policy import channel_scope  # noqa: PLC0415
+
+        sign_in()
 
     async def main() -> Outcome[R]:
         state = whole(await start())
@@ -107,10 +114,11 @@ def run_flow(
     # Prefect takes SIGTERM while a flow runs, undoes, and sends it again to whoever had it before.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        if as_json:
-            return asyncio.run(main())
-        with StepPrinter(err) as printer, listening(printer), asking(TerminalAsker(printer)):
-            return asyncio.run(main())
+        with channel_scope(Channel.CLI):
+            if as_json:
+                return asyncio.run(main())
+            with StepPrinter(err) as printer, listening(printer), asking(TerminalAsker(printer)):
+                return asyncio.run(main())
     except TerminationSignal as error:
         # What Prefect makes of SIGTERM while a flow runs; to a person it is the same as Ctrl-C.
         raise KeyboardInterrupt from error
@@ -119,6 +127,10 @@ def run_flow(
         raise _LostApi(str(error)) from error
     except Failure:
         raise
+    except PrefectHTTPStatusError as error:
+        if error.response.status_code != UNAUTHORIZED:
+            raise
+        raise login_refused() from error
     except Exception as error:
         if was_interrupted(error):
             raise KeyboardInterrupt from error
@@ -218,6 +230,8 @@ def failure_json(failure: Failure) -> dict[str, Any]:
     }
     if isinstance(failure, InvalidFile):
         content["problems"] = [problem.model_dump() for problem in failure.problems]
+    if isinstance(failure, PolicyRefused):
+        content["violations"] = [one.model_dump() for one in failure.violations]
     if isinstance(failure, NoFit):
         content["placement"] = failure.placement.model_dump(mode="json")
     return {"error": content}
@@ -238,16 +252,25 @@ def show_failure(failure: Failure) -> None:
 
 def existing(path: Path) -> Path:
     """The path as the user gave it; a bare model name means its file under deployments/."""
-    if not path.is_file() and path.suffix not in (".yaml", ".yml") and path.name == str(path):
+    if not _is_there(path) and path.suffix not in (".yaml", ".yml") and path.name == str(path):
         candidate = Path("deployments") / f"{path}.yaml"
-        if candidate.exists():
+        if _is_there(candidate):
             return candidate
         raise _no_spec(path, candidate)
     return path
 
 
+def _is_there(path: Path) -> bool:
+    """Whether it is a file; not, where its name is too long or its folder is another user's."""
+    with suppress(OSError):
+        return path.is_file()
+    return False
+
+
 def _no_spec(path: Path, candidate: Path) -> Failure:
-    names = sorted(one.stem for one in candidate.parent.glob("*.yaml") if one.name != FLEET_FILE)
+    names = sorted(
+        one.stem for one in candidate.parent.glob("*.yaml") if one.name not in OTHER_FILES
+    )
     near = get_close_matches(str(path), names, n=1)
     there = f"There are: {', '.join(names[:10])}." if names else "Name the file of a spec."
     return Failure(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from sqlalchemy import make_url
@@ -22,6 +25,8 @@ commands = typer.Typer(
     no_args_is_help=True, help="The ledger: back it up, bring a backup back, check it."
 )
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -30,7 +35,8 @@ def backup(
     file: Annotated[Path, typer.Argument(help="A new file.")], as_json: AsJson = False
 ) -> None:
     """Copy the ledger into a file, while flows go on."""
-    guarded(lambda: back_up(Settings().ledger, file), as_json=as_json)
+    with interrupted_in_order():
+        guarded(lambda: back_up(Settings().ledger, file), as_json=as_json)
     if as_json:
         return dump({"ledger": _shown(), "backup": str(file)})
     out.print(f"{_shown()} is copied to {file}", soft_wrap=True, highlight=False)
@@ -45,7 +51,9 @@ def restore(
 
     What was deployed or retired since the backup is not in it: look at `moorage status` then.
     """
-    kept = guarded(lambda: bring_back(Settings().ledger, file, datetime.now(UTC)), as_json=as_json)
+    with interrupted_in_order():
+        now = datetime.now(UTC)
+        kept = guarded(lambda: bring_back(Settings().ledger, file, now), as_json=as_json)
     if as_json:
         return dump({"ledger": _shown(), "restored": str(file), "kept": str(kept or "") or None})
     out.print(f"{_shown()} is {file} again", soft_wrap=True, highlight=False)
@@ -68,6 +76,26 @@ def check(as_json: AsJson = False) -> None:
             out.print(f"- {problem}", markup=False, soft_wrap=True, highlight=False)
     if problems:
         exit_code(ExitCode.MACHINE)
+
+
+@contextmanager
+def interrupted_in_order() -> Iterator[None]:
+    """Let the first signal that ends a command remove what it has begun; others change nothing."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    heard = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
+
+    def end(*_: object) -> NoReturn:
+        for number in heard:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in heard:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _problems() -> tuple[str, ...]:

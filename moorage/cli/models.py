@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.parallel import all_at_once
@@ -22,7 +21,7 @@ from moorage.cli.output import dump, err, out, print_table
 from moorage.failures import Cause, ExitCode, Failure
 from moorage.models.stored import Need, Stored, StoredState, needs, to_prune
 from moorage.states import SERVING, UNFINISHED
-from moorage.units import human_bytes
+from moorage.units import human_bytes, parse_bytes
 
 LIST_SECONDS = 60.0
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -196,15 +195,15 @@ def _print(found: Sequence[Stored], *, as_json: bool) -> None:
 
 def _bytes(text: str | None) -> int | None:
     try:
-        return None if text is None else int(TypeAdapter(ByteSize).validate_python(text))
-    except ValidationError:
-        raise Failure(Cause.BAD_SETTING, f"--keep {text}: write a size such as 500GiB") from None
+        return None if text is None else parse_bytes(text)
+    except ValueError as error:
+        raise Failure(Cause.BAD_SETTING, f"--keep {text}: write {error}") from None
 
 
 def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
-    match = re.fullmatch(r"(\d+)([smhdw])", text)
+    match = re.fullmatch(r"([0-9]{1,9})([smhdw])", text)
     if not match:
         raise Failure(Cause.BAD_SETTING, f"--older-than {text}: write a time such as 30d or 12h")
     return int(match[1]) * UNITS[match[2]]

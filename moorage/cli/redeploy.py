@@ -40,7 +40,7 @@ def redeploy(
     force: Annotated[bool, typer.Option("--force", help="Also what has not moved.")] = False,
     wave: Annotated[str, typer.Option(help="Models in a wave: 4, or a share: 25%.")] = "1",
     at_once: Annotated[int, typer.Option(min=1, max=64, help="Of a wave at the same time.")] = 4,
-    pause: Annotated[int, typer.Option(min=0, help="Seconds between two waves.")] = 0,
+    pause: Annotated[int, typer.Option(min=0, max=86_400, help="Seconds between two waves.")] = 0,
     stop_at: Annotated[
         str, typer.Option(help="No more is begun at: first failure, never, or a share: 20%.")
     ] = "first",

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import httpx
 from rich.markup import escape
 
+from moorage.adapters.engine_http import NoAnswer, Question, ask_engine_now
 from moorage.adapters.observation import Observation
 from moorage.adapters.redacting import redacted
 from moorage.adapters.runtime import runtime_for
@@ -20,9 +20,12 @@ from moorage.document import Document
 from moorage.engines.keys import secrets_of
 from moorage.failures import Cause, Failure
 from moorage.launch import Workload
+from moorage.printable import printable
+from moorage.readiness.protocol import shorten
 from moorage.release import Release, ReleaseRow, ReleaseState
 from moorage.rendering import plan_document, release_document
 from moorage.spec import Mode
+from moorage.strict_json import JsonError
 
 ANSWER_SECONDS = 300
 
@@ -186,7 +189,7 @@ def log_text(row: ReleaseRow, tail: int, settings: Settings, container: str = ""
     ]
     if not row.workloads and row.release and row.release.failure:
         parts = ["\n".join(row.release.failure.log_tail.splitlines()[-tail:])]
-    return "\n".join(part.rstrip("\n") for part in parts)
+    return "\n".join(printable(part.rstrip("\n"), coloured=True) for part in parts)
 
 
 def new_lines(before: str, now: str) -> str:
@@ -207,21 +210,35 @@ def answer(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_js
     messages = [{"role": "user", "content": prompt}]
     asked = {"messages": messages} if talks else {"prompt": prompt}
     body = {"model": row.model, "max_tokens": max_tokens, "stream": False, **asked}
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    question = Question(url, "POST", body, api_key=api_key)
     try:
-        response = httpx.post(
-            url, json=body, headers=headers, timeout=ANSWER_SECONDS, trust_env=False
-        )
-    except httpx.HTTPError as error:
+        back = ask_engine_now(question, ANSWER_SECONDS)
+        if back.status != 200:
+            detail = f"{url}: HTTP {back.status}: {redacted(shorten(back.text))}"
+            raise Failure(Cause.BAD_ANSWER, detail)
+        content = back.json()
+        text = "" if as_json else _text(content)
+    except NoAnswer as error:
         raise Failure(Cause.BAD_ANSWER, f"{url}: {error}") from error
-    if response.status_code != 200:
-        detail = f"{url}: HTTP {response.status_code}: {redacted(response.text[:300])}"
-        raise Failure(Cause.BAD_ANSWER, detail)
+    except JsonError as error:
+        raise Failure(Cause.BAD_ANSWER, f"{url}: the answer {error}") from error
     if as_json:
-        return dump(response.json())
-    choice = response.json()["choices"][0]
-    sys.stdout.write(f"{choice['message']['content'] if talks else choice['text']}\n")
+        return dump(content)
+    sys.stdout.write(f"{printable(text)}\n")
     return None
+
+
+def _text(content: Any) -> str:
+    """What a model says, in the answer to a conversation or to a text.
+
+    Raises:
+        JsonError: It says nothing.
+    """
+    try:
+        choice = content["choices"][0]
+        return str(choice["message"]["content"] if "message" in choice else choice["text"])
+    except (KeyError, IndexError, TypeError):
+        raise JsonError(f"holds no text: {redacted(shorten(content))}") from None
 
 
 def _where(workload: Workload) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import typer
@@ -19,8 +21,14 @@ from prefect.settings import get_current_settings
 
 import flows
 from flows.serving import deployments_of, serve_all
-from moorage.cli.api_auth import require_auth_of_other, require_auth_of_own, share_auth
-from moorage.cli.output import out
+from moorage.adapters import api_server
+from moorage.adapters.api_login import forget_server, is_listening, record_server
+from moorage.adapters.api_server import is_loopback
+from moorage.adapters.policy import load_policy, load_site_fleet
+from moorage.adapters.settings import Settings
+from moorage.adapters.sign_in import SERVER, adopt, sign_in
+from moorage.cli.api_auth import NO_LOGIN, current_login, login_of_own, require_login_of_other
+from moorage.cli.output import err, out
 from moorage.failures import Cause, Failure
 
 PROJECT_FILE = "prefect.yaml"
@@ -31,12 +39,12 @@ CONNECT_SECONDS = 10.0
 STOP_SECONDS = 30.0
 
 
-def serve_flows(limit: int, *, without_auth: bool = False) -> None:
+def serve_flows(limit: int, *, no_login: bool = False) -> None:
     """Serve until interrupted; a server is started where none is configured.
 
     Args:
         limit: Flow runs at the same time.
-        without_auth: Whether an API that other machines reach may do without logins.
+        no_login: Whether an API of this machine may answer whoever has not logged in.
 
     Raises:
         Failure: `BAD_SETTING` when it does, and must not.
@@ -44,13 +52,23 @@ def serve_flows(limit: int, *, without_auth: bool = False) -> None:
     # Whatever ends this process, the blocks below are left in order, and the server ends too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
-    deployments = deployments_of(project_file())
-    if not without_auth:
-        _require_auth()
-    with _server() as url:
+    project = project_file()
+    deployments = deployments_of(project)
+    _hand_on_policy(project.parent)
+    if no_login:
+        err.print(NO_LOGIN, style="bold red", highlight=False)
+    with _server(no_login=no_login) as url:
         names = ", ".join(f"{item.flow_name}/{item.name}" for item in deployments)
-        out.print(f"UI  {url.removesuffix('/api')}\nAPI {url}\nserving {names}", highlight=False)
+        out.print(f"API {url}\nserving {names}", highlight=False)
         serve_all(deployments, limit)
+
+
+def show_login(*, as_json: bool) -> None:
+    """Print the login of the server, and nothing else."""
+    login = current_login()
+    user, _, password = login.partition(":")
+    content = {"login": login, "user": user, "password": password}
+    sys.stdout.write(f"{json.dumps(content, indent=2) if as_json else login}\n")
 
 
 def project_file() -> Path:
@@ -69,50 +87,91 @@ def project_file() -> Path:
     )
 
 
-def _require_auth() -> None:
-    configured = get_current_settings()
-    if url := configured.api.url:
-        require_auth_of_other(url)
-    else:
-        require_auth_of_own(configured.server.api.host)
+def _hand_on_policy(project: Path) -> None:
+    """Have every run judged by the policy that counts here, wherever it is carried out.
+
+    Raises:
+        Failure: When its file cannot be read or trusted, or has mistakes.
+    """
+    os.environ.setdefault("MOORAGE_PROJECT", str(project.absolute()))
+    settings = Settings()
+    policy = load_policy(settings)
+    load_site_fleet(policy, settings)
+    if policy.file:
+        os.environ["MOORAGE_POLICY"] = policy.file
+    out.print(f"policy {policy.source}", highlight=False)
 
 
 @contextmanager
-def _server() -> Iterator[str]:
+def _server(*, no_login: bool) -> Iterator[str]:
     """The configured server, or one of our own that ends with us."""
     if url := get_current_settings().api.url:
+        sign_in()
         _wait(url, None)
+        require_login_of_other(url, no_login=no_login)
+        out.print(f"UI  {url.removesuffix('/api')}", highlight=False)
         yield url
         return
-    with _own_server() as url:
-        os.environ["PREFECT_API_URL"] = url
-        share_auth()
-        refresh_global_settings_context()
+    address = get_current_settings().server.api
+    login, is_new = login_of_own(address.host, no_login=no_login)
+    with _own_server(address.host, address.port, login) as url:
+        if login:
+            adopt(login, {"PREFECT_API_URL": url})
+        else:
+            os.environ["PREFECT_API_URL"] = url
+            refresh_global_settings_context()
+        _tell(url, login, is_new=is_new)
         yield url
+
+
+def _tell(url: str, login: str, *, is_new: bool) -> None:
+    """Say where the pages are and how to sign in; a password goes to no log."""
+    out.print(f"UI  {url.removesuffix('/api')}", highlight=False)
+    if login and is_new and out.is_terminal:
+        out.print(f"    sign in with {login}", highlight=False, soft_wrap=True)
+    if login:
+        out.print("    `moorage serve --show-login` shows the login", highlight=False)
 
 
 @contextmanager
-def _own_server() -> Iterator[str]:
-    address = get_current_settings().server.api
-    _require_free(address.host, address.port)
+def _own_server(host: str, port: int, login: str) -> Iterator[str]:
+    _require_free(host, port)
+    names = [word for name in _names(host) for word in ("--name", name)]
+    where = ["--host", host, "--port", str(port)]
+    with_login = {SERVER: login} if login else {}
     server = subprocess.Popen(
-        [sys.executable, "-m", "prefect", "server", "start"],
-        env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **os.environ},
+        [sys.executable, "-m", api_server.__name__, *where, *names],
+        env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **os.environ, **with_login},
         stdout=subprocess.DEVNULL,
         # Ctrl-C is for us: the server stays until the runs have told it how they ended.
         start_new_session=True,
     )
+    home, url = Settings().root, _near_url(host, port)
     try:
-        url = f"http://{address.host}:{address.port}/api"
         _wait(url, server)
+        record_server(home, url, server.pid)
         yield url
     finally:
+        forget_server(home)
         server.terminate()
         try:
             server.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
+
+
+def _near_url(host: str, port: int) -> str:
+    """Where this machine reaches a server that listens on an address."""
+    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://{f'[{near}]' if ':' in near else near}:{port}/api"
+
+
+def _names(host: str) -> set[str]:
+    """The names that the server answers to besides those of the loopback."""
+    page = urlsplit(get_current_settings().server.ui.api_url or "").hostname
+    own = set() if is_loopback(host) else {host, socket.gethostname()}
+    return {name for name in (*own, page, *Settings().serve_hosts.split(",")) if name}
 
 
 def _require_free(host: str, port: int) -> None:
@@ -132,13 +191,21 @@ def _wait(url: str, server: subprocess.Popen[bytes] | None) -> None:
     while time.monotonic() < give_up:
         if server is not None and server.poll() is not None:
             raise Failure(Cause.SERVER_UNAVAILABLE, "the Prefect server ended while it started")
-        try:
-            if httpx.get(f"{url}/health", timeout=2).status_code == 200:
-                return
-        except httpx.HTTPError:
-            time.sleep(0.3)
+        if _is_healthy(url, server):
+            return
+        time.sleep(0.3)
     raise Failure(
         Cause.SERVER_UNAVAILABLE,
         f"the Prefect server at {url} does not answer",
         suggestion="Start it, check PREFECT_API_URL, or unset it: then a server is started here.",
     )
+
+
+def _is_healthy(url: str, server: subprocess.Popen[bytes] | None) -> bool:
+    # Whoever else has taken the port meanwhile must not be taken for ours, and get the login.
+    if server is not None and not is_listening(server.pid, urlsplit(url).port):
+        return False
+    try:
+        return httpx.get(f"{url}/health", timeout=2).status_code == 200
+    except httpx.HTTPError:
+        return False

@@ -132,6 +132,10 @@ class Engine(ABC):
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         """Derived and default variables; the user's win over them."""
 
+    def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:  # noqa: ARG002
+        """Names of variables that the user's do not win over."""
+        return frozenset()
+
     def refusal(self, request: LaunchRequest) -> Failure | None:  # noqa: ARG002
         """Why it must not be started on a seat; None = it may be."""
         return None
@@ -232,7 +236,10 @@ class Engine(ABC):
         derived = (*self.environment(request), *visibility(request), *compatibility(request))
         derived = (*derived, *made_key(request, self.api_key_variable))
         variables = {variable.name: variable for variable in derived}
+        fixed = self.fixed_variables(request)
         for name, value in request.spec.engine.env.items():
+            if name in fixed:
+                continue
             variables[name] = Variable(
                 name=name, value=value, origin=Origin.USER, reason="engine.env"
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from moorage.arguments import is_written, switch
+from moorage.arguments import WRITTEN, is_written, switch
 from moorage.engines.vllm.speculative import Method, Speculative, speculative_flags
 from moorage.launch import ContainerSpec, LaunchPlan
 from moorage.models.memory.calibration import CalibrationKey
@@ -17,6 +17,7 @@ from moorage.models.profile import ModelProfile
 from moorage.option_names import in_full
 from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import SpeculativeSpec
+from moorage.strict_json import JsonError, decode
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")
@@ -195,8 +196,8 @@ def _placeless(name: str, words: Sequence[str]) -> Sequence[str]:
     if name not in DRAFTS:
         return words
     try:
-        content = json.loads(" ".join(words))
-    except ValueError:
+        content = decode(" ".join(words), WRITTEN)
+    except JsonError:
         return words
     if not isinstance(content, dict):
         return words

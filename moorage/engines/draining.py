@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import islice
 
 from moorage.units import human_seconds
 from moorage.values import Value
+
+MOST_LABEL_SETS, MOST_DIGITS, MOST_COUNT = 10_000, 64, 2**53
+"""What is believed at most: ranks of an engine, characters of a number, and what it counts."""
 
 
 class Busy(Value):
@@ -56,16 +61,21 @@ def requests_in_flight(text: str, metrics: Sequence[str]) -> int | None:
         metrics: Names of those that count.
 
     Returns:
-        Their sum; None when none of them is there.
+        Their sum; None when none of them is there, or one is no count.
     """
-    counts = [_value(line) for line in text.splitlines() if _name(line) in metrics]
-    return int(sum(counts)) if counts else None
+    # Label values may hold spaces, and a time stamp may follow. Other lines are not even cut out:
+    # there may be millions of them.
+    names = "|".join(map(re.escape, metrics))
+    lines = re.finditer(rf"^(?:{names})(?:\{{[^\n]*\}})?[ \t]+([^\s{{}}]+)", text, re.MULTILINE)
+    counts = [_count(match[1]) for match in islice(lines, MOST_LABEL_SETS)]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
 
 
-def _name(line: str) -> str:
-    return line.partition("{")[0].partition(" ")[0]
-
-
-def _value(line: str) -> float:
-    """The number behind the labels; label values may hold spaces, a time stamp may follow."""
-    return float((line.rpartition("}")[2] or line).split()[0 if "}" in line else 1])
+def _count(text: str) -> int | None:
+    """A number as Prometheus writes it; None = no count, such as `NaN`, or beyond all measure."""
+    try:
+        number = float(text[:MOST_DIGITS])
+    except ValueError:
+        return None
+    return int(number) if 0 <= number <= MOST_COUNT else None

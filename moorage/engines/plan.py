@@ -11,6 +11,7 @@ from moorage.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.launch import LaunchPlan
 from moorage.models.placed import on_host
+from moorage.placement.overcommit import overcommit_warnings
 from moorage.placement.placement import Seat
 from moorage.spec import EngineSpec, ModelSpec, RuntimeName
 
@@ -37,7 +38,10 @@ def plan_launch(placed: Placed, image: Image | None, ledger: str, caches: str = 
         engine=engine.name,
         engine_version=_version(requests[0], engine),
         containers=tuple(spec for item in requests for spec in engine.containers(item)),
-        warnings=tuple(dict.fromkeys(w for item in requests for w in _warnings(engine, item))),
+        warnings=(
+            *overcommit_warnings(placed.placement, placed.snapshot),
+            *dict.fromkeys(w for item in requests for w in _warnings(engine, item)),
+        ),
     )
 
 

@@ -6,9 +6,10 @@ from moorage.engines.base import Engine
 from moorage.engines.custom import Custom
 from moorage.engines.transformers import Transformers
 from moorage.engines.vllm import Vllm
+from moorage.failures import Cause, Failure
 from moorage.models.profile import ModelProfile
 from moorage.placement.snapshot import FleetSnapshot
-from moorage.spec import EngineName, ModelSpec
+from moorage.spec import EngineName, EngineSpec, ModelSpec
 from moorage.values import Origin
 
 ENGINES: dict[EngineName, Engine] = {
@@ -23,7 +24,13 @@ def choose_engine(
 
     Returns:
         The engine, the origin of the choice, and its reason.
+
+    Raises:
+        Failure: `BAD_SPEC` when the spec has a command of an engine that it does not name.
     """
+    require_engine_of_command(spec.engine)
+    if spec.engine.name == EngineName.AUTO != spec.engine.stated_name:
+        return ENGINES[spec.engine.stated_name], Origin.DERIVED, "command and image without a name"
     if spec.engine.name != EngineName.AUTO:
         return ENGINES[spec.engine.name], Origin.USER, "engine.name in the spec"
     vllm, transformers = ENGINES[EngineName.VLLM], ENGINES[EngineName.TRANSFORMERS]
@@ -36,3 +43,18 @@ def choose_engine(
     if usable and spec.placement.accelerators != 0:
         return vllm, Origin.DERIVED, f"there are accelerators that it supports ({usable[0]})"
     return transformers, Origin.DERIVED, "no accelerator to use; transformers needs none"
+
+
+def require_engine_of_command(wanted: EngineSpec) -> None:
+    """Refuse a command line of an engine that nobody names: it fits one engine, and no other.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    if wanted.command and wanted.stated_name == EngineName.AUTO:
+        known = ", ".join(f"`{name}`" for name in ENGINES)
+        raise Failure(
+            Cause.BAD_SPEC,
+            "engine.command: neither `engine.name` nor `engine.image` says what it starts",
+            suggestion=f"Set `engine.name` ({known}), or `engine.image` for a server of your own.",
+        )

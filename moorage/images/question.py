@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from moorage.fleet_engines import EngineVersions
 from moorage.spec import EngineName
 from moorage.values import Origin, Value
-
-
-class RuntimePolicy(StrEnum):
-    """Which image is taken when the host's accelerator runtime is older than all of them."""
-
-    COMPATIBLE = "compatible"
-    """The newest of the same major version, and the answer says so; else refused."""
-
-    BASELINE = "baseline"
-    """GPUStack's rule: the newest of the same major version, else the oldest of all; no words."""
 
 
 class ImageQuestion(Value):
@@ -33,7 +21,6 @@ class ImageQuestion(Value):
         closed: Whether there are no versions but these: nobody publishes images of the engine.
         runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
         family: Chip family as the host reports it, such as `Ascend910B3`.
-        policy: What happens when no image's runtime fits.
     """
 
     engine: EngineName
@@ -46,7 +33,6 @@ class ImageQuestion(Value):
     closed: bool = False
     runtime: str = ""
     family: str = ""
-    policy: RuntimePolicy = RuntimePolicy.COMPATIBLE
 
 
 class ImageAnswer(Value):

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from moorage.images.reference import parse_reference
+from moorage.input_value import InputValue
 from moorage.spec import SecretName
-from moorage.values import Value
 
 ADDRESS = r"([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-fA-F]*:[0-9a-fA-F:.]*\])(:\d{1,5})?"
 REGISTRY_PATTERN = rf"^{ADDRESS}(/[a-z0-9][a-z0-9._-]*)*/?$"
@@ -22,7 +22,7 @@ RegistryName = Annotated[str, StringConstraints(pattern=REGISTRY_PATTERN)]
 RegistryHost = Annotated[str, StringConstraints(pattern=HOST_PATTERN)]
 
 
-class RegistryLogin(Value):
+class RegistryLogin(InputValue):
     """How one registry is logged in to."""
 
     registry: RegistryHost = Field(
@@ -36,7 +36,7 @@ class RegistryLogin(Value):
     )
 
 
-class Registries(Value):
+class Registries(InputValue):
     """Where images are taken from. One that names its registry in its reference stays there."""
 
     default: RegistryName | None = Field(
@@ -74,15 +74,3 @@ class Registries(Value):
 
 def _known(registry: str) -> str:
     return DOCKER_HUB if registry in HUB_NAMES else registry
-
-
-def overridden(reference: str, default: str, fallback: str, own_prefix: str = "gpustack") -> str:
-    """The one reference that GPUStack's rule gives, for comparison with it.
-
-    The default registry wins; the fallback counts only for images whose name starts with the
-    rule's own prefix, because there it stands for a registry that was found to be reachable.
-    """
-    parsed = parse_reference(reference)
-    if default.strip() or not reference.startswith(own_prefix):
-        return str(parsed.at(default))
-    return str(parsed.at(fallback))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from moorage.images.ascend import cann_variant
 from moorage.images.catalogue import CatalogueRow
-from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal, RuntimePolicy
+from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.runtimes import Fit, pick_runtime
 from moorage.images.versions import version_key
 from moorage.values import Origin
@@ -73,7 +73,7 @@ def _from_catalogue(
     rows = [row for row in rows if _is_offered(row, question)]
     if not rows:
         return ImageRefusal(reason=f"{_subject(question)} is known for {question.architecture}")
-    picked = pick_runtime((row.runtime for row in rows), question.runtime, question.policy)
+    picked = pick_runtime((row.runtime for row in rows), question.runtime)
     if picked is None:
         return _refused_runtime(question, rows)
     runtime, fit = picked
@@ -114,15 +114,14 @@ def _answer(
     reason = row.publisher
     if variant:
         reason = f"{reason}, {variant}"
-    if question.policy is RuntimePolicy.COMPATIBLE:
-        reason = f"{reason}{_said(row.runtime, question, fit)}"
+    reason = f"{reason}{_said(row.runtime, question, fit)}"
     return ImageAnswer(
         reference=row.reference(version),
         engine_version=version,
         origin=Origin.DEFAULT,
         reason=reason,
         runtime=row.runtime,
-        newer_runtime=fit in (Fit.SAME_MAJOR, Fit.TOO_NEW),
+        newer_runtime=fit is Fit.SAME_MAJOR,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from moorage.images.question import RuntimePolicy
 from moorage.images.versions import major, version_key
 
 
@@ -34,20 +33,15 @@ def fit(runtime: str, host: str) -> Fit:
     return Fit.SAME_MAJOR if major(runtime) == major(host) else Fit.TOO_NEW
 
 
-def pick_runtime(
-    runtimes: Iterable[str], host: str, policy: RuntimePolicy
-) -> tuple[str, Fit] | None:
-    """The runtime version to take, or None when the policy lets none be taken.
+def pick_runtime(runtimes: Iterable[str], host: str) -> tuple[str, Fit] | None:
+    """The runtime version to take, or None when none would run.
 
     The newest that fits; where the host's version is not known, the newest; else the newest of the
-    same major version. With the policy `baseline` the oldest where that is missing too, and a
-    single version without a look at the host (GPUStack: `pick_runtime_version`).
+    same major version.
     """
     ordered = sorted(set(runtimes), key=version_key, reverse=True)
     for wanted in (Fit.FITS, Fit.UNKNOWN, Fit.SAME_MAJOR):
         for runtime in ordered:
             if fit(runtime, host) is wanted:
                 return runtime, wanted
-    if policy is RuntimePolicy.BASELINE and ordered:
-        return ordered[-1], Fit.TOO_NEW
     return None

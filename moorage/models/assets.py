@@ -88,7 +88,7 @@ def assets_of(spec: ModelSpec) -> tuple[Asset, ...]:
         source=spec.source,
         revision=spec.revision,
         trust_remote_code=spec.trust_remote_code,
-        anything=spec.engine.name == EngineName.CUSTOM,
+        anything=spec.engine.stated_name == EngineName.CUSTOM,
     )
     return (model, *map(adapter_asset, spec.lora), *_draft(spec))
 

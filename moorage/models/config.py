@@ -11,9 +11,10 @@ from typing import Any
 
 from moorage.arguments import json_argument, user_tokens
 from moorage.failures import Cause, Failure
+from moorage.models.categories import categories_of
 from moorage.models.config_limits import require_limits
 from moorage.models.profile import ModelProfile
-from moorage.models.rope import POSITIONS, RopeRule, rope_rule, stretched
+from moorage.models.rope import POSITIONS, ROPE_KEYS, RopeRule, rope_rule, stretched
 from moorage.models.source import ResolvedModel
 from moorage.spec import Mode, ModelSpec
 from moorage.values import Origin
@@ -95,6 +96,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
         quantization=_quantization(config, text),
         weight_bytes=model.weights.bytes,
         has_chat_template=model.has_chat_template,
+        categories=categories_of(mode, architectures(config)),
         warnings=tuple(warnings),
     )
 
@@ -142,6 +144,8 @@ def overridden(config: Config, overrides: Config) -> dict[str, Any]:
         part = changed.get(key)
         if key in PARTS and isinstance(part, Mapping) and isinstance(value, Mapping):
             value = overridden(part, value)
+        if key in ROPE_KEYS:
+            changed = {name: kept for name, kept in changed.items() if name not in ROPE_KEYS}
         changed[key] = value
     return changed
 
@@ -159,7 +163,8 @@ def context_length(
     text = text_config(config)
     lengths = [length for key in CONTEXT_KEYS if (length := _first_int(text, key))]
     length = min(lengths, default=unknown)
-    if length is None or "gemma3" in str(config.get("model_type") or ""):
+    kinds = (str(part.get("model_type") or "") for part in (config, text))
+    if length is None or any("gemma3" in kind for kind in kinds):
         return length  # the length of gemma3 is the scaled one
     return stretched(length, text, rule)
 

@@ -28,6 +28,7 @@ class ModelProfile(Value):
         quantization: Quantization method, such as `fp8`, `awq`; empty = none.
         weight_bytes: Bytes of the weights as stored.
         has_chat_template: Whether conversations can be formatted.
+        categories: What it is in the words of the peer's rules, such as `llm`; empty = unknown.
         warnings: What a person should know.
     """
 
@@ -49,6 +50,7 @@ class ModelProfile(Value):
     quantization: str
     weight_bytes: int
     has_chat_template: bool
+    categories: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -11,6 +10,13 @@ from moorage.images.versions import version_key
 from moorage.spec import EngineName, ModelSpec, Policy
 
 POSITIONS = "max_position_embeddings"
+ROPE_KEYS = ("rope_scaling", "rope_parameters")
+"""Names of the settings; transformers 5 reads the first as another name of the second."""
+
+ORIGINAL = "original_max_position_embeddings"
+MOST = 1 << 62
+"""Largest length and factor; no model has one near it, and no number overflows below it."""
+
 HELD_SINCE = "0.30.0"
 """First version of vLLM whose `yarn` multiplies nothing (its pull request 56446)."""
 
@@ -40,13 +46,22 @@ Source: `_get_and_verify_max_len` of vLLM 0.20, 0.29, 0.30 and 0.32; GPUStack kn
 """
 
 
+LEGACY_LAYER_TYPES = {
+    "mamba": "linear_attention",
+    "attention": "full_attention",
+    "deepseek_sparse_attention": "indexed_attention",
+    "qwen_sparse_attention": "indexed_attention",
+}
+"""Names of layer types that transformers 5 reads as others."""
+
+
 def rope_rule(spec: ModelSpec) -> RopeRule:
     """The rule of what a spec starts.
 
     An unknown version gets the rule that gives the shorter context: every version takes that.
     """
     version = spec.engine.version
-    if spec.placement.policy == Policy.BASELINE or spec.engine.name == EngineName.CUSTOM:
+    if spec.placement.policy == Policy.BASELINE or spec.engine.stated_name == EngineName.CUSTOM:
         return RopeRule.MULTIPLIED
     if spec.engine.name == EngineName.TRANSFORMERS or not version:
         return RopeRule.HELD
@@ -62,23 +77,35 @@ def stretched(length: int, text: Mapping[str, Any], rule: RopeRule) -> int:
         text: The part of the configuration about the language model.
         rule: Whose rule.
     """
+    whole = _written(text)
+    factor: float | None = None
     for rope in rope_settings(text):
-        kind, factor = rope_type(rope), _finite(rope.get("factor"))
-        if kind in HELD_BY[rule] or factor is None:
+        kind = rope_type(rope)
+        if kind in HELD_BY[rule]:
             continue
         if kind == "yarn":
-            length = _original(rope, text) or length
-        return int(length * factor)
-    return length
+            # transformers fills in the configured length, but not for one kind of layer.
+            configured = text.get(POSITIONS) if rope is whole else None
+            original = _whole(rope.get(ORIGINAL)) or _whole(configured)
+            if original is None and rope is not whole:
+                continue
+            length = original or length
+        if "factor" in rope:
+            factor = rope_factor(rope)  # vLLM takes the last one, also where it is `null`
+    return length if factor is None else min(int(min(length, MOST) * factor), MOST)
 
 
 def rope_settings(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The settings of each rope: one, or one for each kind of layer."""
-    rope = text.get("rope_scaling") or text.get("rope_parameters")
+    """The settings of each rope: one, or one for each kind of layer.
+
+    Source: `nested_rope_parameter_keys` of transformers 5 and `iter_rope_parameters` of vLLM 0.32.
+    """
+    rope = _written(text)
     if not isinstance(rope, Mapping):
         return []
-    nested = [part for part in rope.values() if isinstance(part, Mapping)]
-    return nested or [rope]
+    if _is_nested(rope, text):
+        return [part for part in rope.values() if isinstance(part, Mapping) and part]
+    return [rope]
 
 
 def rope_type(rope: Mapping[str, Any]) -> str:
@@ -86,13 +113,36 @@ def rope_type(rope: Mapping[str, Any]) -> str:
     return str(rope.get("rope_type") or rope.get("type") or "default")
 
 
-def _original(rope: Mapping[str, Any], text: Mapping[str, Any]) -> int | None:
-    """The length before scaling; transformers takes the configured one for it."""
-    for value in (rope.get("original_max_position_embeddings"), text.get(POSITIONS)):
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
+def rope_factor(rope: Mapping[str, Any]) -> float | None:
+    """By how much a rope is stretched; None where it is no number that can be one."""
+    factor = rope.get("factor")
+    if isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor <= MOST:
+        return float(factor)
     return None
 
 
-def _finite(factor: object) -> float | None:
-    return factor if isinstance(factor, int | float) and math.isfinite(factor) else None
+def _written(text: Mapping[str, Any]) -> object:
+    scaling, parameters = (text.get(key) for key in ROPE_KEYS)
+    if isinstance(scaling, Mapping) and isinstance(parameters, Mapping):
+        # What transformers made of the first may stand beside it, with the type that it takes.
+        made = all(parameters.get(key) == value for key, value in scaling.items())
+        return parameters if made else scaling or parameters
+    return scaling or parameters
+
+
+def _is_nested(rope: Mapping[str, Any], text: Mapping[str, Any]) -> bool:
+    """Whether settings stand under the names of layer types; only those that are listed count.
+
+    Settings under any other name, or beside a setting of their own, are taken for none:
+    transformers puts the type `default` beside them.
+    """
+    listed = text.get("layer_types")
+    if not isinstance(listed, list | tuple):
+        return False
+    names = {LEGACY_LAYER_TYPES.get(name, name) for name in listed if isinstance(name, str)}
+    parts = all(part is None or isinstance(part, Mapping) for part in rope.values())
+    return parts and not names.isdisjoint(rope)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

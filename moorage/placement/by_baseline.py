@@ -7,35 +7,20 @@ the engine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor
 
-from moorage.placement.baseline import BaselineRequest, Decision, ManualAccelerator, decide
-from moorage.placement.baseline import Strategy as BaselineStrategy
+from moorage.placement.baseline import BaselineRequest, Decision, decide
+from moorage.placement.baseline.estimate import memory_claim
 from moorage.placement.baseline.terms import terms
-from moorage.placement.candidate import Candidate, Share
-from moorage.placement.demand import GRAIN
+from moorage.placement.baseline_request import baseline_request
+from moorage.placement.baseline_seats import Seating
+from moorage.placement.considered import Considered
 from moorage.placement.filters import Filters
-from moorage.placement.fit import free_ports, misfits
-from moorage.placement.links import joined, unjoinable
+from moorage.placement.kinds import kind_of
 from moorage.placement.placement import Seat
 from moorage.placement.request import Refused, Request
-from moorage.placement.runtime import choose_runtime
 from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import HostView
-from moorage.spec import Mode, RuntimeName
-from moorage.units import human_bytes
-
-LONGEST_CONTEXT = 8192
-"""Tokens at which the peer caps a context that nobody stated."""
-
-CATEGORIES = {
-    Mode.COMPLETION: "llm",
-    Mode.EMBEDDING: "embedding",
-    Mode.RERANKING: "reranker",
-    Mode.CLASSIFICATION: "reranker",
-    Mode.IMAGE_GENERATION: "image",
-}
 
 
 def place_by_baseline(
@@ -43,48 +28,51 @@ def place_by_baseline(
 ) -> tuple[tuple[Seat, ...], tuple[Verdict, ...]]:
     """Seats for one replica (none when nothing fits), and a verdict for each host."""
     hosts, refused = _filtered(request, views)
-    asked = baseline_request(request)
-    own = {c.release for host in hosts for c in host.claims if request.is_own(c.release)}
-    decision = decide(asked, hosts, same_model=own)
-    by_name = {host.name: host for host in hosts}
-    seats: tuple[Seat, ...] = ()
-    if decision.chosen is not None:
-        seats = _seats(request, asked, decision.candidates[decision.chosen], by_name, replica)
-        refused |= _not_joined(request, seats, by_name)
-        seats = () if refused.keys() & {s.host for s in seats} else joined(request, seats, by_name)
-        refused |= _refused_by_the_gate(request, seats, by_name)
-        seats = () if any(seat.host in refused for seat in seats) else seats
-    verdicts = refused | _verdicts(decision, [h for h in hosts if h.name not in refused])
+    decision = _decided(request, hosts)
+    worked_out = terms(_asked(request))
+    seating = Seating(request, worked_out, {host.name: host for host in hosts}, replica)
+    seats, at_gate = _seated(seating, decision)
+    verdicts = {**_verdicts(decision, hosts), **at_gate, **refused}
+    if not seats:
+        verdicts = {name: _without_others(one) for name, one in verdicts.items()}
     return seats, tuple(verdicts[view.host.name] for view in views)
 
 
-def baseline_request(request: Request) -> BaselineRequest:
-    """The request in the words of the baseline."""
-    spec, profile = request.spec, request.profile
-    by_hand = [identity.rsplit(":", 2) for identity in request.by_hand]
-    return BaselineRequest(
-        weight_bytes=profile.weight_bytes,
-        claim_override=None if spec.memory.claim is None else int(spec.memory.claim),
-        categories=(CATEGORIES.get(profile.mode, "llm"),),
-        architectures=profile.architectures,
-        attention_heads=profile.attention_heads,
-        vision_heads=profile.vision_heads,
-        vocabulary=profile.vocab_size,
-        parameters=_parameters(request),
-        engine_version=spec.engine.version,
-        manual=tuple(ManualAccelerator(host, kind, int(index)) for host, kind, index in by_hand),
-        replicas=spec.replicas,
-        distributed_allowed=request.spans_hosts,
-        strategy=BaselineStrategy(spec.placement.strategy.value),
+def considered(request: Request, views: Sequence[HostView]) -> Considered:
+    """What the rules weighed for the first replica, on the hosts that pass the filters."""
+    hosts, _ = _filtered(request, views)
+    decision = _decided(request, hosts)
+    return Considered(
+        needed=memory_claim(_asked(request)),
+        candidates=decision.candidates,
+        scores=decision.scores,
+        messages=decision.messages,
     )
 
 
-def _parameters(request: Request) -> tuple[str, ...]:
-    """The user's arguments; a wished number of accelerators becomes a tensor-parallel size."""
-    written = request.spec.engine.args
-    if request.by_hand or request.stated or not request.count:
-        return written
-    return (*written, f"--tensor-parallel-size={request.count}")
+def _asked(request: Request) -> BaselineRequest:
+    return baseline_request(request.spec, request.profile, request.engine, request.adapter_bytes)
+
+
+def _decided(request: Request, hosts: Sequence[HostSnapshot]) -> Decision:
+    claims = [claim for host in hosts for claim in host.claims]
+    own = {claim.release for claim in claims if request.is_own(claim.release)}
+    spanning = {claim.release for claim in claims if claim.links}
+    return decide(_asked(request), hosts, same_model=own, distributed=spanning)
+
+
+def _seated(seating: Seating, decision: Decision) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
+    """The seats of the best candidate that the gate lets through, and who was refused there."""
+    refused: dict[str, Verdict] = {}
+    scores = decision.scores
+    order = sorted(range(len(scores)), key=lambda at: -scores[at])
+    for at in order:
+        found = seating.seats_of(decision.candidates[at])
+        if isinstance(found, tuple):
+            taken = {seat.host for seat in found}
+            return found, {name: one for name, one in refused.items() if name not in taken}
+        refused = {**found, **refused}
+    return (), refused
 
 
 def _filtered(
@@ -101,92 +89,13 @@ def _filtered(
         except Refused as reason:
             refused[view.host.name] = reason.verdict(view.host.name)
             continue
-        types = {kind.type for kind in passed.groups}
-        items = tuple(item for item in view.host.accelerators if item.type in types)
+        items = tuple(
+            item
+            for item in view.host.accelerators
+            if kind_of(item.type, item.name, item.memory_total) in passed.groups
+        )
         hosts.append(view.host.model_copy(update={"accelerators": items}))
     return hosts, refused
-
-
-def _seats(
-    request: Request,
-    asked: BaselineRequest,
-    candidate: Candidate,
-    hosts: dict[str, HostSnapshot],
-    replica: int,
-) -> tuple[Seat, ...]:
-    share = terms(asked).utilization
-    return tuple(
-        _seat(request, candidate, part, hosts[part.host], share, replica)
-        for part in candidate.shares
-    )
-
-
-def _seat(
-    request: Request,
-    candidate: Candidate,
-    part: Share,
-    host: HostSnapshot,
-    share: float,
-    replica: int,
-) -> Seat:
-    totals = {item.index: item.memory_total for item in host.accelerators}
-    pairs = zip(part.accelerators, part.accelerator_bytes, strict=True)
-    taken = min(claimed / totals[index] for index, claimed in pairs)
-    wish, stated, port = request.demand.wish, request.stated, request.spec.port
-    over = "; more than there is, as the accelerators were listed" * candidate.overcommit
-    return Seat(
-        replica=replica,
-        host=host.name,
-        runtime=_runtime(request, host, candidate.accelerator_type),
-        accelerator_type=candidate.accelerator_type,
-        accelerators=part.accelerators,
-        accelerator_bytes=part.accelerator_bytes,
-        ram_bytes=part.ram_bytes,
-        port=free_ports(host, 1)[0] if port == "auto" else port,
-        utilization=share or floor(taken * GRAIN) / GRAIN,
-        tokens=wish.context if wish.stated else min(wish.context, LONGEST_CONTEXT),
-        tensor=stated.tensor if stated else len(candidate.leader.accelerators),
-        pipeline=stated.pipeline if stated else len(candidate.shares),
-        reason=f"by the baseline's rules: {human_bytes(sum(part.accelerator_bytes))} of"
-        f" {len(part.accelerators)} accelerators{over}",
-    )
-
-
-def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
-    choice = choose_runtime(request.spec, request.engine, host, kind)
-    if isinstance(choice, str):  # the filters asked the same question
-        raise AssertionError(choice)
-    return choice.name
-
-
-def _not_joined(
-    request: Request, seats: Sequence[Seat], hosts: dict[str, HostSnapshot]
-) -> dict[str, Verdict]:
-    """The baseline asks nothing of the hosts that it joins."""
-    if len(seats) < 2:
-        return {}
-    reasons = {seat.host: unjoinable(request, hosts[seat.host]) for seat in seats}
-    return {
-        name: Verdict(name, reason.refusal, note=reason.note)
-        for name, reason in reasons.items()
-        if reason
-    }
-
-
-def _refused_by_the_gate(
-    request: Request, seats: Sequence[Seat], hosts: dict[str, HostSnapshot]
-) -> dict[str, Verdict]:
-    """The baseline does not look at what is really in use, nor at RAM by hand; the gate does."""
-    found = {}
-    for seat in seats:
-        reasons = misfits(
-            hosts[seat.host], seat.claims, overcommit=request.spec.placement.overcommit
-        )
-        if reasons:
-            found[seat.host] = Verdict(
-                seat.host, Refusal.ACCELERATOR_MEMORY, note="; ".join(reasons)
-            )
-    return found
 
 
 def _verdicts(decision: Decision, hosts: Sequence[HostSnapshot]) -> dict[str, Verdict]:
@@ -201,3 +110,11 @@ def _verdicts(decision: Decision, hosts: Sequence[HostSnapshot]) -> dict[str, Ve
         else Verdict(host.name, Refusal.ACCELERATOR_MEMORY, note=why)
         for host in hosts
     }
+
+
+def _without_others(verdict: Verdict) -> Verdict:
+    """Where nothing fits, a host that could take part is refused for the others."""
+    if verdict.refusal:
+        return verdict
+    note = "could take part, but the hosts that it would be joined with cannot"
+    return Verdict(verdict.host, Refusal.TOO_FEW_HOSTS, note)

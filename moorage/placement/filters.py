@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from moorage.failures import Failure
+from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.image import image_on
@@ -29,11 +30,12 @@ class Filters:
         self._obstacles: dict[tuple[object, ...], str] = {}
         self._on_cpu = request.on_cpu
         placement, port = request.spec.placement, request.spec.port
+        by_rules = by_baseline_rules(request.spec)
         table: tuple[tuple[bool, Callable[[HostView], HostView]], ...] = (
             (True, self._is_reachable),
             (bool(placement.host_labels), self._has_labels),
             (request.spec.source.startswith("file://"), self._has_the_path),
-            (bool(request.by_hand), self._is_selected),
+            (bool(request.by_hand), self._is_named if by_rules else self._is_selected),
             (bool(placement.accelerator_kinds) and not self._on_cpu, self._has_the_kind),
             (True, self._runs_the_engine),
             (True, self._has_a_port if port == "auto" else self._has_the_port),
@@ -70,22 +72,30 @@ class Filters:
             raise Refused(Refusal.LOCAL_PATH, f"{path} is not on this host")
         return view
 
+    def _is_named(self, view: HostView) -> HostView:
+        """The peer's rules judge the selection themselves: of several hosts, types and sizes."""
+        hosts = sorted({identity.rsplit(":", 2)[0] for identity in self._request.by_hand})
+        if view.host.name not in hosts:
+            raise Refused(Refusal.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
+        return view
+
     def _is_selected(self, view: HostView) -> HostView:
         wanted = [identity.rsplit(":", 2) for identity in self._request.by_hand]
         hosts = sorted({host for host, _, _ in wanted})
         own = {(kind, int(index)) for host, kind, index in wanted if host == view.host.name}
         if not own:
             raise Refused(Refusal.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
-        if len(hosts) > 1 and not self._request.spans_hosts:
+        shared = self._request.spec.placement.accelerators_per_replica is not None
+        if len(hosts) > 1 and not (self._request.spans_hosts or shared):
             raise Refused(Refusal.ONE_HOST_ONLY, f"accelerators of {len(hosts)} hosts are selected")
-        if len({kind for _, kind, _ in wanted}) > 1:
+        if len({kind for _, kind, _ in wanted}) > 1 and not shared:
             raise Refused(Refusal.MIXED_TYPES, "the selected accelerators are of several types")
         there = {(item.type, item.index) for item in view.host.accelerators}
         if missing := sorted(own - there):
             note = f"{_names(missing)} is not there; {_inventory(view.host)}"
             raise Refused(Refusal.NO_ACCELERATOR, note)
         chosen = select(view, own)
-        if len(chosen.groups) > 1:
+        if len(chosen.groups) > 1 and not shared:
             kinds = ", ".join(map(str, chosen.groups))
             raise Refused(Refusal.MIXED_TYPES, f"the selected accelerators are not alike: {kinds}")
         if sum(map(len, chosen.groups.values())) < len(own):

@@ -11,6 +11,7 @@ from moorage.placement.on_cpu import cpu_refusal
 from moorage.placement.request import Request
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import HostView
+from moorage.placement.within_ram import short_of_ram, within_ram
 
 
 def left_out(request: Request, view: HostView, others_do: bool) -> Verdict:
@@ -67,15 +68,17 @@ def _parts(request: Request, view: HostView) -> Iterator[Verdict | None]:
             ask = request.demand.least(kind, split)
             if isinstance(ask, str):
                 yield Verdict(view.host.name, Refusal.PARALLELISM, ask)
-            elif ask.bytes <= room[count - 1]:
+            elif ask.bytes <= (left := within_ram(request, view, kind, room[:count])[-1]):
                 yield None
+            elif ask.bytes <= room[count - 1] and not view.host.unified_memory:
+                yield short_of_ram(request, view, kind, ask.bytes * count)
             else:
                 held_by = holders(view.host, Resource.ACCELERATOR)
                 yield Verdict(
                     view.host.name,
                     Refusal.ACCELERATOR_MEMORY,
                     needed=ask.bytes,
-                    available=room[count - 1],
+                    available=left,
                     count=count,
                     there=len(room),
                     held_by=held_by,

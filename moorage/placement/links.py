@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 
+from moorage.arguments import user_tokens
+from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
+from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
+from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
 from moorage.placement.request import Refused, Request
 from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
-from moorage.spec import Distributed, RuntimeName
+from moorage.spec import Distributed, ModelSpec, RuntimeName
+
+USES = {
+    "rpc": "data-parallel RPC",
+    "master": "master",
+    "own": "the engine's own",
+    "joining": "meeting of the data-parallel ranks",
+}
+"""What the ports of a leader are for."""
 
 
 def unjoinable(request: Request, host: HostSnapshot) -> Refused | None:
@@ -19,10 +32,12 @@ def unjoinable(request: Request, host: HostSnapshot) -> Refused | None:
     if not is_peer_address(host.bind):
         note = f"bind {host.bind} is no address that other hosts reach: write one in the fleet file"
         return Refused(Refusal.NOT_JOINABLE, note)
-    needed = 1 + len(_kinds(request))
+    kinds = _kinds(request)
+    needed = 1 + len(kinds)
     if len(free_ports(host, needed)) < needed:
         low, high = host.port_range
-        return Refused(Refusal.PORT, f"{needed} free ports of {low}-{high} are needed to lead")
+        note = f"{needed} free ports of {low}-{high} are needed to lead ({_uses(kinds)})"
+        return Refused(Refusal.PORT, note)
     return _without_ray(host) if request.joined_by == Distributed.RAY else None
 
 
@@ -52,6 +67,29 @@ def joined(
     )
 
 
+def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None:
+    """Refuse a replica over hosts whose ranges hold fewer ports than a leader needs.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    span = spec.placement.hosts
+    stated = stated_parallelism(user_tokens(spec.engine.args))
+    kinds = _of_leader(joined_by, stated is not None and stated.data > 1)
+    needed = 1 + len(kinds)
+    narrow = [host for host in fleet.hosts if len(range(*host.port_range)) + 1 < needed]
+    able = len(fleet.hosts) - len(narrow)
+    if span == "auto" or span < 2 or not narrow or able >= span:
+        return
+    first = narrow[0]
+    raise Failure(
+        Cause.BAD_SPEC,
+        f"placement.hosts: {span} hosts need {needed} ports each ({_uses(kinds)}), but"
+        f" {first.name} has `ports: {first.ports}`",
+        suggestion=f"Widen `hosts.{first.name}.ports` in the fleet file, or use fewer hosts.",
+    )
+
+
 def _linked(request: Request, seat: Seat, at: int, host: HostSnapshot) -> dict[str, object]:
     ray = host.ray_range if request.joined_by == Distributed.RAY else None
     if at:
@@ -64,12 +102,25 @@ def _linked(request: Request, seat: Seat, at: int, host: HostSnapshot) -> dict[s
 
 
 def _kinds(request: Request) -> tuple[str, ...]:
-    """Ports of the leader beside the one on which it serves."""
-    if request.joined_by == Distributed.RAY:
+    # The peer's rules give natively joined hosts a copy of the model each.
+    copies = request.stated.data > 1 if request.stated else by_baseline_rules(request.spec)
+    return _of_leader(request.joined_by, copies)
+
+
+def _of_leader(joined_by: Distributed, copies: bool) -> tuple[str, ...]:
+    """Ports of the leader beside the one on which it serves.
+
+    Args:
+        joined_by: What joins the hosts.
+        copies: Whether hosts hold copies of the model, as data-parallel ranks.
+    """
+    if joined_by == Distributed.RAY:
         return ("rpc", "own")
-    if request.stated is None or request.stated.data == 1:
-        return ("master",)
-    return ("rpc", "master", "own", "joining")
+    return ("rpc", "master", "own", "joining") if copies else ("master",)
+
+
+def _uses(kinds: tuple[str, ...]) -> str:
+    return ", ".join(("serving", *(USES[kind] for kind in kinds)))
 
 
 def _without_ray(host: HostSnapshot) -> Refused | None:

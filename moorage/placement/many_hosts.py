@@ -17,7 +17,8 @@ from moorage.placement.parallelism import Parallelism
 from moorage.placement.request import Request
 from moorage.placement.stages import Stages, shares, stages_over_hosts
 from moorage.placement.topology import ParallelSizes, Topology, multi_host_topology
-from moorage.placement.view import HostView, at_once
+from moorage.placement.view import HostView
+from moorage.placement.within_ram import within_ram
 from moorage.spec import Distributed, Strategy
 
 
@@ -36,13 +37,11 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
     shares, every accelerator becomes a pipeline stage of its own, if Ray joins the hosts: vLLM
     itself shares a rank only between hosts that give the same number.
     """
-    ram = request.ram
     by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
     for view in views:
         if unjoinable(request, view.host):
             continue
         for kind, room in view.groups.items():
-            room = at_once(view, room, ram) if view.host.unified_memory else room
             by_kind[kind].append(Part(view, room))
     offers = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
     return [offer for offer in offers if offer]
@@ -50,6 +49,8 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
 
 def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Offer | None:
     depths = Depths([part.room for part in parts])
+    # How many accelerators of a host become stages is not known yet, so RAM for all is needed.
+    safe = [Part(p.view, within_ram(request, p.view, kind, p.room)) for p in parts]
     stages: dict[int, Stages] | None = None
     for hosts in request.host_counts(len(parts)):
         if offer := _even(request, kind, parts, depths, hosts):
@@ -57,9 +58,9 @@ def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) ->
         if request.joined_by != Distributed.RAY:
             continue
         if stages is None:
-            stages = stages_over_hosts(request, kind, depths)
+            stages = stages_over_hosts(request, kind, Depths([part.room for part in safe]))
         if hosts in stages:
-            return _uneven(request, kind, parts, hosts, stages[hosts])
+            return _uneven(request, kind, safe, hosts, stages[hosts])
     return None
 
 
@@ -74,17 +75,18 @@ def _even(
                 continue
             if depths.hosts(count, ask.bytes) < hosts:
                 continue
-            able = [p for p in parts if len(p.room) >= count and p.room[count - 1] >= ask.bytes]
             packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
-            chosen = _best(able, hosts, count, ask.bytes, packs)
-            return _offer(chosen, kind, split, ask, is_full)
+            able = [*_able(request, kind, parts, count, ask.bytes, packs)]
+            if len(able) >= hosts:
+                chosen = _best(able, hosts, packs)
+                return _offer(chosen, kind, split, ask, is_full)
     return None
 
 
 def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int, Split]]:
     if request.stated:
         count, rest = divmod(request.stated.world, hosts)
-        if not rest and _is_possible(request.stated, [count] * hosts):
+        if not rest and is_possible(request.stated, [count] * hosts):
             yield count, Split(request.stated.tensor, request.stated.pipeline)
         return
     for count in range(1, most + 1):
@@ -92,24 +94,42 @@ def _even_splits(request: Request, most: int, hosts: int) -> Iterator[tuple[int,
             yield count, Split(tensor=count, pipeline=hosts)
 
 
-def _is_possible(stated: Parallelism, accelerators: list[int]) -> bool:
+def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
     """Whether vLLM can lay the stated sizes out over hosts with so many accelerators."""
-    sizes = ParallelSizes(
-        tensor=stated.tensor,
-        pipeline=stated.pipeline,
-        prefill=stated.prefill_context,
-        data=stated.data,
-    )
+    sizes = ParallelSizes()
+    if stated:
+        sizes = ParallelSizes(
+            tensor=stated.tensor,
+            pipeline=stated.pipeline,
+            prefill=stated.prefill_context,
+            data=stated.data,
+        )
     return isinstance(multi_host_topology(accelerators, sizes), Topology)
 
 
-def _best(able: list[Part], hosts: int, count: int, needed: int, packs: bool) -> list[Part]:
+def _able(
+    request: Request,
+    kind: AcceleratorKind,
+    parts: list[Part],
+    count: int,
+    needed: int,
+    packs: bool,
+) -> Iterator[Part]:
+    """The hosts that have so many accelerators with the room, and the RAM beside them."""
+    for part in parts:
+        if len(part.room) < count or part.room[count - 1] < needed:
+            continue
+        room = tightest(part.room, count, needed) if packs else part.room[:count]
+        room = within_ram(request, part.view, kind, room)
+        if room[-1] >= needed:
+            yield Part(part.view, room)
+
+
+def _best(able: list[Part], hosts: int, packs: bool) -> list[Part]:
     """The emptiest hosts, or with bin-packing the fullest that still do."""
     if packs:
-        packed = [Part(part.view, tightest(part.room, count, needed)) for part in able]
-        return nsmallest(hosts, packed, key=lambda part: part.room[0])
-    emptiest = nlargest(hosts, able, key=lambda part: part.room[count - 1])
-    return [Part(part.view, part.room[:count]) for part in emptiest]
+        return nsmallest(hosts, able, key=lambda part: part.room[0])
+    return nlargest(hosts, able, key=lambda part: part.room[-1])
 
 
 def _uneven(

@@ -9,7 +9,8 @@ from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import Layout, layouts_on_one_host
 from moorage.placement.offer import Offer
 from moorage.placement.request import Request
-from moorage.placement.view import HostView, at_once
+from moorage.placement.view import HostView
+from moorage.placement.within_ram import within_ram
 from moorage.spec import Strategy
 
 
@@ -40,7 +41,6 @@ def _offers(
     bounds: dict[AcceleratorKind, tuple[int, int]],
 ) -> list[Offer]:
     count, split = layout.count, layout.split
-    extends = request.spec.extended_kv_cache is not None
     packs = request.spec.placement.strategy == Strategy.BINPACK
     offers = []
     for view in views:
@@ -48,16 +48,14 @@ def _offers(
             if len(room) < count:
                 continue
             least, full = bounds[kind]
-            if extends and request.ram_beside(kind, count * least) > view.room.ram:
-                continue
-            if view.host.unified_memory:
-                room = at_once(view, room[:count], request.ram)
-            left = room[count - 1]
+            chosen = within_ram(request, view, kind, room[:count])
+            left = chosen[-1]
             if left >= full:
-                chosen = tightest(room, count, full) if packs else room[:count]
+                if packs:
+                    chosen = within_ram(request, view, kind, tightest(room, count, full))
                 offers.append(Offer((view,), (chosen,), kind, split, full))
             elif left >= least:
-                offers.append(Offer((view,), (room[:count],), kind, split, left, is_full=False))
+                offers.append(Offer((view,), (chosen,), kind, split, left, is_full=False))
     return offers
 
 

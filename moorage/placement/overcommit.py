@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from moorage.placement.fit import allocatable_memory
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.offer import Offer
 from moorage.placement.one_host import one_host
+from moorage.placement.placement import Placement
 from moorage.placement.request import Request
+from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.view import HostView, narrowed
+from moorage.units import human_bytes
 
 
 def overcommitted(request: Request, views: Sequence[HostView]) -> list[Offer]:
@@ -24,6 +29,24 @@ def overcommitted(request: Request, views: Sequence[HostView]) -> list[Offer]:
         offers = many_hosts(request, empty)
     there = {view.host.name: view for view in views}
     return [_as_it_is(request, offer, there) for offer in offers]
+
+
+def overcommit_warnings(placement: Placement, fleet: FleetSnapshot) -> tuple[str, ...]:
+    """What is claimed of accelerators beyond what is free on them.
+
+    What stops first is not free in the snapshot, though it will be; nothing is said then.
+    """
+    claimed: Counter[tuple[str, int]] = Counter()
+    for seat in placement.seats:
+        pairs = zip(seat.accelerators, seat.accelerator_bytes, strict=True)
+        claimed.update({(seat.host, index): amount for index, amount in pairs})
+    free = {(host, index): allocatable_memory(fleet.host(host), index) for host, index in claimed}
+    return tuple(
+        f"overcommitted: {human_bytes(amount)} of accelerator {index} of {host} are claimed,"
+        f" {human_bytes(free[host, index])} are free; the engine may fail to start"
+        for (host, index), amount in claimed.items()
+        if amount > free[host, index] and not placement.stop_first
+    )
 
 
 def _emptied(view: HostView) -> HostView:

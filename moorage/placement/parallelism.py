@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 from moorage.arguments import whole_number
 from moorage.failures import Cause, Failure
@@ -42,6 +42,21 @@ class Parallelism(Value):
         sizes = self.model_dump()
         parts = [f"{name.replace('_', '-')} {size}" for name, size in sizes.items() if size > 1]
         return " x ".join(parts) or "one accelerator"
+
+
+def split_over_hosts(counts: Sequence[int], *, natively: bool = False) -> tuple[int, int]:
+    """Tensor and pipeline sizes of the peer's rules where nobody states them.
+
+    With Ray a stage is a host. Hosts that give different numbers cannot share layers evenly; every
+    accelerator is a stage of its own then. Natively joined hosts hold a copy of the model each.
+
+    Args:
+        counts: Accelerators that each host gives.
+        natively: Whether vLLM joins the hosts itself.
+    """
+    if natively and len(counts) > 1:
+        return gcd(*counts), 1
+    return (1, sum(counts)) if len(set(counts)) > 1 else (counts[0], len(counts))
 
 
 def stated_parallelism(tokens: Sequence[str]) -> Parallelism | None:

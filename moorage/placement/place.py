@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
-from moorage.placement.by_baseline import place_by_baseline
+from moorage.placement.baseline_request import by_baseline_rules
+from moorage.placement.by_baseline import considered, place_by_baseline
 from moorage.placement.demand import Split
 from moorage.placement.explain import troubles
 from moorage.placement.filters import Filters
@@ -28,7 +29,6 @@ from moorage.placement.seating import seats_of, tokens_on, with_seats
 from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Verdict
 from moorage.placement.view import HostView, look_at
-from moorage.spec import Policy
 from moorage.values import Origin
 
 Strategy = Callable[[Request, Sequence[HostView]], list[Offer]]
@@ -52,7 +52,8 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
     Returns:
         A placement with the seats of all replicas, or with none and a refusal for each host.
     """
-    seats, verdicts = place_replicas(request, [look_at(host) for host in fleet.hosts])
+    views, by_rules = [look_at(host) for host in fleet.hosts], by_baseline_rules(request.spec)
+    seats, verdicts = place_replicas(request, views)
     return Placement(
         engine=request.engine.name,
         engine_origin=origin,
@@ -61,7 +62,8 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
         seats=seats,
         verdicts=verdicts,
         troubles=troubles(fleet.hosts),
-        terms=() if by_peer(request) else tuple(WEIGHTS[request.spec.placement.strategy]),
+        terms=() if by_rules else tuple(WEIGHTS[request.spec.placement.strategy]),
+        considered=considered(request, views) if by_rules else None,
     )
 
 
@@ -71,7 +73,7 @@ def place_replicas(
     """Seats for all replicas, or none; the verdicts of the replica that was looked at last."""
     seats: list[Seat] = []
     verdicts: tuple[Verdict, ...] = ()
-    place_one = place_by_baseline if by_peer(request) else place_replica
+    place_one = place_by_baseline if by_baseline_rules(request.spec) else place_replica
     for replica in range(request.spec.replicas):
         found, verdicts = place_one(request, views, replica)
         if not found:
@@ -79,11 +81,6 @@ def place_replicas(
         seats += found
         views = with_seats(views, found)
     return tuple(seats), verdicts
-
-
-def by_peer(request: Request) -> bool:
-    """Whether the peer's rules decide; it knows accelerators only."""
-    return request.spec.placement.policy == Policy.BASELINE and not request.on_cpu
 
 
 def place_replica(

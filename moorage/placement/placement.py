@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from moorage.models.memory.need import CpuNeed, Need
 from moorage.placement.claims import Claim, Resource
+from moorage.placement.considered import Considered
 from moorage.placement.verdict import Verdict
 from moorage.spec import EngineName, Policy, RuntimeName
 from moorage.values import Origin, Value
@@ -147,6 +148,7 @@ class Placement(Value):
         seats: One for each container; empty when the model fits nowhere.
         verdicts: One for each host of the fleet, in fleet order (of the replica that was refused,
             or of the last one placed).
+        considered: What the rules of the policy `baseline` weighed; None under other policies.
         shortage: What the memory would be for where it nearly fits; empty when it fits, or
             memory is not what is short.
         remedies: What would make it fit, where it fits nowhere.
@@ -164,6 +166,7 @@ class Placement(Value):
     seats: tuple[Seat, ...]
     verdicts: tuple[Verdict, ...]
     terms: tuple[str, ...] = ()
+    considered: Considered | None = None
     shortage: str = ""
     remedies: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()

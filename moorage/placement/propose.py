@@ -13,6 +13,11 @@ from moorage.failures import Cause, Failure
 from moorage.models.memory import MemoryModel
 from moorage.models.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
+from moorage.placement.baseline_request import (
+    baseline_request,
+    by_baseline_rules,
+    require_consistent,
+)
 from moorage.placement.calibrated import CalibratedMemory
 from moorage.placement.cpu_demand import CpuDemand
 from moorage.placement.demand import Demand, Memory, wish_of
@@ -63,6 +68,7 @@ class Subject:
         memory: How much memory it takes; None = only a rough estimate is possible.
         staged: The model as hosts list what they have, `source@revision`.
         beside: Bytes of the files of its adapters and draft model, for an estimate.
+        adapter_bytes: Bytes of the files of its adapters alone.
         measured: What earlier starts of its architecture told about memory, the newest first.
     """
 
@@ -71,6 +77,7 @@ class Subject:
     memory: MemoryModel | None = None
     staged: str = ""
     beside: int = 0
+    adapter_bytes: int = 0
     measured: tuple[Measurement, ...] = ()
 
 
@@ -124,6 +131,9 @@ def request_for(subject: Subject, engine: Engine, fleet: FleetSnapshot | None = 
         Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
     """
     spec, profile = subject.spec, subject.profile
+    by_rules = by_baseline_rules(spec)
+    if by_rules:
+        require_consistent(baseline_request(spec, profile, engine, subject.adapter_bytes))
     wish, ram = wish_of(spec, profile), spec.placement.ram
     stated = 0 if ram == "auto" else int(ram)
     request = Request(
@@ -134,6 +144,7 @@ def request_for(subject: Subject, engine: Engine, fleet: FleetSnapshot | None = 
         on_processors=CpuDemand(subject.memory, profile, engine, wish, stated),
         stated=stated_parallelism(user_tokens(spec.engine.args)),
         staged=subject.staged,
+        adapter_bytes=subject.adapter_bytes,
     )
     if request.must_span and not request.spans_hosts:
         raise Failure(
@@ -141,7 +152,8 @@ def request_for(subject: Subject, engine: Engine, fleet: FleetSnapshot | None = 
             f"placement.hosts: {engine.name} cannot run one replica on {request.hosts} hosts",
             suggestion="Set `engine.name: vllm`, or leave `placement.hosts` out.",
         )
-    if request.stated and request.count not in (None, 0, request.stated.world):
+    judged = by_rules and request.by_hand
+    if request.stated and not judged and request.count not in (None, 0, request.stated.world):
         raise Failure(
             Cause.BAD_SPEC,
             f"placement.accelerators: {request.count}, but engine.args make {request.stated.world}"

@@ -15,7 +15,8 @@ from moorage.placement.on_cpu import cpu_refusal
 from moorage.placement.request import Refused, Request
 from moorage.placement.shapes import Shape, Shapes, shapes_of
 from moorage.placement.verdict import Refusal, Verdict
-from moorage.placement.view import HostView, at_once
+from moorage.placement.view import HostView
+from moorage.placement.within_ram import short_of_ram, within_ram
 from moorage.values import fields
 
 ACCELERATOR = Resource.ACCELERATOR
@@ -92,7 +93,9 @@ def _measured(
     if request.spec.extended_kv_cache and (short := _ram_short(request, view, kind, shapes)):
         return short.verdict(view.host.name)
     there = fields(view.host)
-    nearest, available = _nearest(request, view, room, shapes.possible)
+    nearest, available = _nearest(request, view, kind, room, shapes.possible)
+    if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
+        return short_of_ram(request, view, kind, nearest.needed * nearest.count)
     return Verdict(
         there["name"],
         # A larger share would help, and only the shape of the model is in its way.
@@ -119,13 +122,18 @@ def _ram_short(
 
 
 def _nearest(
-    request: Request, view: HostView, room: list[int], shapes: list[Shape]
+    request: Request,
+    view: HostView,
+    kind: AcceleratorKind,
+    room: list[int],
+    shapes: list[Shape],
 ) -> tuple[Shape, int]:
     """The shape that is missed by the least, and what there is for it."""
-    shared = view.host.unified_memory
+    limited = view.host.unified_memory or request.spec.extended_kv_cache
     nearest, available = shapes[0], 0
     for shape in shapes:
-        left = _left(request, view, shape, room) if shared else room[shape.count - 1]
+        taken = room[: shape.count]
+        left = (within_ram(request, view, kind, taken) if limited else taken)[-1]
         if shape is nearest or shape.needed - left < nearest.needed - available:
             nearest, available = shape, left
     return nearest, available
@@ -138,11 +146,6 @@ def _impossible(request: Request, view: HostView, asks: list[tuple[Layout, int |
     layout, reason = even[0] if even else asks[-1]
     refusal = Refusal.ENGINE if even else Refusal.PARALLELISM
     return Verdict(host=view.host.name, refusal=refusal, note=str(reason), count=layout.count)
-
-
-def _left(request: Request, view: HostView, shape: Shape, room: list[int]) -> int:
-    """What the fullest of the accelerators that would be taken can give."""
-    return at_once(view, room[: shape.count], request.ram)[-1]
 
 
 def _too_few(request: Request, view: HostView, kind: AcceleratorKind, room: list[int]) -> Verdict:

@@ -29,6 +29,7 @@ class Request:
         on_processors: What it asks of RAM where processors run the engine.
         stated: Parallelism that the user's arguments fix; None = it is derived.
         staged: The model as hosts list what they have, `source@revision`.
+        adapter_bytes: Bytes of the files of its LoRA adapters.
     """
 
     spec: ModelSpec
@@ -38,6 +39,7 @@ class Request:
     on_processors: CpuDemand
     stated: Parallelism | None = None
     staged: str = ""
+    adapter_bytes: int = 0
 
     @property
     def by_hand(self) -> tuple[str, ...]:
@@ -50,7 +52,7 @@ class Request:
         """Accelerators of the replica; None = as many as it takes."""
         wanted = self.spec.placement.accelerators
         if isinstance(wanted, tuple):
-            return len(wanted)
+            return self.spec.placement.accelerators_per_replica or len(wanted)
         if wanted == "auto":
             return self.stated.world if self.stated else None
         return wanted
@@ -68,7 +70,11 @@ class Request:
 
     def ram_beside(self, kind: AcceleratorKind, claimed: int) -> int:
         """Bytes of RAM that go with so many bytes of accelerators on one host."""
-        return self.ram + self.engine.ram_on_accelerators(self.spec, kind.type, claimed)
+        return self.ram_with(kind.type, claimed)
+
+    def ram_with(self, accelerator_type: str, claimed: int) -> int:
+        """The same, for accelerators of a type."""
+        return self.ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 
     @property
     def spans_hosts(self) -> bool:

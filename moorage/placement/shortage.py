@@ -14,7 +14,9 @@ from moorage.units import human_bytes
 
 def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
     """One line: the parts of the memory on the nearest miss; empty when memory is not short."""
-    short = [one for one in verdicts if one.refusal == Refusal.ACCELERATOR_MEMORY]
+    # Rules that measure no single shape, such as the baseline's, give reasons in words.
+    memory = (one for one in verdicts if one.refusal == Refusal.ACCELERATOR_MEMORY)
+    short = [one for one in memory if one.count]
     if not short:
         return ""
     nearest = min(short, key=lambda one: one.needed - one.available)

@@ -58,17 +58,6 @@ def narrowed(view: HostView, groups: dict[AcceleratorKind, list[int]]) -> HostVi
     return HostView(view.host, view.room, groups)
 
 
-def at_once(view: HostView, room: list[int], ram: int) -> list[int]:
-    """What each accelerator can give when all of these, and RAM, are taken together.
-
-    It matters where they are taken from the same bytes.
-    """
-    if not view.host.unified_memory or not room:
-        return room
-    each = (view.room.ram - ram) // len(room)
-    return [min(left, each) for left in room]
-
-
 def _groups(accelerators: list[Facts], memory: list[int]) -> dict[AcceleratorKind, list[int]]:
     if not accelerators:
         return {}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from moorage.failures import Cause, Failure
+from moorage.printable import printable
 from moorage.values import Value
 
 
@@ -26,8 +27,8 @@ class LogCause(Value):
     suggestion: str = ""
 
 
-TAIL_LINES = 200
-"""How many lines of the log a failure keeps."""
+TAIL_LINES, TAIL_CHARACTERS = 200, 2000
+"""How many lines of the log a failure keeps, and of a line how many characters."""
 
 COMMON_CAUSES: tuple[LogCause, ...] = (
     LogCause(
@@ -90,7 +91,7 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
         fallback: Cause when nothing is recognised.
         detail: What was observed from outside, such as the exit code.
     """
-    plain = _COLOUR.sub("", log).splitlines()
+    plain = [printable(line) for line in _COLOUR.sub("", log).splitlines()]
     lines = [line.strip() for line in plain if not _HARMLESS.match(line)]
     for known in (tuple(causes), COMMON_CAUSES):
         for line in lines:
@@ -103,8 +104,9 @@ def diagnose(log: str, causes: Iterable[LogCause], fallback: Cause, detail: str)
 
 
 def last_lines(log: str) -> str:
-    """As much of a log as a failure keeps."""
-    return "\n".join(log.splitlines()[-TAIL_LINES:])
+    """As much of a log as a failure keeps, and nothing in it that a terminal obeys."""
+    lines = _COLOUR.sub("", log).splitlines()[-TAIL_LINES:]
+    return "\n".join(printable(line[:TAIL_CHARACTERS]) for line in lines)
 
 
 def _recognised(entry: LogCause, match: re.Match[str], line: str, detail: str, log: str) -> Failure:

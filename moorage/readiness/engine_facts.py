@@ -7,12 +7,16 @@ from typing import Any, TypeVar
 from moorage.arguments import argument, whole_number
 from moorage.launch import ContainerSpec
 from moorage.readiness.measured import Measured, Size
+from moorage.readiness.protocol import MOST_TOKENS, shorten
 from moorage.units import human_bytes
 from moorage.values import Value
 
 T = TypeVar("T")
 
 VERSION_PATH, MODELS_PATH = "/version", "/v1/models"
+MOST_NAMES = 1000
+"""Names that a record holds of an engine: those of the model, and of each adapter."""
+
 LENGTH = "--max-model-len"
 LEFT_TO_THE_ENGINE = (None, "auto", "-1")
 
@@ -86,12 +90,12 @@ def engine_facts(
         measured: What its log says about memory.
     """
     listed = [item for item in _field(models, "data", list) or () if isinstance(item, dict)]
-    lengths = (_field(item, "max_model_len", int) for item in listed)
+    lengths = (_length(item) for item in listed)
     return EngineFacts(
         workload=container.name,
-        version=_field(version, "version", str) or "",
+        version=shorten(_field(version, "version", str) or ""),
         planned_version=planned_version,
-        names=tuple(str(item["id"]) for item in listed if "id" in item),
+        names=tuple(shorten(item["id"]) for item in listed[:MOST_NAMES] if "id" in item),
         context=next((length for length in lengths if length), None),
         planned_context=_planned_context(container),
         kv_cache_bytes=measured.kv_cache_bytes if measured else None,
@@ -103,6 +107,11 @@ def _planned_context(container: ContainerSpec) -> int | None:
     if argument(container.argv, LENGTH) in LEFT_TO_THE_ENGINE:
         return None
     return whole_number(container.argv, LENGTH)
+
+
+def _length(listed: dict[str, Any]) -> int | None:
+    length = _field(listed, "max_model_len", int)
+    return length if length is not None and 0 <= length <= MOST_TOKENS else None
 
 
 def _field(answer: Any, name: str, kind: type[T]) -> T | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from moorage.printable import printable
+from moorage.readiness.protocol import Unreadable, completion_tokens, shorten
 from moorage.spec import ModelSpec, PromptSpec
 from moorage.units import human_seconds
 from moorage.values import Value
@@ -112,19 +114,25 @@ def heard(status: int, answer: Any) -> Heard:
         answer: The body, or why there is none.
     """
     if status != 200:
-        return Heard(wrong=f"HTTP {status}: {cut(str(answer))}" if status else cut(str(answer)))
+        return Heard(wrong=f"HTTP {status}: {shorten(answer)}" if status else shorten(answer))
+    if isinstance(answer, Unreadable):
+        return Heard(wrong=str(answer))
     content = answer if isinstance(answer, dict) else {}
-    choices = content.get("choices") or [{}]
-    choice = choices[0] if isinstance(choices, list) and isinstance(choices[0], dict) else {}
+    choices = content.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else {}
+    choice = choice if isinstance(choice, dict) else {}
     message = choice.get("message")
     text = (message.get("content") if isinstance(message, dict) else choice.get("text")) or ""
     if choice.get("finish_reason") not in ("stop", "length"):
-        return Heard(text=str(text), wrong=f"finish reason {choice.get('finish_reason')!r}")
-    usage = content.get("usage")
-    tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
+        finish = shorten(repr(choice.get("finish_reason")))
+        return Heard(text=str(text), wrong=f"finish reason {finish}")
+    try:
+        tokens = completion_tokens(content)
+    except ValueError as error:
+        return Heard(text=str(text), wrong=str(error))
     if tokens == 0 or (tokens is None and not text):
         return Heard(wrong="no token was generated")
-    return Heard(text=str(text), tokens=tokens if isinstance(tokens, int) else None)
+    return Heard(text=str(text), tokens=tokens)
 
 
 def judged(prompt: PromptSpec, back: Heard, seconds: float, found: bool | None) -> Answer:
@@ -188,7 +196,8 @@ def speed_of(gates: Sequence[Gate]) -> float | None:
 
 
 def cut(text: str) -> str:
-    """A text, not longer than a record should hold."""
+    """A text, not longer than a record should hold, and nothing in it that a terminal obeys."""
+    text = printable(text)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 

@@ -9,18 +9,17 @@ import math
 from enum import StrEnum
 from typing import Any
 
+from moorage.models.categories import TRANSCRIBERS
 from moorage.models.profile import ModelProfile
+from moorage.printable import printable
 from moorage.spec import Mode, ModelSpec, ProbeSpec
 from moorage.values import Value
 
-TRANSCRIBERS = frozenset(
-    f"{name}ForConditionalGeneration"
-    for name in ("CohereAsr", "FireRedASR2", "FunASR", "MossTranscribeDiarize", "Whisper")
-)
-"""Architectures that turn speech into text and answer nothing else: no path for text is there.
+SHOWN, MOST_NAMES = 200, 10
+"""Characters of an answer, and names that a server lists, that a message quotes."""
 
-Source: `supports_transcription_only` in the models of vLLM 0.32.
-"""
+MOST_TOKENS = 10**9
+"""Of one answer; what claims more does not count."""
 
 
 class Phase(StrEnum):
@@ -57,6 +56,19 @@ class Probe(Value):
     expects: str = "status"
     name: str = ""
     patient: bool = True
+
+
+class Unreadable(Value):
+    """What stands in the place of an answer that is not taken in.
+
+    Attributes:
+        why: What is wrong with it; completes "the answer ...".
+    """
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"the answer {self.why}"
 
 
 class ProbeResult(Value):
@@ -165,9 +177,32 @@ def judge(probe: Probe, status: int, answer: Any) -> tuple[str, str]:
     Returns:
         What is wrong (empty when the answer is good), and what to keep of it.
     """
+    if not status:
+        return shorten(answer), ""
     if status != 200:
-        return f"HTTP {status}: {_shorten(answer)}", ""
+        return f"HTTP {status}: {shorten(answer)}", ""
+    if isinstance(answer, Unreadable) and probe.expects != "status":
+        return str(answer), ""
     return JUDGES[probe.expects](probe, answer)
+
+
+def completion_tokens(answer: Any) -> int | None:
+    """How many tokens an answer says that it has; None = it does not say.
+
+    Raises:
+        ValueError: What it says is no number of tokens.
+    """
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    count = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    if count is None or (type(count) is int and 0 <= count <= MOST_TOKENS):
+        return count
+    raise ValueError(f"{shorten(repr(count))} is no number of tokens")
+
+
+def shorten(answer: Any) -> str:
+    """An answer as a message quotes it: not long, and nothing in it that a terminal obeys."""
+    text = printable(str(answer)[: SHOWN + 1])
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
 def _request(spec: ModelSpec, profile: ModelProfile) -> Probe:
@@ -212,7 +247,9 @@ def _judge_listed(probe: Probe, answer: Any) -> tuple[str, str]:
     names = [str(entry.get("id")) for entry in _items(answer, "data")]
     if probe.name in names:
         return "", f"listed as {probe.name}"
-    return f"'{probe.name}' is not listed, but {', '.join(names) or 'nothing'}", ""
+    others = shorten(", ".join(names[:MOST_NAMES]))
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return f"'{probe.name}' is not listed, but {others or 'nothing'}{more}", ""
 
 
 def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
@@ -221,11 +258,14 @@ def _judge_text(_probe: Probe, answer: Any) -> tuple[str, str]:
     text = message.get("content") if isinstance(message, dict) else choice.get("text")
     finish = choice.get("finish_reason")
     if finish not in ("stop", "length"):
-        return f"nothing was generated (finish reason {finish!r})", ""
-    tokens = (answer.get("usage") or {}).get("completion_tokens")
+        return f"nothing was generated (finish reason {shorten(repr(finish))})", ""
+    try:
+        tokens = completion_tokens(answer)
+    except ValueError as error:
+        return str(error), ""
     if tokens == 0 or (tokens is None and not text):
         return "no token was generated", ""
-    return "", f"{text!r} ({finish})"
+    return "", f"{shorten(repr(text))} ({finish})"
 
 
 def _judge_vector(_probe: Probe, answer: Any) -> tuple[str, str]:
@@ -266,9 +306,6 @@ JUDGES = {
 
 def _items(answer: Any, key: str) -> list[dict[str, Any]]:
     entries = answer.get(key) if isinstance(answer, dict) else None
-    return [entry for entry in entries or [] if isinstance(entry, dict)]
-
-
-def _shorten(answer: Any) -> str:
-    text = str(answer)
-    return text if len(text) <= 200 else f"{text[:197]}..."
+    if not isinstance(entries, list):
+        return []
+    return [entry for entry in entries if isinstance(entry, dict)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from moorage.failures import Failure
 from moorage.history.specs import spec_changes
+from moorage.policy.channel import Channel, Submission
 from moorage.redeploy.drift import Drift, Moved, decide, told
 from moorage.redeploy.outcome import Became, Redeployed
 from moorage.redeploy.question import Question
@@ -21,6 +22,7 @@ class Intent(Value):
         spec: The model as it would be deployed.
         release: Id of what serves.
         applied_from: Set of files that it belongs to; a redeploy leaves it there.
+        submission: How its spec was submitted.
         action: What is to be done.
         why: What has moved, or why it is deployed anyway.
         takes_an_image: Whether the tag of its image was moved.
@@ -30,6 +32,7 @@ class Intent(Value):
     spec: ModelSpec
     release: str
     applied_from: str = ""
+    submission: Submission = Submission()
     action: OnDrift = OnDrift.NEVER
     why: str = ""
     takes_an_image: bool = False
@@ -107,10 +110,18 @@ def intent_of(
         spec=spec,
         release=release.id,
         applied_from=release.applied_from,
+        submission=submission_of(release, spec),
         action=action,
         why=why,
         takes_an_image=any(drift.kind == Moved.IMAGE for drift in drifts),
     )
+
+
+def submission_of(release: Release, spec: ModelSpec) -> Submission:
+    """How the spec was submitted: as the release records it, or by a file of the site's own."""
+    if spec == release.spec:
+        return release.submission
+    return release.submission.model_copy(update={"channel": Channel.CLI})
 
 
 def question_of(intents: Sequence[Intent]) -> Question:

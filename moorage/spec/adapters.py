@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from moorage.input_value import InputValue
 from moorage.spec.patterns import Name, Revision, Source
-from moorage.values import Value
 
 
-class AdapterSpec(Value):
+class AdapterSpec(InputValue):
     """A LoRA adapter that is served beside the model."""
 
     name: Name = Field(description="Name under which the adapter is asked for.")
@@ -29,7 +29,7 @@ class AdapterSpec(Value):
     )
 
 
-class AdapterUpdatesSpec(Value):
+class AdapterUpdatesSpec(InputValue):
     """Room for LoRA adapters that are loaded while the model serves."""
 
     max: int = Field(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
+from moorage.input_value import InputValue
 from moorage.spec.patterns import IMPORT_PATTERN
-from moorage.values import Value
 
 
-class AutoscalingSpec(Value):
+class AutoscalingSpec(InputValue):
     """Between which numbers of replicas Ray Serve decides by itself."""
 
     min_replicas: int = Field(1, ge=1, le=1024, description="Replicas that are always there.")
@@ -28,8 +28,10 @@ class AutoscalingSpec(Value):
         return self
 
 
-class ApplicationSpec(Value):
+class ApplicationSpec(InputValue):
     """What Ray Serve is told about the model's application (`placement.cluster`)."""
+
+    multiline: ClassVar[frozenset[str]] = frozenset({"args", "deployments", "runtime_env"})
 
     import_path: str | None = Field(
         None,

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
+from moorage.input_value import InputValue
 from moorage.spec.patterns import CAPABILITY_PATTERN, GROUP_PATTERN, ULIMIT_PATTERN
 from moorage.units import Bytes
-from moorage.values import Value
 
 Capability = Annotated[str, StringConstraints(pattern=CAPABILITY_PATTERN)]
 Group = Annotated[str, StringConstraints(pattern=GROUP_PATTERN)]
@@ -41,7 +41,7 @@ class RestartPolicy(StrEnum):
     UNLESS_STOPPED = "unless-stopped"
 
 
-class ContainerSettings(Value):
+class ContainerSettings(InputValue):
     """How far a container is shut off from its host. The defaults give it nothing but its model,
     its devices and one port."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
 from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_validator
 
 from moorage.arguments import user_tokens
 from moorage.failures import Failure
+from moorage.input_value import InputValue
 from moorage.spec.application import ApplicationSpec
 from moorage.spec.container import ContainerSettings, IpcMode
 from moorage.spec.patterns import (
@@ -18,6 +20,7 @@ from moorage.spec.patterns import (
     VariableName,
 )
 from moorage.spec.safe import (
+    no_data_directory,
     no_secret_options,
     plain_arguments,
     plain_environment,
@@ -25,7 +28,6 @@ from moorage.spec.safe import (
     starts_with_a_program,
 )
 from moorage.units import GIB, Bytes
-from moorage.values import Value
 
 DEFAULT_SHM = ByteSize(10 * GIB)
 
@@ -63,14 +65,17 @@ class ApiKey(StrEnum):
     NONE = "none"
 
 
-class EngineSpec(Value):
+class EngineSpec(InputValue):
     """Which engine serves the model, and how it is started."""
+
+    multiline: ClassVar[frozenset[str]] = frozenset({"args", "command", "entrypoint", "env"})
 
     name: EngineName = Field(
         EngineName.AUTO,
         description="Inference engine. `auto` takes vLLM where there are accelerators that it"
-        " supports, and transformers elsewhere. `custom` is any other server: `command` and `image`"
-        " say what is run, `readiness.probe.path` where it tells its health.",
+        " supports, and transformers elsewhere; `command` and `image` without a name are `custom`."
+        " `custom` is any other server: `command` and `image` say what is run,"
+        " `readiness.probe.path` where it tells its health.",
     )
     custom: Name | None = Field(
         None,
@@ -98,11 +103,13 @@ class EngineSpec(Value):
     )
     args: tuple[str, ...] = Field(
         (),
+        max_length=1000,
         description="Arguments added to the engine's command line; they win over derived ones."
         " Each entry is one argument or a whole `--name value` line.",
     )
     env: dict[VariableName, str] = Field(
         {},
+        max_length=1000,
         description="Environment variables for the engine, such as"
         ' `{"VLLM_LOGGING_LEVEL": "DEBUG"}`; they win over derived ones. Never put a secret here:'
         " use `secrets`.",
@@ -116,14 +123,17 @@ class EngineSpec(Value):
     command: tuple[str, ...] | None = Field(
         None,
         min_length=1,
-        description="Replaces the whole command line. `{{model_path}}`, `{{model_name}}`,"
-        " `{{host}}` (where the engine listens), `{{host_ip}}` (the host's `bind`), `{{port}}`,"
+        max_length=1000,
+        description="Replaces the whole command line of the engine in `name`; with `image` and no"
+        " name it starts a custom one. `{{model_path}}`, `{{model_name}}`, `{{host}}` (where the"
+        " engine listens), `{{host_ip}}` (the host's `bind`), `{{port}}`,"
         " `{{accelerator_count}}` and `{{accelerator_ids}}` are filled in, then names of `env`;"
         " any other is left as it is.",
     )
     entrypoint: tuple[str, ...] | None = Field(
         None,
         min_length=1,
+        max_length=1000,
         description="Program and words that stand in place of the engine's own (`vllm serve`); its"
         " arguments follow. The placeholders of `command` are filled in.",
     )
@@ -169,6 +179,7 @@ class EngineSpec(Value):
         except Failure as failure:
             raise ValueError(failure.detail) from failure
         plain_arguments((*args, *words))
+        no_data_directory(args)
         return args
 
     @field_validator("env")
@@ -182,12 +193,13 @@ class EngineSpec(Value):
     def _is_a_line(cls, words: tuple[str, ...] | None) -> tuple[str, ...] | None:
         starts_with_a_program(words or ("x",))
         plain_words(words or ())
+        no_data_directory(words or ())
         no_secret_options(words or ())
         return words
 
     @model_validator(mode="after")
     def _goes_together(self) -> EngineSpec:
-        if self.name not in (EngineName.AUTO, EngineName.VLLM) or self.entrypoint:
+        if self.stated_name not in (EngineName.AUTO, EngineName.VLLM) or self.entrypoint:
             # vLLM's own rules say more about its arguments.
             no_secret_options(user_tokens(self.args))
         if self.command and self.entrypoint:
@@ -202,6 +214,15 @@ class EngineSpec(Value):
         if self.name == EngineName.CUSTOM and not self.custom and not self.application:
             self._require_command_and_image()
         return self
+
+    @property
+    def stated_name(self) -> EngineName:
+        """The engine that the spec states; `auto` where the fleet decides.
+
+        An image and a command without a name are a server of the user's own.
+        """
+        own = self.name == EngineName.AUTO and self.image and self.command
+        return EngineName.CUSTOM if own else self.name
 
     def _require_command_and_image(self) -> None:
         if not self.command:

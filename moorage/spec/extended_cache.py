@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from moorage.input_value import InputValue
 from moorage.units import Bytes
-from moorage.values import Value
 
 
-class ExtendedCacheSpec(Value):
+class ExtendedCacheSpec(InputValue):
     """Blocks of the KV cache that leave the accelerator are kept in RAM (LMCache)."""
 
     ram: Bytes | None = Field(

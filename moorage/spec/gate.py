@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from moorage.values import Value
+from moorage.input_value import InputValue
 
 
-class MessageSpec(Value):
+class MessageSpec(InputValue):
     """One message of a conversation."""
+
+    multiline: ClassVar[frozenset[str]] = frozenset({"content"})
 
     role: Literal["system", "user", "assistant"] = Field(
         "user", description="Who says it: `system`, `user` or `assistant`."
@@ -19,8 +21,10 @@ class MessageSpec(Value):
     content: str = Field(min_length=1, max_length=100_000, description="What is said.")
 
 
-class PromptSpec(Value):
+class PromptSpec(InputValue):
     """A golden prompt: what a good release answers to it is known."""
+
+    multiline: ClassVar[frozenset[str]] = frozenset({"expect", "prompt"})
 
     prompt: str = Field(
         "",
@@ -40,6 +44,7 @@ class PromptSpec(Value):
     max_seconds: float | None = Field(
         None,
         gt=0,
+        le=31_536_000,
         description="How long the whole answer may take. Empty = `deadlines.warm_up_seconds`.",
     )
     max_tokens: int = Field(64, ge=1, le=8192, description="Longest answer in tokens.")
@@ -60,7 +65,7 @@ class PromptSpec(Value):
         return self
 
 
-class CompareSpec(Value):
+class CompareSpec(InputValue):
     """How a new release has to compare with the one that it replaces."""
 
     min_tokens_per_second_ratio: float | None = Field(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from moorage.input_value import InputValue
 from moorage.units import Bytes
-from moorage.values import Value
 
 
-class MemorySpec(Value):
+class MemorySpec(InputValue):
     """Accelerator memory that you know better; the bytes of one accelerator each."""
 
     claim: Bytes | None = Field(

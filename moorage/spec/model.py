@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from moorage.input_value import InputValue
 from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.engine import EngineSpec
 from moorage.spec.extended_cache import ExtendedCacheSpec
@@ -23,7 +24,6 @@ from moorage.spec.replacing import ReplaceSpec
 from moorage.spec.restart import RestartSpec
 from moorage.spec.speculative import SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
-from moorage.values import Value
 
 
 class Mode(StrEnum):
@@ -41,7 +41,7 @@ BESIDE = ("labels", "redeploy", "replace", "restart")
 """Fields that do not change what runs: another value of them needs no other release."""
 
 
-class ModelSpec(Value):
+class ModelSpec(InputValue):
     """One model, as it is meant to be served."""
 
     name: Name = Field(

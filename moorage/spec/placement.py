@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from moorage.input_value import InputValue
 from moorage.spec.patterns import AcceleratorId, Kind, Name
 from moorage.units import Bytes
-from moorage.values import Value
 
 
 class Strategy(StrEnum):
@@ -27,7 +27,7 @@ class Policy(StrEnum):
     BASELINE = "baseline"
 
 
-class PlacementSpec(Value):
+class PlacementSpec(InputValue):
     """Where the model may run."""
 
     cluster: Name | None = Field(
@@ -43,6 +43,11 @@ class PlacementSpec(Value):
         "auto",
         description="Accelerators of each replica: `auto`, how many (0 = run on CPU), or a list"
         " of `host:type:index`, such as `gpu-1:cuda:0`.",
+    )
+    accelerators_per_replica: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        None,
+        description="How many of the accelerators that are listed each replica takes. Empty = all"
+        " of them.",
     )
     accelerator_kinds: tuple[Kind, ...] = Field(
         (),
@@ -93,6 +98,12 @@ class PlacementSpec(Value):
         description="RAM reserved for each replica, in bytes or as `16GiB`. `auto` estimates it."
         " On CPU it is also the container's memory limit.",
     )
+
+    @model_validator(mode="after")
+    def _replicas_share_a_list(self) -> PlacementSpec:
+        if self.accelerators_per_replica and not isinstance(self.accelerators, tuple):
+            raise ValueError("accelerators_per_replica: it goes with a list in `accelerators`")
+        return self
 
     @model_validator(mode="after")
     def _policy_knows_hosts(self) -> PlacementSpec:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field, model_validator
 
+from moorage.input_value import InputValue
 from moorage.spec.gate import CompareSpec, PromptSpec
 from moorage.spec.patterns import UrlPath
-from moorage.values import Value
+
+LONGEST_SECONDS = 31_536_000
+"""A year."""
 
 
-class Deadlines(Value):
+class Deadlines(InputValue):
     """How long each phase may take, in seconds."""
 
     download_seconds: int = Field(
-        3600, ge=1, description="From the first byte of the weights to the last, verified one."
+        3600,
+        ge=1,
+        le=LONGEST_SECONDS,
+        description="From the first byte of the weights to the last, verified one.",
     )
-    image_seconds: int = Field(1800, ge=1, description="Pulling the image.")
+    image_seconds: int = Field(1800, ge=1, le=LONGEST_SECONDS, description="Pulling the image.")
     load_seconds: int = Field(
-        900, ge=1, description="From the start of the engine until it calls itself healthy."
+        900,
+        ge=1,
+        le=LONGEST_SECONDS,
+        description="From the start of the engine until it calls itself healthy.",
     )
     warm_up_seconds: int = Field(
-        120, ge=1, description="From healthy until the first answer is there."
+        120, ge=1, le=LONGEST_SECONDS, description="From healthy until the first answer is there."
     )
 
     @property
@@ -29,8 +40,10 @@ class Deadlines(Value):
         return self.download_seconds + self.load_seconds
 
 
-class ProbeSpec(Value):
+class ProbeSpec(InputValue):
     """How readiness is proven."""
+
+    multiline: ClassVar[frozenset[str]] = frozenset({"prompt"})
 
     path: UrlPath = Field(
         "/health",
@@ -44,7 +57,7 @@ class ProbeSpec(Value):
     prompt: str = Field("Say hello.", min_length=1, description="Text of that request.")
 
 
-class ReadinessSpec(Value):
+class ReadinessSpec(InputValue):
     """When the model counts as deployed."""
 
     deadlines: Deadlines = Field(

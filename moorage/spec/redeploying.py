@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from moorage.values import Value
+from moorage.input_value import InputValue
 
 
 class OnDrift(StrEnum):
@@ -24,7 +24,7 @@ class Approval(StrEnum):
     REQUIRED = "required"
 
 
-class RedeploySpec(Value):
+class RedeploySpec(InputValue):
     """When a model that serves is deployed again by itself. It does not change what runs."""
 
     on_moved_branch: OnDrift = Field(

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from moorage.values import Value
+from moorage.input_value import InputValue
 
 
 class ReplaceStrategy(StrEnum):
@@ -18,7 +18,7 @@ class ReplaceStrategy(StrEnum):
     CANARY = "canary"
 
 
-class ReplaceSpec(Value):
+class ReplaceSpec(InputValue):
     """How a new release takes over from the one that serves."""
 
     strategy: ReplaceStrategy = Field(
@@ -45,6 +45,7 @@ class ReplaceSpec(Value):
         2,
         ge=0,
         le=600,
-        description="How long the old release goes on answering once the new one has taken over,"
-        " before it drains and stops: for clients that have just looked its endpoint up.",
+        description="How long a release goes on answering once nobody is sent to it any more (its"
+        " successor has taken over or needs its place, or it is retired), before it drains and"
+        " stops: for clients that have just looked its endpoint up.",
     )

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from moorage.values import Value
+from moorage.input_value import InputValue
 
 
 class WhenDead(StrEnum):
@@ -16,7 +16,7 @@ class WhenDead(StrEnum):
     NEVER = "never"
 
 
-class RestartSpec(Value):
+class RestartSpec(InputValue):
     """What reconciling does about a model that served and does not any more."""
 
     policy: WhenDead = Field(

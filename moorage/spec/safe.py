@@ -19,6 +19,8 @@ SECRET_OPTION = re.compile(r"--(api[-_]key|hf[-_]token|token|password|secret)")
 NO_SECRET = re.compile(r"(?i)|\d+|true|false|yes|no|on|off|none|/.*")
 """Values of such variables that tell nothing: switches, numbers and paths."""
 
+DATA_DIRECTORY = re.compile(r"\{\s*data_dir\s*\}")
+
 RESERVED = re.compile(r"MOORAGE_.*|BASH_ENV|ENV|SHELLOPTS|IFS|LD_AUDIT")
 """Variables that are moorage's own, or change what a shell or loader does before the engine."""
 
@@ -51,6 +53,21 @@ def plain_words(words: Iterable[str]) -> None:
     """
     for word in words:
         _require_plain("a word", word)
+
+
+def no_data_directory(words: Iterable[str]) -> None:
+    """Refuse GPUStack's placeholder of a directory that no engine sees here.
+
+    Raises:
+        ValueError: With what to use.
+    """
+    if any(DATA_DIRECTORY.search(word) for word in words):
+        raise ValueError(
+            "`{data_dir}` is filled in by GPUStack alone; an engine sees the directory of its model"
+            " and no other. Put the file there: `{{model_path}}` is that directory in"
+            " `engine.command` and `engine.entrypoint`, `/models/NAME` in the `engine.args` of a"
+            " container. Adapters belong in `lora`, a draft model in `speculative.model`"
+        )
 
 
 def no_secret_options(words: Iterable[str]) -> None:

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
+from moorage.input_value import InputValue
 from moorage.spec.patterns import Revision, Source
-from moorage.values import Value
 
 
 class DraftMethod(StrEnum):
@@ -19,7 +19,7 @@ class DraftMethod(StrEnum):
     DRAFT_MODEL = "draft_model"
 
 
-class SpeculativeSpec(Value):
+class SpeculativeSpec(InputValue):
     """Speculative decoding: drafts of several tokens are made cheaply and checked in one step."""
 
     method: DraftMethod = Field(

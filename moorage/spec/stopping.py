@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from moorage.values import Value
+from moorage.input_value import InputValue
 
 
-class StoppingSpec(Value):
+class StoppingSpec(InputValue):
     """How a model that serves is stopped; a start that failed is ended at once."""
 
     drain_seconds: int = Field(

@@ -16,6 +16,8 @@ from signal import Signals
 
 import httpx
 
+from moorage.adapters import api_server
+from moorage.failures import Failure
 from scripts.team import postgres
 from scripts.team.place import LOOPBACK, Place
 from scripts.team.program import Program, Trouble, must_be_free, say
@@ -48,7 +50,7 @@ def main() -> int:
             down(place)
         else:
             up(place, serve=not given.no_serve)
-    except Trouble as trouble:
+    except (Trouble, Failure) as trouble:
         say(str(trouble))
         return 1
     return 0
@@ -70,6 +72,7 @@ def up(place: Place, *, serve: bool) -> None:
             down(place)
         raise
     say(f"UI: {place.api.removesuffix('/api')}   a shell of the team: . {place.environment_file}")
+    say("The login of the UI: `moorage serve --show-login` in such a shell.")
 
 
 def down(place: Place) -> None:
@@ -95,9 +98,9 @@ def _server_up(place: Place) -> None:
     server = _server(place)
     if server.process() is None:
         must_be_free(place.server_port, "--port")
-        words = ["server", "start", "--host", LOOPBACK, "--port", str(place.server_port)]
+        words = ["--host", LOOPBACK, "--port", str(place.server_port)]
         environment = {**place.environment(), **place.server_environment()}
-        server.start([sys.executable, "-m", "prefect", *words], environment)
+        server.start([sys.executable, "-m", api_server.__name__, *words], environment)
     server.wait(lambda: _answers(place.api), START_SECONDS, place.api)
 
 
@@ -105,19 +108,23 @@ def _serve_up(place: Place) -> None:
     serve = _serve(place)
     if serve.process() is None:
         serve.start([sys.executable, "-m", "moorage.cli.app", "serve"], place.environment())
-    serve.wait(lambda: _is_serving(place.api, serve.log), START_SECONDS, place.api)
+    serve.wait(lambda: _is_serving(place, serve.log), START_SECONDS, place.api)
 
 
-def _is_serving(api: str, log: Path) -> bool:
+def _is_serving(place: Place, log: Path) -> bool:
     """Whether all the deployments that it names are registered; it may break its line."""
     listed = re.search(r"\nserving ((?:[\w-]+/[\w-]+,?\s+)+)", log.read_text())
     names = re.findall(r"[^\s,]+", listed[1]) if listed else []
-    return bool(names) and all(_answers(api, f"/deployments/name/{name}") for name in names)
+    user, _, password = place.login().partition(":")
+    login = httpx.BasicAuth(user, password)
+    return bool(names) and all(
+        _answers(place.api, f"/deployments/name/{name}", login) for name in names
+    )
 
 
-def _answers(api: str, path: str = "/health") -> bool:
+def _answers(api: str, path: str = "/health", login: httpx.BasicAuth | None = None) -> bool:
     try:
-        return httpx.get(f"{api}{path}", timeout=2).status_code == 200
+        return httpx.get(f"{api}{path}", auth=login, timeout=2).status_code == 200
     except httpx.HTTPError:
         return False
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
+from moorage.adapters.private_files import read_private, write_private
+
 LOOPBACK = "127.0.0.1"
 ROLES = ("postgres", "prefect", "moorage")
 PREFECT_URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 LEDGER_URL = "MOORAGE_LEDGER_URL"
+CLIENT_LOGIN, SERVER_LOGIN = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,21 @@ class Place:
         fields = [line.split(":") for line in self.pgpass.read_text().splitlines()]
         return {role: password for _, _, _, role, password in fields}
 
+    def login(self) -> str:
+        """The login of the Prefect server, `user:password`, made at the first time."""
+        if given := os.environ.get(SERVER_LOGIN):
+            return given
+        path = self.folder / "api" / "login"
+        write_private(path, f"moorage:{secrets.token_urlsafe(24)}", over=False)
+        return (read_private(path) or "").strip()
+
     def environment(self) -> dict[str, str]:
-        """What the Prefect server, `moorage serve` and commands need. No password is in it."""
-        common = {"PREFECT_API_URL": self.api, "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+        """What `moorage serve` and commands need. No password of a database is in it."""
+        common = {
+            "PREFECT_API_URL": self.api,
+            CLIENT_LOGIN: self.login(),
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        }
         if not self.own_postgres:
             return {**common, LEDGER_URL: os.environ[LEDGER_URL]}
         return {
@@ -73,15 +88,16 @@ class Place:
     def server_environment(self) -> dict[str, str]:
         """What the Prefect server needs besides."""
         given = os.environ.get(PREFECT_URL) if not self.own_postgres else ""
-        return {PREFECT_URL: given or self._url("asyncpg", "prefect")}
+        database = given or self._url("asyncpg", "prefect")
+        return {PREFECT_URL: database, SERVER_LOGIN: self.login()}
 
     def write_environment(self) -> None:
-        """Write down what a shell needs; only this user may read it, for URLs hold passwords."""
+        """Write down what a shell needs; only this user may read it, for it holds the login."""
         lines = [f"export {name}={quote(value)}\n" for name, value in self.environment().items()]
-        with os.fdopen(
-            os.open(self.environment_file, os.O_WRONLY | os.O_CREAT, 0o600), "w"
-        ) as file:
-            file.truncate()
+        # Anew, so that nobody keeps a right to an older one.
+        self.environment_file.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(self.environment_file, flags, 0o600), "w") as file:
             file.writelines(lines)
 
     def _url(self, driver: str, name: str) -> str:

@@ -41,11 +41,11 @@ def test_only_what_is_set_is_written() -> None:
     assert spec_text(a_spec(replicas=2)) == "name: tiny\nsource: hf://org/tiny\nreplicas: 2\n"
 
 
-def test_no_model_takes_the_place_of_another_or_of_the_fleet(tmp_path: Path) -> None:
-    specs = [a_spec(name=name) for name in ("fleet", "model-fleet", "Tiny", "tiny")]
+def test_no_model_takes_the_place_of_another_of_the_fleet_or_of_the_policy(tmp_path: Path) -> None:
+    specs = [a_spec(name=name) for name in ("fleet", "model-fleet", "policy", "Tiny", "tiny")]
     files = write_specs(tmp_path, specs, overwrite=False)
-    assert len({str(file).lower() for file in files}) == 4
-    assert tmp_path / "fleet.yaml" not in files
+    assert len({str(file).lower() for file in files}) == 5
+    assert not {tmp_path / "fleet.yaml", tmp_path / "policy.yaml"} & set(files)
     assert sorted(found.name for found in load_specs([tmp_path])) == sorted(
         spec.name for spec in specs
     )
@@ -80,7 +80,7 @@ def test_a_fleet_is_copied_with_its_comments(tmp_path: Path) -> None:
 
 
 def test_the_specs_of_a_folder_come_in_the_order_of_their_names(tmp_path: Path) -> None:
-    for name in ("b.yaml", "a.yml", "c.txt", "fleet.yaml"):
+    for name in ("b.yaml", "a.yml", "c.txt", "fleet.yaml", "policy.yaml"):
         (tmp_path / name).write_text(f"name: of-{name}\nsource: hf://org/tiny\n")
     assert [spec.name for spec in load_specs([tmp_path])] == ["of-a.yml", "of-b.yaml"]
     both = [tmp_path / "b.yaml", tmp_path]

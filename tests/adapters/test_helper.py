@@ -13,6 +13,7 @@ from moorage.access import Access
 from moorage.adapters import helper
 from moorage.adapters.helper import run_helper
 from moorage.failures import Failure
+from tests.log_stream import LogStream
 
 HOURS = 4 * 3600
 
@@ -48,8 +49,8 @@ class Daemon:
         if not self.lives:
             raise ReadTimeout("nobody is there")
 
-    def logs(self) -> bytes:
-        return b"done\n"
+    def logs(self, **_: Any) -> LogStream:
+        return LogStream(b"done\n")
 
     def remove(self, **_: Any) -> None:
         if not (self.removable and self.lives):

@@ -75,7 +75,7 @@ def test_with_an_api_a_key_is_a_block_that_every_worker_reads(
     prefect_server: PrefectServer, home: Path
 ) -> None:
     name = key_name("block.model")
-    with temporary_settings({PREFECT_API_URL: prefect_server.url}):
+    with temporary_settings(prefect_server.settings):
         key = provide_key(name)
         block = Secret.load(name, _sync=True)  # type: ignore[call-arg]
         assert isinstance(block, Secret)
@@ -89,7 +89,7 @@ def test_a_key_of_the_time_before_the_api_moves_there(prefect_server: PrefectSer
     name = key_name("earlier-model")
     with temporary_settings(restore_defaults={PREFECT_API_URL}):
         key = provide_key(name)
-    with temporary_settings({PREFECT_API_URL: prefect_server.url}):
+    with temporary_settings(prefect_server.settings):
         assert find_key(name) is None
         assert provide_key(name) == key
         assert find_key(name) == key

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from moorage.adapters import supervisor
 from moorage.adapters.process import MARK, ProcessRuntime
 from moorage.failures import Cause, Failure
 from moorage.launch import ContainerSpec, Flag, Link, Variable, Workload
@@ -226,13 +229,15 @@ def seen_environment(workload: Workload) -> dict[str, str]:
 def test_the_environment_is_the_planned_one_and_what_the_system_needs(
     runtime: ProcessRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the deploying process")
+    hidden = {"AWS_SECRET_ACCESS_KEY", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"}
+    for name in hidden:
+        monkeypatch.setenv(name, "of the deploying process")
     variable = Variable(name="OMP_NUM_THREADS", value="1", origin=Origin.DEFAULT, reason="x")
     workload = runtime.start(running("sleep", "60", environment=(variable,)), {})
     seen = seen_environment(workload)
     assert seen["OMP_NUM_THREADS"] == "1"
     assert seen["PATH"] == os.environ["PATH"]
-    assert "AWS_SECRET_ACCESS_KEY" not in seen
+    assert hidden.isdisjoint(seen)
 
 
 def test_a_secret_is_in_the_environment_and_nowhere_else(
@@ -244,8 +249,32 @@ def test_a_secret_is_in_the_environment_and_nowhere_else(
     assert "hf_xyz" not in workload.model_dump_json()
     for process in marked(tmp_path):
         assert "hf_xyz" not in " ".join(process.cmdline())
+    parent = psutil.Process(pid_of(workload)).ppid()
+    begun_with = Path(f"/proc/{parent}/environ").read_bytes()
+    assert MARK.encode() in begun_with  # it is the supervisor's, and can be read
+    assert b"hf_xyz" not in begun_with
+    assert b"HF_TOKEN" not in begun_with
     for file in (file for file in tmp_path.rglob("*") if file.is_file()):
         assert "hf_xyz" not in file.read_text()
+
+
+def test_an_environment_larger_than_a_pipe_arrives_whole(runtime: ProcessRuntime) -> None:
+    variables = tuple(
+        Variable(name=f"LARGE_{number}", value="x" * 50_000, origin=Origin.USER, reason="x")
+        for number in range(4)
+    )
+    code = "import os; print(sum(len(os.environ[f'LARGE_{one}']) for one in range(4)))"
+    workload = runtime.start(python(code, environment=variables), {})
+    ended(runtime, workload)
+    assert runtime.logs(workload, 1) == "200000"
+
+
+def test_a_supervisor_that_is_told_nothing_ends_with_a_log(tmp_path: Path) -> None:
+    state, log = tmp_path / "state.json", tmp_path / "log"
+    argv = [sys.executable, supervisor.__file__, str(state), str(log), "sleep", "60"]
+    subprocess.run(argv, stdin=subprocess.DEVNULL, check=False, timeout=60)
+    assert json.loads(state.read_text())["exit_code"] == 127
+    assert log.read_text() == "sleep: no environment came\n"
 
 
 def test_links_are_made_in_a_working_directory_of_its_own(
@@ -265,6 +294,6 @@ def test_links_are_made_in_a_working_directory_of_its_own(
 def test_an_engine_outlives_the_process_that_started_it(runtime: ProcessRuntime) -> None:
     workload = runtime.start(running("sleep", "60"), {})
     engine = psutil.Process(pid_of(workload))
-    supervisor = engine.parent()
-    assert supervisor
-    assert os.getsid(engine.pid) == supervisor.pid != os.getsid(0)
+    parent = engine.parent()
+    assert parent
+    assert os.getsid(engine.pid) == parent.pid != os.getsid(0)

@@ -127,3 +127,24 @@ def test_plain_http_is_refused_where_nobody_allowed_it(plain: str) -> None:
 
 def test_an_insecure_registry_may_have_any_certificate_or_none(secure: str, plain: str) -> None:
     assert found(secure, insecure=True) == found(plain, insecure=True) == DIGEST
+
+
+@pytest.mark.parametrize(
+    ("realm", "words"),
+    [
+        ("http://169.254.169.254/latest/meta-data", "which is not https"),
+        ("https://169.254.169.254/token", "a link-local address"),
+    ],
+)
+def test_a_login_that_leads_inside_is_not_asked_for(
+    plain: str, monkeypatch: pytest.MonkeyPatch, realm: str, words: str
+) -> None:
+    def challenge(self: Handler) -> None:
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", f'Bearer realm="{realm}",service="x"')
+        self.end_headers()
+
+    monkeypatch.setattr(Handler, "do_HEAD", challenge)
+    with pytest.raises(Failure) as caught:
+        found(plain, insecure=True)
+    assert words in caught.value.detail

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from prefect.blocks.system import Secret
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import temporary_settings
 
 from moorage.adapters.secrets import read_secrets
 from moorage.failures import Cause, Failure
@@ -19,7 +19,7 @@ def test_a_variable_of_the_environment_comes_first(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.server
 def test_else_it_is_a_secret_block_of_the_server(prefect_server: PrefectServer) -> None:
-    with temporary_settings({PREFECT_API_URL: prefect_server.url}):
+    with temporary_settings(prefect_server.settings):
         Secret(value="open").save("block-token", _sync=True)  # type: ignore[call-arg]
         assert read_secrets(["BLOCK_TOKEN", "block-token"]) == {
             "BLOCK_TOKEN": "open",
@@ -30,7 +30,7 @@ def test_else_it_is_a_secret_block_of_the_server(prefect_server: PrefectServer) 
 @pytest.mark.server
 def test_all_that_are_missing_are_named(prefect_server: PrefectServer) -> None:
     with (
-        temporary_settings({PREFECT_API_URL: prefect_server.url}),
+        temporary_settings(prefect_server.settings),
         pytest.raises(Failure, match="NO_SUCH, OTHER") as caught,
     ):
         read_secrets(["OTHER", "NO_SUCH"])

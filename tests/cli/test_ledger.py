@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from moorage.adapters.ledger import Ledger
+from moorage.adapters.ledger import Ledger, copies
 from moorage.adapters.ledger.author import Author, writing_as
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
@@ -126,6 +128,41 @@ def test_a_backup_is_taken_and_brought_back(
     assert "kept in" in restored.stdout
     assert run("ledger", "check").stdout.endswith("is sound\n")
     assert as_json(run("show", release, "--json"))["state"] == "running"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_backup_that_is_interrupted_leaves_nothing(
+    run: Run,
+    ledger: Ledger,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+) -> None:
+    running(ledger)
+    there = list[str]()
+
+    def interrupt(_path: Path) -> None:
+        there.extend(one.name for one in tmp_path.glob("backup.db.part-*"))
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(copies, "_to_disk", interrupt)
+    answer = run("ledger", "backup", tmp_path / "backup.db", "--json")
+    assert answer.exit_code == 130
+    assert as_json(answer)["error"]["cause"] == Cause.INTERRUPTED
+    assert len(there) == 1
+    assert {one.name for one in tmp_path.iterdir()} == {"home"}
+
+
+@pytest.mark.parametrize("command", [("status",), ("show", "tiny"), ("ledger", "check")])
+def test_a_row_that_cannot_be_decoded_is_named(
+    run: Run, ledger: Ledger, path: Path, command: tuple[str, ...]
+) -> None:
+    release = running(ledger)
+    with closing(sqlite3.connect(path, isolation_level=None)) as own:
+        own.execute("UPDATE releases SET record = '[1,2'")
+    answer = run(*command, "--json")
+    assert answer.exit_code == ExitCode.MACHINE
+    assert f"row {release} of `releases` cannot be decoded" in answer.stdout
 
 
 def test_a_damaged_ledger_is_told_with_its_path_and_what_to_do(run: Run, path: Path) -> None:

@@ -104,7 +104,7 @@ def test_damage_is_found_and_told(home: Path) -> None:
     ("words", "told"),
     [
         (["prune"], "say how much to keep"),
-        (["prune", "--keep", "much"], "write a size such as 500GiB"),
+        (["prune", "--keep", "much"], "write a size such as 16GiB"),
         (["prune", "--older-than", "long"], "write a time such as 30d"),
         (["prune", "--keep", "0", "--host", "nowhere"], "there is no host nowhere"),
     ],

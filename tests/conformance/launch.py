@@ -88,7 +88,7 @@ def _chosen(case: Case, image: Image) -> Json:
     try:
         reference, version = image(case["input"])
     except Failure as failure:
-        return {"error": error_classes(failure)}
+        return {"error": error_classes(failure.detail)}
     return {"error": None, "image": reference, "engine_version": version or None}
 
 

@@ -161,7 +161,7 @@ def _ray(_: Json, wanted: Json | None, got: Json | None) -> Iterator[Difference]
 
 
 def _container(_: Json, wanted: Json, got: Any) -> Iterator[Difference]:
-    mine = got.model_dump(mode="json")
+    mine = got
     for field, value in wanted.items():
         other = _devices(value, mine[field]) if field == "devices" else value
         if other != mine[field]:

@@ -1,4 +1,4 @@
-"""The image cases of `conformance/launch.json`, answered with the policy `baseline`.
+"""The image cases of `conformance/launch.json`, answered by `resolve_image`, as for a deploy.
 
 `image_answer` takes the input of any launch case that names a catalogue, and `override_answer` that
 of kind `registry_override`; both give `expected` in the schema of the file.
@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from moorage.fleet_engines import EngineVersion, EngineVersions
 from moorage.images.catalogue import CatalogueRow
-from moorage.images.question import ImageAnswer, ImageQuestion, RuntimePolicy
-from moorage.images.registries import overridden
+from moorage.images.question import ImageAnswer, ImageQuestion
+from moorage.images.registries import Registries
 from moorage.images.resolve import resolve_image
 from moorage.images.runner import runner_rows
 from moorage.spec import EngineName
+from tests.conformance.launch_world import configured_versions
 
-KINDS = ("image_resolution", "registry_override")
 NO_IMAGE = {"error": {"class": "no_image"}}
 
 Json = dict[str, Any]
@@ -39,23 +38,19 @@ def image_answer(case: Json, rows: tuple[CatalogueRow, ...]) -> Json:
     return {"error": None, "image": answer.reference, "engine_version": version}
 
 
-def configured_versions(engine: Mapping[str, Any]) -> EngineVersions:
-    """What a case configures; of a version that is the catalogue's own, nothing counts."""
-    listed = engine.get("source") in (None, "built_in")
-    return EngineVersions.model_construct(
-        default_version=engine.get("default_version") or None,
-        versions={
-            name: _version(entry, engine.get("default_entrypoint") or "", listed)
-            for name, entry in (engine.get("versions") or {}).items()
-        },
-    )
-
-
 def override_answer(case: Json) -> Json:
-    """The reference after the registry rule."""
+    """The reference after the registry rule: the first place that a pull would try.
+
+    GPUStack's fallback is a registry that was found to be reachable, for images of its own alone;
+    ours is the second place of every image, tried where the first cannot be reached.
+    """
     registry = case.get("registry") or {}
-    default, fallback = registry.get("default") or "", registry.get("fallback") or ""
-    return {"error": None, "image": overridden(case["image"], default, fallback)}
+    default, fallback = (registry.get(name) or "" for name in ("default", "fallback"))
+    # Not validated: a fleet file may not write everything that a case does.
+    places = Registries.model_construct(default=default.strip() or None, fallback=fallback or None)
+    found = places.places(case["image"])
+    second = not default.strip() and case["image"].startswith("gpustack")
+    return {"error": None, "image": found[-1 if second else 0]}
 
 
 def image_question(case: Json) -> ImageQuestion:
@@ -71,7 +66,6 @@ def image_question(case: Json) -> ImageQuestion:
         closed=not (case.get("engine") or {}).get("built_in", True),
         runtime=device.get("runtime_version") or "",
         family=device.get("arch_family") or "",
-        policy=RuntimePolicy.BASELINE,
     )
 
 
@@ -95,12 +89,3 @@ def _device(case: Json) -> Json:
             if item["index"] == index and kind in (None, item["type"]):
                 return item
     return accelerators[0] if accelerators else {}
-
-
-def _version(entry: Json, entrypoint: str, listed: bool) -> EngineVersion:
-    frameworks = entry.get("built_in_frameworks")
-    return EngineVersion.model_construct(
-        image=None if listed and frameworks else entry.get("image") or None,
-        entrypoint=entry.get("entrypoint") or entrypoint,
-        run_command="" if frameworks is not None else entry.get("run_command") or "",
-    )

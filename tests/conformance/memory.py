@@ -1,5 +1,7 @@
 """Runs memory cases in the schema of `conformance/memory`: python -m tests.conformance.memory DIR.
 
+A row becomes a spec; its profile and its memory model answer, as they do for a placement.
+
 Prints each difference and ends with the line `N passed, N failed`.
 """
 
@@ -12,14 +14,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from moorage.models.config import derive_profile
 from moorage.models.memory import (
     MemoryPrediction,
     MemoryRefusal,
     MemorySettings,
     RefusalKind,
-    TensorHeader,
     predict_memory,
 )
+from moorage.models.memory.demand import memory_model
+from moorage.models.source import ResolvedModel, WeightSummary
+from moorage.models.tensors import TensorHeaders
+from moorage.placement.demand import wish_of
+from moorage.spec import ModelSpec
 
 EXACT = (
     *("dtype", "max_model_len", "enable_prefix_caching", "max_in_flight_tokens", "block_size"),
@@ -32,6 +39,12 @@ GROUP_FIELDS = (
 WEIGHT_TOLERANCE = 1e-3
 CONCURRENCY_TOLERANCE = 1e-5
 
+VALUES = (
+    *("tensor_parallel_size", "pipeline_parallel_size", "max_model_len", "runner", "block_size"),
+    *("max_num_batched_tokens", "kv_cache_dtype", "mamba_ssm_cache_dtype"),
+)
+BATCHED = MemorySettings().max_num_batched_tokens
+
 Difference = tuple[str, Any, Any]
 
 
@@ -41,19 +54,64 @@ class Model:
         self.config: dict[str, Any] = json.loads((folder / "config.json").read_text())
         plain = folder / "tensors.json"
         text = plain.read_bytes() if plain.exists() else _unpacked(folder / "tensors.json.gz")
-        self.tensors = {
-            name: TensorHeader(dtype=entry["dtype"], shape=tuple(entry["shape"]))
+        self.tensors = TensorHeaders(
+            (name, entry["dtype"], tuple(entry["shape"]))
             for name, entry in json.loads(text).items()
-        }
+        )
         self.rows: list[dict[str, Any]] = json.loads((folder / "expected.json").read_text())["rows"]
 
     def differences(self, row: Mapping[str, Any]) -> list[Difference]:
         try:
-            settings = MemorySettings(**row["input"])
-            got = predict_memory(self.config, self.tensors, settings)
+            got = predicted(self.config, self.tensors, row["input"])
         except Exception as error:
             return [("exception", "none", repr(error))]
         return list(compare(row["expected"], got))
+
+
+def predicted(
+    config: dict[str, Any], tensors: TensorHeaders, given: Mapping[str, Any]
+) -> MemoryPrediction | MemoryRefusal:
+    """What a deploy of the model with these settings is told about its memory."""
+    tensor, pipeline = (given.get(f"{name}_parallel_size") or 1 for name in ("tensor", "pipeline"))
+    spec = ModelSpec.model_validate(
+        {"name": "model", "source": "hf://conformance/model", "engine": {"args": _arguments(given)}}
+    )
+    resolved = ResolvedModel(
+        source=spec.source,
+        revision="0" * 40,
+        path="/model",
+        staged=True,
+        files=(),
+        config=config,
+        config_origin="config.json",
+        weights=WeightSummary(family="safetensors", bytes=0),
+        headers=tensors,
+    )
+    profile = derive_profile(spec, resolved)
+    memory, wish = memory_model(spec, resolved, profile), wish_of(spec, profile)
+    batched = memory.options.batched_tokens or BATCHED
+    settings = memory.options.settings(tensor, pipeline, wish.context, batched)
+    # A placement gives the pool that the requests need, and states the profile's context; a row
+    # states the pool, and leaves the context to vLLM, which cuts that of longrope.
+    told = {"kv_pool_bytes": given.get("kv_pool_bytes", settings.kv_pool_bytes)}
+    told |= {"max_model_len": None} if given.get("max_model_len") is None else {}
+    return predict_memory(memory.config, tensors, settings.model_copy(update=told))
+
+
+def _arguments(given: Mapping[str, Any]) -> list[str]:
+    """The settings as a user writes them."""
+    prefixes = given.get("enable_prefix_caching")
+    switches = {
+        "--enable-expert-parallel": bool(given.get("enable_expert_parallel")),
+        "--disable-hybrid-kv-cache-manager": given.get("hybrid_kv_cache_manager") is False,
+        "--enable-prefix-caching": prefixes is True,
+        "--no-enable-prefix-caching": prefixes is False,
+    }
+    values = {f"--{name.replace('_', '-')}": given.get(name) for name in VALUES}
+    return [
+        *(name for name, is_on in switches.items() if is_on),
+        *(f"{name}={value}" for name, value in values.items() if value is not None),
+    ]
 
 
 def models(folder: Path) -> Iterator[Model]:

@@ -1,31 +1,39 @@
-"""Runs placement cases of the baseline: python -m tests.conformance.placement FILE.
+"""Runs placement cases by the way of a deploy: python -m tests.conformance.placement FILE.
 
-Prints each difference with the id of its case and ends with the line `N passed, N failed`.
+A case becomes a spec with `policy: baseline`, a profile and a fleet snapshot; `propose` answers, as
+it does for the step `place`. Prints each difference with the id of its case and ends with the line
+`N passed, N failed`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moorage.placement.baseline import (
-    BaselineRequest,
-    CacheInRam,
-    Decision,
-    ManualAccelerator,
-    Strategy,
-    decide,
-)
-from moorage.placement.baseline.estimate import memory_claim
+from moorage.failures import Failure
 from moorage.placement.candidate import Candidate, Share
 from moorage.placement.claims import Claim, Resource
-from moorage.placement.snapshot import Accelerator, HostSnapshot
+from moorage.placement.fit import misfits
+from moorage.placement.placement import Placement
+from moorage.placement.propose import NoFit, propose
+from moorage.placement.snapshot import FleetSnapshot
+from tests.conformance.placement_world import a_fleet, a_subject, host_names
 
 Case = Mapping[str, Any]
 Difference = tuple[str, Any, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a deploy is told: a placement, with seats or without, or why the request is refused."""
+
+    fleet: FleetSnapshot
+    placement: Placement | None = None
+    refusal: str | None = None
 
 
 def cases(file: Path) -> list[dict[str, Any]]:
@@ -33,51 +41,22 @@ def cases(file: Path) -> list[dict[str, Any]]:
     return loaded["cases"]
 
 
+def answer(case: Case) -> Answer:
+    """The proposal for a case."""
+    fleet, running = a_fleet(case)
+    try:
+        return Answer(fleet, propose(a_subject(case), fleet, running))
+    except NoFit as failure:
+        return Answer(fleet, failure.placement)
+    except Failure as failure:
+        return Answer(fleet, refusal=failure.named.get("class", failure.detail))
+
+
 def differences(case: Case) -> list[Difference]:
     try:
-        request = a_request(case)
-        hosts, same_model = a_fleet(case)
-        return list(_compare(case, request, decide(request, hosts, same_model)))
+        return list(_compare(case, answer(case)))
     except Exception as error:
         return [("exception", "none", repr(error))]
-
-
-def a_request(case: Case) -> BaselineRequest:
-    model, request = case["model"], case["request"]
-    allowed = request.get("distributed_allowed")
-    return BaselineRequest(
-        weight_bytes=model.get("weight_bytes"),
-        lora_bytes=model.get("lora_bytes") or 0,
-        claim_override=model.get("vram_claim_override_bytes"),
-        categories=tuple(model.get("categories") or ()),
-        architectures=tuple(model.get("architectures") or ()),
-        attention_heads=model.get("attention_heads"),
-        vision_heads=model.get("vision_heads"),
-        vocabulary=model.get("vocab_size"),
-        parameters=tuple(request.get("backend_parameters") or ()),
-        engine_version=request.get("backend_version"),
-        manual=tuple(
-            ManualAccelerator(item["worker"], item["type"], item["index"])
-            for item in request.get("manual_gpus") or ()
-        ),
-        accelerators_per_replica=request.get("gpus_per_replica"),
-        replicas=1 if request.get("replicas") is None else request["replicas"],
-        distributed_allowed=True if allowed is None else allowed,
-        cache_in_ram=_cache(request.get("extended_kv_cache")),
-        strategy=Strategy(request.get("strategy") or "spread"),
-    )
-
-
-def a_fleet(case: Case) -> tuple[list[HostSnapshot], set[str]]:
-    """The hosts with their claims, and the releases that serve the model itself."""
-    claims: dict[str, list[Claim]] = {}
-    same_model = set()
-    for number, entry in enumerate(case.get("running") or ()):
-        release = f"running-{number}"
-        claims.setdefault(entry["worker"], []).extend(_claims(entry, release))
-        if entry.get("same_model"):
-            same_model.add(release)
-    return [_host(item, claims.get(item["name"], ())) for item in case["fleet"]], same_model
 
 
 def main(file: Path) -> int:
@@ -91,77 +70,61 @@ def main(file: Path) -> int:
     return 1 if failed or not passed else 0
 
 
-def _host(item: Mapping[str, Any], claims: Sequence[Claim]) -> HostSnapshot:
-    ram = item.get("ram") or {}
-    return HostSnapshot(
-        name=item["name"],
-        address=item.get("address") or "local",
-        labels=item.get("labels") or {},
-        ram_total=ram.get("total") or 0,
-        ram_free=ram.get("total") or 0,
-        ram_reserve=ram.get("reserved") or 0,
-        accelerator_reserve=item.get("vram_reserved_per_gpu") or 0,
-        accelerators=tuple(
-            Accelerator(
-                type=gpu["type"],
-                index=gpu["index"],
-                name=gpu.get("name") or "",
-                memory_total=gpu["memory_total"],
-                memory_free=gpu["memory_total"],
-            )
-            for gpu in item.get("gpus") or ()
-        ),
-        claims=tuple(claims),
-    )
-
-
-def _claims(entry: Mapping[str, Any], release: str) -> Iterator[Claim]:
-    """A port too, so that what holds neither accelerators nor RAM is still seen to run."""
-    host = entry["worker"]
-    for index, amount in (entry.get("vram_by_gpu") or {}).items():
-        yield Claim(
-            host=host,
-            resource=Resource.ACCELERATOR,
-            index=int(index),
-            amount=amount,
-            release=release,
-        )
-    yield Claim(host=host, resource=Resource.RAM, amount=entry.get("ram") or 0, release=release)
-    yield Claim(host=host, resource=Resource.PORT, amount=1, release=release)
-
-
-def _cache(entry: Mapping[str, Any] | None) -> CacheInRam | None:
-    if not entry:
-        return None
-    return CacheInRam(
-        enabled=bool(entry.get("enabled")),
-        gib=entry.get("ram_size_gib"),
-        ratio=entry.get("ram_ratio", CacheInRam().ratio),
-    )
-
-
-def _compare(case: Case, request: BaselineRequest, got: Decision) -> Iterator[Difference]:
+def _compare(case: Case, got: Answer) -> Iterator[Difference]:
     expected = case["expected"]
     error = expected["error"]["class"] if expected.get("error") else None
-    refused = got.refusal.error.value if got.refusal else None
-    if error != refused:
-        yield "error", error, refused
+    if error != got.refusal:
+        yield "error", error, got.refusal
+    workers = {host: worker for worker, host in host_names(case).items()}
+    considered = got.placement.considered if got.placement else None
     claim = case["model"].get("vram_claim_bytes")
-    if claim is not None and claim != memory_claim(request):
-        yield "vram_claim_bytes", claim, memory_claim(request)
+    if considered and claim is not None and claim != considered.needed:
+        yield "vram_claim_bytes", claim, considered.needed
+    candidates = considered.candidates if considered else ()
     want = [_stated(item) for item in expected.get("candidates") or ()]
-    have = [_written(item) for item in got.candidates]
-    for item in want:
-        if item not in have:
-            yield "candidate", item, "none such"
-    for item in have:
-        if item not in want:
-            yield "candidate", "none such", item
+    have = [_written(item, workers) for item in candidates]
+    yield from (("candidate", item, "none such") for item in want if item not in have)
+    yield from (("candidate", "none such", item) for item in have if item not in want)
     if len(want) != len(have):
         yield "candidates", len(want), len(have)
-    chosen = expected.get("chosen")
-    if chosen is not None and (got.chosen is None or have[got.chosen] != want[chosen]):
-        yield "chosen", want[chosen], None if got.chosen is None else have[got.chosen]
+    wanted, best = expected.get("chosen"), chosen(got)
+    if wanted is not None and (best is None or have[best] != want[wanted]):
+        yield "chosen", want[wanted], None if best is None else have[best]
+
+
+def chosen(got: Answer) -> int | None:
+    """The candidate that the seats hold.
+
+    The peer does not look at what our gate looks at, such as RAM by ratio: a best candidate that
+    the gate refuses is still the rules' choice, and only another is seated.
+    """
+    if got.placement is None or got.placement.considered is None:
+        return None
+    considered, seats = got.placement.considered, got.placement.seats
+    if not considered.candidates:
+        return None
+    best = considered.scores.index(max(considered.scores))
+    taken = [(s.host, s.accelerator_type, s.accelerators) for s in seats if not s.replica]
+    held = [
+        [(share.host, item.accelerator_type, share.accelerators) for share in item.shares]
+        for item in considered.candidates
+    ]
+    if not taken or _is_refused(considered.candidates[best], got.fleet):
+        return best
+    return held.index(taken)
+
+
+def _is_refused(candidate: Candidate, fleet: FleetSnapshot) -> bool:
+    return any(
+        misfits(fleet.host(share.host), _claims(share), overcommit=candidate.overcommit)
+        for share in candidate.shares
+    )
+
+
+def _claims(share: Share) -> Iterator[Claim]:
+    for index, amount in zip(share.accelerators, share.accelerator_bytes, strict=True):
+        yield Claim(host=share.host, resource=Resource.ACCELERATOR, index=index, amount=amount)
+    yield Claim(host=share.host, resource=Resource.RAM, amount=share.ram_bytes)
 
 
 def _stated(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,17 +144,17 @@ def _stated_share(share: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _written(item: Candidate) -> dict[str, Any]:
+def _written(item: Candidate, workers: Mapping[str, str]) -> dict[str, Any]:
     return {
         "gpu_type": item.accelerator_type,
         "overcommit": item.overcommit,
-        "shares": [_written_share(share) for share in item.shares],
+        "shares": [_written_share(share, workers) for share in item.shares],
     }
 
 
-def _written_share(share: Share) -> dict[str, Any]:
+def _written_share(share: Share, workers: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "worker": share.host,
+        "worker": workers[share.host],
         "gpus": list(share.accelerators),
         "vram_by_gpu": dict(zip(share.accelerators, share.accelerator_bytes, strict=True)),
         "ram": share.ram_bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ class Clients:
         place: Whose ledger they look the endpoint up in.
         name: Of the model.
         count: How many ask at the same time.
+        dither_seconds: How long each waits between the look-up and its request.
         answered: Requests that were answered, by release.
         failed: What went wrong with the others.
         gaps: Seconds in a row in which the ledger named nobody, seen by the first client.
@@ -31,6 +33,7 @@ class Clients:
     place: Workplace
     name: str
     count: int = 3
+    dither_seconds: float = 0.0
     answered: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
@@ -68,7 +71,8 @@ class Clients:
             if unserved and notes_gaps:
                 self.gaps.append(now - last_served)
             unserved, last_served = False, now
-            self._ask(routes[0].release, routes[0].endpoints[0])
+            time.sleep(self.dither_seconds)
+            self._ask(routes[0].release, random.choice(routes[0].endpoints))
 
     def _ask(self, release: str, endpoint: str) -> None:
         body = {"model": self.place.named(self.name), "prompt": "Hello", "max_tokens": 1}

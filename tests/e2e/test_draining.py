@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.clients import Clients
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
 from tests.waiting import PATIENCE_SECONDS
@@ -86,6 +87,18 @@ def test_a_request_that_takes_too_long_is_told(
     ((state, cause),) = causes(workplace)
     assert state == "stopped"
     assert cause.startswith("retired; 1 request still in flight after 1.")
+    assert workplace.is_clean()
+
+
+def test_a_retire_refuses_nobody_who_has_just_looked_the_endpoint_up(
+    workplace: Workplace, lifecycle_program: Path
+) -> None:
+    engine, lingers = process_engine(lifecycle_program), {"linger_seconds": 4}
+    workplace.run("deploy", workplace.spec(engine=engine, replicas=2, replace=lingers))
+    with Clients(workplace, "tiny", count=8, dither_seconds=1) as clients:
+        workplace.wait_until(lambda: bool(clients.answered))
+        workplace.run("retire", workplace.named("tiny"))
+    assert clients.failed == []
     assert workplace.is_clean()
 
 

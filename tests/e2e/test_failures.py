@@ -104,6 +104,9 @@ def _flow_run(workplace: Workplace, identity: str) -> Any:
 
 
 def _ask(workplace: Workplace, path: str, body: dict[str, Any]) -> Any:
-    response = httpx.post(workplace.environment["PREFECT_API_URL"] + path, json=body, timeout=30)
+    given = workplace.environment
+    user, _, password = given["PREFECT_API_AUTH_STRING"].partition(":")
+    login, url = (user, password), given["PREFECT_API_URL"] + path
+    response = httpx.post(url, json=body, auth=login, timeout=30)
     response.raise_for_status()
     return response.json()

@@ -53,10 +53,11 @@ def test_stop_first_is_obeyed_though_there_is_room_and_its_downtime_is_what_clie
     spec = workplace.spec(
         engine=container_engine(lifecycle_image, "slow:2"), replace={"strategy": "stop-first"}
     )
-    with Clients(workplace, "tiny") as clients:
+    with Clients(workplace, "tiny", dither_seconds=0.1) as clients:
         workplace.wait_until(lambda: bool(clients.answered))
         outcome = workplace.json("deploy", spec)
         workplace.wait_until(lambda: f"{name}.v2" in clients.answered)
+    assert clients.failed == []
     release, [gap] = outcome["release"], clients.gaps
     assert release["downtime_seconds"] == pytest.approx(gap, abs=TOLERANCE_SECONDS)
     assert release["downtime_seconds"] > 2

@@ -15,7 +15,7 @@ from uuid import uuid4
 import psutil
 import pytest
 from prefect.blocks.system import Secret
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import temporary_settings
 
 from tests.e2e.conftest import container_engine, process_engine
 from tests.e2e.workplace import Workplace
@@ -38,7 +38,7 @@ class Planted:
         workplace.environment["PLANTED_VARIABLE"] = self.variable
         # All that Prefect logs is shown and sent, tracebacks of tasks that failed too.
         workplace.environment["PREFECT_LOGGING_LEVEL"] = "DEBUG"
-        with temporary_settings({PREFECT_API_URL: server.url}):
+        with temporary_settings(server.settings):
             Secret(value=self.block).save("planted-block", overwrite=True, _sync=True)  # type: ignore[call-arg]
 
     @property

@@ -21,6 +21,7 @@ from moorage.adapters.process import MARK
 from moorage.launch import LABEL_MODEL
 from moorage.placement.claims import Claim
 from moorage.release import ReleaseRow
+from tests.policies import open_policy
 from tests.waiting import until
 
 REPOSITORY = Path(__file__).parents[2]
@@ -40,7 +41,9 @@ class Workplace:
         self.home = folder / "home"
         self.model = model
         self.prefix = f"t{os.getpid()}-{time.monotonic_ns() % 10**9}"
-        self.environment = {**os.environ, **environment, "MOORAGE_HOME": str(self.home)}
+        policy = open_policy(folder / "policy.yaml")
+        home = {"MOORAGE_HOME": str(self.home), "MOORAGE_POLICY": str(policy)}
+        self.environment = {**os.environ, **environment, **home}
         self._ledger: Ledger | None = None
         # Ledgers of other tests do not know of each other, so each gets its own range of ports.
         turn = time.monotonic_ns() // 1000 % (RANGES // WORKERS)
@@ -54,8 +57,16 @@ class Workplace:
         return self._ledger
 
     def spec(self, name: str = "tiny", file: str = "", **fields: Any) -> Path:
-        """Write a spec; names are unique to this test, so that containers are too."""
-        content = {"name": self.named(name), "source": f"file://{self.model}", **fields}
+        """Write a spec; names are unique to this test, so that containers are too.
+
+        Nothing lingers that is stopped: only a test with clients has somebody to wait for.
+        """
+        content = {
+            "name": self.named(name),
+            "source": f"file://{self.model}",
+            "replace": {"linger_seconds": 0},
+            **fields,
+        }
         path = self.folder / f"{file or name}.yaml"
         with path.open("w") as written:
             YAML().dump(content, written)

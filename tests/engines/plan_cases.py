@@ -384,8 +384,23 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         a_host(gpus=2, programs=(VLLM_INSTALLED,)),
         caches=KEPT,
     ),
-    "own_command_process": lambda: planned({"engine": {"command": OWN}}, CPU),
+    "own_command_process": lambda: planned(
+        {"engine": {"name": "transformers", "command": OWN}}, CPU
+    ),
     "own_command_gpus": lambda: planned(
+        {
+            "engine": {
+                "name": "vllm",
+                "command": [*OWN_RUN, "--at={{host_ip}}", "--mode={{MODE}}", "{{other}}"],
+                "env": {"MODE": "a b"},
+                "image": "own:1",
+            },
+            "placement": {"accelerators": 2},
+        },
+        GPU,
+        an_image(reference="own:1", digest=""),
+    ),
+    "unnamed_command_gpus": lambda: planned(
         {
             "engine": {
                 "command": [*OWN_RUN, "--at={{host_ip}}", "--mode={{MODE}}", "{{other}}"],
@@ -398,6 +413,8 @@ CASES: dict[str, Callable[[], LaunchPlan]] = {
         an_image(reference="own:1", digest=""),
     ),
     "own_command_docker": lambda: planned(
-        {"engine": {"command": OWN, "image": "own:1"}}, GPU, an_image(reference="own:1", digest="")
+        {"engine": {"name": "vllm", "command": OWN, "image": "own:1"}},
+        GPU,
+        an_image(reference="own:1", digest=""),
     ),
 }

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from moorage.engines.registry import ENGINES, choose_engine
+from moorage.failures import Cause, Failure
 from moorage.images.catalogue import CATALOGUE
+from moorage.models.assets import assets_of
+from moorage.models.rope import RopeRule, rope_rule
 from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName, Mode
@@ -20,7 +23,8 @@ from tests.builders import (
     an_accelerator,
 )
 
-VLLM, TRANSFORMERS = EngineName.VLLM, EngineName.TRANSFORMERS
+VLLM, TRANSFORMERS, CUSTOM = EngineName.VLLM, EngineName.TRANSFORMERS, EngineName.CUSTOM
+OWN: dict[str, Any] = {"image": "own:1", "command": ["serve"]}
 NPUS = a_host(accelerators=(an_accelerator(type="cann"),))
 TPUS = a_host(accelerators=(an_accelerator(type="tpu"),))
 
@@ -59,6 +63,15 @@ def test_every_image_is_for_hardware_that_its_engine_supports(row: Any) -> None:
         ({}, Mode.COMPLETION, TPUS, TRANSFORMERS, Origin.DERIVED),
         ({"placement": ON_CPU}, Mode.COMPLETION, a_host(), TRANSFORMERS, Origin.DERIVED),
         ({"engine": {"image": "own:1"}}, Mode.COMPLETION, a_cpu_host(), VLLM, Origin.DERIVED),
+        (
+            {"engine": {"image": "own:1", "entrypoint": ["serve"]}},
+            *(Mode.COMPLETION, a_host(), VLLM, Origin.DERIVED),
+        ),
+        ({"engine": OWN}, Mode.COMPLETION, a_host(), CUSTOM, Origin.DERIVED),
+        ({"engine": OWN}, Mode.IMAGE_GENERATION, a_cpu_host(), CUSTOM, Origin.DERIVED),
+        ({"engine": {**OWN, "name": "auto"}}, Mode.EMBEDDING, NPUS, CUSTOM, Origin.DERIVED),
+        ({"engine": {**OWN, "name": "vllm"}}, Mode.COMPLETION, a_host(), VLLM, Origin.USER),
+        ({"engine": {**OWN, "name": "custom"}}, Mode.COMPLETION, a_host(), CUSTOM, Origin.USER),
         ({}, Mode.EMBEDDING, a_cpu_host(), VLLM, Origin.DERIVED),
         ({}, Mode.RERANKING, a_cpu_host(), VLLM, Origin.DERIVED),
     ],
@@ -69,3 +82,19 @@ def test_auto_takes_the_engine_that_suits_fleet_and_mode(
     engine, found, reason = choose_engine(a_spec(**wish), a_profile(mode=mode), a_fleet(host))
     assert (engine.name, found) == (name, origin)
     assert reason
+
+
+def test_an_image_and_a_command_without_a_name_are_taken_for_an_engine_of_the_users_own() -> None:
+    _, _, reason = choose_engine(a_spec(engine=OWN), a_profile(), a_fleet(a_host()))
+    assert reason == "command and image without a name"
+    assert rope_rule(a_spec(engine=OWN)) == RopeRule.MULTIPLIED
+    assert assets_of(a_spec(engine=OWN))[0].anything
+
+
+@pytest.mark.parametrize("more", [{}, {"runtime": "process"}, {"name": "auto"}, {"args": ["-x"]}])
+def test_a_command_of_an_engine_that_nobody_names_is_refused(more: dict[str, Any]) -> None:
+    spec = a_spec(engine={"command": ["serve"], **more})
+    with pytest.raises(Failure, match=r"engine\.command: neither") as caught:
+        choose_engine(spec, a_profile(), a_fleet(a_host()))
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert "`engine.name` (`vllm`, `transformers`, `custom`)" in caught.value.suggestion

@@ -19,10 +19,12 @@ from flows.unload_adapter import unload_adapter
 from moorage.failures import Cause, Failure
 from moorage.launch import LaunchPlan, Workload
 from moorage.models.assets import Pin
+from moorage.policy.channel import Channel
 from moorage.release import ReleaseState
 from moorage.spec import AdapterSpec
 from tasks import context
 from tasks.context import ledger, settings
+from tasks.policy import channel_scope
 from tests.builders import REVISION, a_container, a_profile, a_release, a_spec
 from tests.hub.tiny import safetensors
 
@@ -214,7 +216,8 @@ def test_a_model_that_does_not_run_takes_no_adapters(poet: Callable[..., Adapter
 
 
 def load(adapter: AdapterSpec) -> State[Any]:
-    return asyncio.run(_ended(load_adapter(MODEL, adapter, return_state=True)))
+    with channel_scope(Channel.CLI):
+        return asyncio.run(_ended(load_adapter(MODEL, adapter, return_state=True)))
 
 
 def unload(name: str) -> State[Any]:

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -287,8 +288,9 @@ def test_serve_brings_its_own_server_and_ends_everything_with_it(
 ) -> None:
     port = free_port()
     own = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(tmp_path / "prefect")}
-    with Serving(workplace, PREFECT_API_URL="", **own) as serving:
-        api = PrefectApi(f"http://127.0.0.1:{port}/api")
+    with Serving(workplace, PREFECT_API_URL="", PREFECT_API_AUTH_STRING="", **own) as serving:
+        login = (workplace.home / "api" / "login").read_text().strip()
+        api = PrefectApi(f"http://127.0.0.1:{port}/api", login)
         until(lambda: api.has_deployment("deploy-model/deploy"))
         asked = api.ask("deploy-model/deploy", parameters("ended", engine=NEVER_READY))
         assert asked.status_code == 201
@@ -339,6 +341,38 @@ def test_a_command_needs_no_server_at_all(workplace: Workplace, tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["model"] == workplace.named("alone")
+
+
+ANONYMOUS = """
+import httpx
+from prefect import flow, get_client
+from moorage.cli.flows import run_flow
+
+@flow
+async def ask():
+    async with get_client() as client:
+        page = {"Origin": "http://evil.example"}
+        refused = httpx.post(f"{client.api_url}block_documents/filter", json={}, headers=page)
+        await client.read_flows()
+        return refused.status_code, refused.headers.get("access-control-allow-origin")
+
+print(run_flow(lambda: ask(return_state=True), as_json=True).result)
+"""
+
+
+def test_the_temporary_server_of_a_command_asks_for_a_login_too(
+    workplace: Workplace, tmp_path: Path
+) -> None:
+    alone = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", ANONYMOUS],
+        env=without_empty({**workplace.environment, **alone}),
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip().endswith("(401, None)"), done.stderr
 
 
 class Parameters:

@@ -31,6 +31,7 @@ class Fault:
         reset: Break it with a reset instead of an end.
         ignore_range: Send the whole file whatever was asked for.
         content: Bytes to send in place of the file's.
+        status_with_content: Status of an answer that is refused with such bytes.
         pause: Seconds between pieces of 4 KiB.
         hold: Wait for this event before answering.
         times: How many requests are hit; `None` = all.
@@ -43,6 +44,7 @@ class Fault:
     reset: bool = False
     ignore_range: bool = False
     content: bytes | None = None
+    status_with_content: int = 200
     pause: float = 0
     hold: Event | None = None
     times: int | None = None

@@ -70,7 +70,8 @@ class Handler(BaseHTTPRequestHandler):
         siblings = [_sibling(name, data) for name, data in self.hub.commits[repo][commit].items()]
         body = json.dumps({"id": repo, "sha": commit, "siblings": siblings}).encode()
         body = body if fault.content is None else fault.content
-        return self._body(200, {"Content-Type": "application/json"}, body, fault)
+        status = fault.status_with_content
+        return self._body(status, {"Content-Type": "application/json"}, body, fault)
 
     def _file(self, repo: str, revision: str, name: str, fault: Fault) -> None:
         commit = self.hub.branches.get(repo, {}).get(revision, revision)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from moorage.images.registries import Registries, RegistryLogin, overridden
+from moorage.images.registries import Registries, RegistryLogin
 
 DIGEST = f"sha256:{'0' * 64}"
 MIRROR, SPARE = "mirror.example.net", "registry.example.org"
@@ -31,23 +31,6 @@ def test_an_image_without_a_registry_is_looked_for_in_the_configured_ones(
     assert (
         list(Registries(default=default or None, fallback=fallback or None).places(image)) == places
     )
-
-
-@pytest.mark.parametrize(
-    ("image", "default", "fallback", "place"),
-    [
-        ("gpustack/runner:x", MIRROR, SPARE, f"{MIRROR}/gpustack/runner:x"),
-        ("gpustack/runner:x", "", SPARE, f"{SPARE}/gpustack/runner:x"),
-        ("gpustack/runner:x", "", "", "gpustack/runner:x"),
-        ("vllm/vllm-openai:x", "", SPARE, "vllm/vllm-openai:x"),
-        ("vllm/vllm-openai:x", f" {MIRROR}/ ", SPARE, f"{MIRROR}/vllm/vllm-openai:x"),
-        ("localhost/gpustack/runner:x", MIRROR, SPARE, "localhost/gpustack/runner:x"),
-    ],
-)
-def test_the_peers_rule_keeps_its_fallback_for_its_own_images(
-    image: str, default: str, fallback: str, place: str
-) -> None:
-    assert overridden(image, default, fallback) == place
 
 
 def test_a_login_belongs_to_one_registry() -> None:

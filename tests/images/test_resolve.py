@@ -8,7 +8,7 @@ import pytest
 
 from moorage.fleet_engines import EngineVersion, EngineVersions
 from moorage.images.catalogue import CATALOGUE, CatalogueRow
-from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal, RuntimePolicy
+from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.resolve import resolve_image
 from moorage.images.runner import runner_rows
 from moorage.spec import EngineName
@@ -223,16 +223,3 @@ def test_rows_of_the_runner_catalogue_are_refused_by_the_same_rules(
 def test_a_chip_that_is_not_known_is_said() -> None:
     answer = asked(RUNNER, kind="cann", family="Ascend1234", architecture="arm64")
     assert "Ascend 910b (the default; the chip Ascend1234 is not known)" in answer.reason
-
-
-@pytest.mark.parametrize(
-    ("host", "image"),
-    [
-        ("7.0", "rocm7.0-vllm0.21.0"),
-        ("6.4", "rocm7.0-vllm0.21.0"),
-        ("", "rocm7.0-vllm0.21.0"),
-    ],
-)
-def test_the_peers_policy_never_refuses_for_the_runtime(host: str, image: str) -> None:
-    answer = asked(RUNNER, kind="rocm", runtime=host, policy=RuntimePolicy.BASELINE)
-    assert answer.reference == f"gpustack/runner:{image}"

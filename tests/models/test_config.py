@@ -109,10 +109,6 @@ def test_the_context_is_the_one_that_vllm_derives(case: Config) -> None:
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 BARE_YARN = {"rope_type": "yarn", "factor": 4.0}
-NESTED = {
-    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
-    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
-}
 
 
 @pytest.mark.parametrize(
@@ -140,22 +136,6 @@ NESTED = {
         ({"max_position_embeddings": 4096, "rope_scaling": {"factor": 2.0}}, 8192),
         ({"max_position_embeddings": 8192, "seq_len": 2048, "rope_scaling": BARE_YARN}, 32768),
         ({"max_position_embeddings": 32768, "rope_parameters": YARN}, 131072),
-        ({"max_position_embeddings": 4096, "rope_parameters": NESTED}, 32768),
-        (
-            {
-                "max_position_embeddings": 4096,
-                "rope_parameters": dict(reversed(NESTED.items())),
-            },
-            32768,
-        ),
-        (
-            {
-                "model_type": "gemma3_text",
-                "max_position_embeddings": 131072,
-                "rope_parameters": NESTED,
-            },
-            131072,
-        ),
         ({"model_type": "mystery"}, None),
     ],
     ids=str,

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from moorage.failures import Cause, Failure
 from moorage.placement.claims import Resource
 from moorage.placement.placement import Placement
+from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.units import GIB
-from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator, placed
+from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator, placed
 
 SHARE = int(80 * GIB * 0.9)
 
@@ -83,3 +85,74 @@ def test_a_listed_accelerator_is_taken_beyond_its_room_only_when_the_spec_allows
     (seat,) = by_baseline(host, spec={"placement": {**by_hand, "overcommit": True}}).seats
     assert seat.accelerator_bytes == (SHARE,)
     assert "more than there is" in seat.reason
+
+
+def proposed(spec: dict[str, Any], *hosts: HostSnapshot, **subject: Any) -> Placement:
+    profile = subject.pop("profile", a_profile())
+    wish = a_spec(**{**spec, "placement": {"policy": "baseline", **spec.get("placement", {})}})
+    return propose(Subject(wish, profile, **subject), a_fleet(*hosts))
+
+
+@pytest.mark.parametrize(
+    ("gib", "gpus", "across"),
+    [(260, [1], False), (260, [2], False), (900, [4], True), (290, [1, 2], True), (900, [], True)],
+)
+def test_a_model_that_fits_nowhere_is_refused_with_the_words_of_the_rules(
+    gib: int, gpus: list[int], across: bool
+) -> None:
+    fleet = [a_host(f"h{at}", count, bind=f"10.0.0.{at + 1}") for at, count in enumerate(gpus)]
+    with pytest.raises(NoFit) as caught:
+        proposed(
+            {"placement": {"across_hosts": across}, "engine": {"name": "vllm"}},
+            *fleet or [a_host(gpus=0)],
+            profile=a_profile(weight_bytes=gib * GIB),
+        )
+    assert caught.value.placement.considered
+    assert not caught.value.placement.considered.candidates
+
+
+def test_ram_of_an_extended_cache_is_claimed_beside_what_the_spec_reserves() -> None:
+    cache = {"extended_kv_cache": {"ram": "32GiB"}, "placement": {"ram": "16GiB"}}
+    (seat,) = proposed(cache, a_host()).seats
+    assert seat.ram_bytes == 48 * GIB
+    (seat,) = proposed({"extended_kv_cache": {"ratio": 0.5}}, a_host()).seats
+    assert seat.ram_bytes == SHARE // 2
+
+
+def test_adapters_count_in_the_estimate() -> None:
+    (alone,) = proposed({}, a_host(gpus=4), profile=a_profile(weight_bytes=50 * GIB)).seats
+    (more,) = proposed(
+        {}, a_host(gpus=4), profile=a_profile(weight_bytes=50 * GIB), adapter_bytes=20 * GIB
+    ).seats
+    assert (len(alone.accelerators), len(more.accelerators)) == (1, 2)
+
+
+def test_the_next_best_candidate_is_taken_where_the_gate_refuses_the_best() -> None:
+    used = an_accelerator(memory_free=10 * GIB)
+    hosts = a_host("a", accelerators=(used, an_accelerator(1))), a_host("b", ram_total=0)
+    placement = proposed({"extended_kv_cache": {"ram": "1GiB"}}, *hosts)
+    (seat,) = placement.seats
+    assert (seat.host, seat.accelerators) == ("a", (1,))
+    assert placement.considered
+    assert placement.considered.candidates[0].leader.accelerators == (0,)
+
+
+def test_hosts_with_unequal_numbers_make_every_accelerator_a_stage() -> None:
+    hosts = a_host("a", 1, bind="10.0.0.1"), a_host("b", 3, bind="10.0.0.2")
+    listed = ["a:cuda:0", *(f"b:cuda:{index}" for index in range(3))]
+    seats = proposed({"placement": {"accelerators": listed}}, *hosts).seats
+    assert [(seat.host, seat.tensor, seat.pipeline) for seat in seats] == [("b", 1, 4), ("a", 1, 4)]
+
+
+def test_a_request_that_contradicts_the_model_is_refused_before_hosts_are_looked_at() -> None:
+    with pytest.raises(Failure) as caught:
+        proposed({"engine": {"name": "vllm", "args": ["--tensor-parallel-size=3"]}}, a_host())
+    assert caught.value.cause == Cause.BAD_SPEC
+    assert caught.value.named == {"class": "tp_attention_heads"}
+
+
+@pytest.mark.parametrize("policy", ["fitted", "baseline"])
+def test_a_replica_takes_some_of_the_listed_accelerators(policy: str) -> None:
+    listed = ["a:cuda:0", "a:cuda:1", "b:cuda:0"]
+    spec = {"placement": {"policy": policy, "accelerators": listed, "accelerators_per_replica": 1}}
+    assert len(proposed({"replicas": 3, **spec}, a_host("a"), a_host("b")).seats) == 3

@@ -4,14 +4,28 @@ from typing import Any
 
 import pytest
 
+from moorage.chain import Placed
+from moorage.engines.plan import plan_launch
 from moorage.placement.claims import Resource
 from moorage.placement.fit import misfits
+from moorage.placement.placement import Placement
 from moorage.placement.propose import Subject, propose
 from moorage.placement.request import Request
 from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
-from moorage.units import GIB, KIB
-from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator
+from moorage.spec import ModelSpec, Policy
+from moorage.units import GIB, KIB, human_bytes
+from tests.builders import (
+    LEDGER,
+    a_claim,
+    a_fleet,
+    a_host,
+    a_model,
+    a_profile,
+    a_spec,
+    an_accelerator,
+    an_image,
+)
 from tests.placement.requests import Told, a_request, on_hosts
 
 
@@ -106,6 +120,47 @@ def test_accelerators_of_several_hosts_are_overcommitted_together() -> None:
     placement = on_hosts(plain, first, second)
     assert [seat.host for seat in placement.seats] == ["gpu-1", "gpu-2"]
     assert ["overcommitted" in seat.reason for seat in placement.seats] == [True, False]
+
+
+def warned(placement: Placement, *hosts: HostSnapshot, spec: ModelSpec) -> tuple[str, ...]:
+    """The warnings of the plan, through the way of a deploy."""
+    named = a_fleet(*hosts)
+    placed = Placed(spec, a_model(), a_profile(), placement, named, "tiny.v1")
+    return plan_launch(placed, an_image(), LEDGER).warnings
+
+
+@pytest.mark.parametrize("policy", Policy)
+def test_overcommitment_is_a_warning_of_the_plan(policy: Policy) -> None:
+    place = {"accelerators": ["gpu-1:cuda:0"], "overcommit": True, "policy": policy}
+    spec = a_spec(engine={"name": "vllm"}, placement=place)
+    for host, is_full in ((FULL, True), (a_host(), False)):
+        placement = propose(Subject(spec, a_profile()), a_fleet(host))
+        (claimed,) = placement.seats[0].accelerator_bytes
+        expected = (
+            f"overcommitted: {human_bytes(claimed)} of accelerator 0 of gpu-1 are claimed,"
+            " 4.0 GiB are free; the engine may fail to start",
+        )
+        assert warned(placement, host, spec=spec) == expected * is_full
+
+
+def test_each_accelerator_that_is_overcommitted_is_warned_of_once() -> None:
+    chosen = ["gpu-1:cuda:0", "gpu-2:cuda:0"]
+    plain = model(60, *chosen, placement={"across_hosts": True}, engine={"name": "vllm"})
+    first, second = FULL.model_copy(update={"bind": "10.0.0.1"}), a_host("gpu-2", bind="10.0.0.2")
+    found = warned(on_hosts(plain, first, second), first, second, spec=plain.spec)
+    assert ["overcommitted" in one for one in found].count(True) == 1
+    host = a_host(gpus=2, claims=(held(76), held(75, 1)))
+    both = on_hosts(model(20, "gpu-1:cuda:0", "gpu-1:cuda:1"), host)
+    lines = [one for one in warned(both, host, spec=model(20).spec) if "overcommitted" in one]
+    assert ["accelerator 0" in one for one in lines] == [True, False]
+
+
+def test_what_stops_first_leaves_its_room() -> None:
+    own = a_claim(Resource.ACCELERATOR, 76 * GIB, release="tiny.v1")
+    host, spec = a_host(claims=(own,)), model(20, engine={"name": "vllm"}).spec
+    placement = propose(Subject(spec, a_profile()), a_fleet(host), running="tiny.v1")
+    assert placement.stop_first
+    assert warned(placement, host, spec=spec) == ()
 
 
 def test_the_running_release_stops_before_anything_is_overcommitted() -> None:

@@ -101,6 +101,7 @@ specs = st.builds(
         },
         replicas=wish["replicas"],
         port=wish["port"],
+        extended_kv_cache=wish["cache"],
         placement={
             key: wish[key]
             for key in (
@@ -120,6 +121,7 @@ specs = st.builds(
     args=arguments,
     replicas=st.sampled_from([1, 1, 2, 3]),
     port=st.sampled_from([*["auto"] * 5, 9000, 9001]),
+    cache=st.sampled_from([*[None] * 4, {"ram": "40GiB"}, {"ratio": 0.5}, {"ratio": 3.0}]),
     accelerators=st.one_of(st.just("auto"), st.just("auto"), st.integers(0, 5), selections),
     accelerator_kinds=st.sampled_from([*[()] * 5, ("cuda",), ("amd", "*H100*")]),
     strategy=st.sampled_from(["spread", "binpack"]),

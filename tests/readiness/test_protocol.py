@@ -9,6 +9,7 @@ from moorage.readiness.protocol import (
     JUDGES,
     Phase,
     Probe,
+    Unreadable,
     application_probes,
     is_final,
     judge,
@@ -189,7 +190,8 @@ def test_an_answer_that_proves_nothing_is_told(kind: str, answer: Any, wrong: st
 @pytest.mark.parametrize("status", [0, 404, 500, 503])
 def test_only_status_200_can_be_good(kind: str, status: int) -> None:
     wrong, kept = judge(a_probe(kind), status, "Valid aliases: tiny.")
-    assert (wrong, kept) == (f"HTTP {status}: Valid aliases: tiny.", "")
+    told = f"HTTP {status}: " if status else ""
+    assert (wrong, kept) == (f"{told}Valid aliases: tiny.", "")
 
 
 @pytest.mark.parametrize(
@@ -215,6 +217,45 @@ def test_a_real_request_that_is_refused_is_not_repeated(
 def test_a_long_answer_is_shortened() -> None:
     wrong, _ = judge(a_probe("status"), 500, "x" * 1000)
     assert len(wrong) == len("HTTP 500: ") + 200
+
+
+ODD_ITEMS: list[Any] = [5, "x", [5], [{}], {}]
+ODD_COUNTS: list[Any] = ["12", -1, 10**100, 1.5, True, [], {}]
+GENERATED = {"choices": [{"text": "a", "finish_reason": "stop"}]}
+
+LIES: list[Any] = [
+    *(None, [], "text", 5),
+    *({key: value} for key in ("data", "choices", "results") for value in ODD_ITEMS),
+    {"choices": [{"message": 5, "finish_reason": [["stop"]]}]},
+    {**GENERATED, "usage": 5},
+    *({**GENERATED, "usage": {"completion_tokens": count}} for count in ODD_COUNTS),
+    {"data": [{"embedding": ["x"]}, 5]},
+    Unreadable(why="is nested more than 64 deep"),
+]
+
+
+@pytest.mark.parametrize("kind", sorted(JUDGES.keys() - {"status", "running"}))
+@pytest.mark.parametrize("answer", LIES, ids=repr)
+def test_an_answer_that_lies_is_told_and_is_no_traceback(kind: str, answer: object) -> None:
+    probe = a_probe(kind)
+    wrong, kept = judge(probe, 200, answer)
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    assert wrong if usage != 5 or kind != "text" else kept
+
+
+def test_names_without_end_are_not_all_repeated() -> None:
+    answer = {"data": [{"id": f"\x1b[2Jname-{number}" * 50} for number in range(50_000)]}
+    wrong, _ = judge(a_probe("listed"), 200, answer)
+    assert len(wrong) < 300
+    assert wrong.isprintable()
+    assert wrong.endswith(" and 49,990 more")
+
+
+def test_what_a_model_says_is_kept_short_and_harmless() -> None:
+    choice = {"text": "\x1b[2J\u202e" + "x" * 10**6, "finish_reason": "stop"}
+    _, kept = judge(a_probe("text"), 200, {"choices": [choice]})
+    assert len(kept) < 300
+    assert kept.isprintable()
 
 
 def a_probe(kind: str) -> Probe:

@@ -81,6 +81,13 @@ async def test_a_flow_refuses_before_it_looks_at_anything() -> None:
     await check_early(a_spec(engine={"args": TYPO}), Fleet())
 
 
+async def test_a_command_of_no_engine_is_refused_before_anything_is_looked_at() -> None:
+    with pytest.raises(Failure, match=r"engine\.command: neither"):
+        await check_early(a_spec(engine={"command": ["serve"]}), Fleet())
+    unnamed = {"command": ["serve"], "image": "own:1", "args": TYPO}
+    await check_early(a_spec(engine=unnamed), Fleet())
+
+
 async def test_the_default_version_of_the_fleet_counts() -> None:
     fleet = Fleet.model_validate({"engines": {"vllm": {"default_version": "0.17.0"}}})
     swap = {**VLLM, "args": ["--swap-space 4"]}

@@ -15,6 +15,7 @@ import pytest
 from moorage.adapters.ledger import Ledger
 from tests.e2e.conftest import lifecycle_program, tiny_llama
 from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.policies import open_policy
 from tests.prefect_server import PrefectApi, end, free_port
 from tests.waiting import until
 
@@ -30,14 +31,15 @@ class Team:
         self.folder = folder / "team"
         self.port, self.postgres_port = free_port(), free_port()
         self.environment = {"PREFECT_HOME": str(folder / "prefect")}
-        self.home = {"MOORAGE_HOME": str(folder / "home")}
+        policy = open_policy(folder / "policy.yaml")
+        self.home = {"MOORAGE_HOME": str(folder / "home"), "MOORAGE_POLICY": str(policy)}
 
     def run(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
         """`up` or `down`; what it says is on stderr."""
         words = ["--folder", str(self.folder), "--port", str(self.port)]
         words += ["--postgres-port", str(self.postgres_port), *options]
         given = {**os.environ, **self.environment, **self.home}
-        for name in ("PREFECT_API_URL", "MOORAGE_LEDGER_URL"):
+        for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "MOORAGE_LEDGER_URL"):
             given.pop(name, None)
         return subprocess.run(
             [sys.executable, "-m", "scripts.team", command, *words],
@@ -59,8 +61,12 @@ class Team:
         return [line.split(":")[-1] for line in (self.folder / "pgpass").read_text().splitlines()]
 
     @property
+    def login(self) -> str:
+        return (self.folder / "api" / "login").read_text().strip()
+
+    @property
     def api(self) -> PrefectApi:
-        return PrefectApi(f"http://127.0.0.1:{self.port}/api")
+        return PrefectApi(f"http://127.0.0.1:{self.port}/api", self.login)
 
 
 class TeamPlace(Workplace):

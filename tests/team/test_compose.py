@@ -42,7 +42,7 @@ def test_only_this_machine_reaches_it(name: str) -> None:
 
 def test_every_secret_is_asked_for_and_none_is_written() -> None:
     secrets = {name for name, how, _ in VARIABLE.findall(TEXT) if how == "?"}
-    assert secrets == {f"{one}_PASSWORD" for one in ("POSTGRES", *DATABASES)}
+    assert secrets == {f"{one}_PASSWORD" for one in ("POSTGRES", "PREFECT_API", *DATABASES)}
     for service in SERVICES.values():
         for name, value in service["environment"].items():
             assert "PASSWORD" not in name or VARIABLE.fullmatch(value)

@@ -77,7 +77,20 @@ def test_no_password_is_seen_by_others(up: Team) -> None:
         assert len(password) == 32
         assert not any(password in text for text in (*said, *arguments))
         assert password not in (up.folder / "environment").read_text()
-    assert stat.S_IMODE((up.folder / "pgpass").stat().st_mode) == 0o600
+    login = up.login.partition(":")[2]
+    assert not any(login in text for text in (*said, *arguments))
+    for file in ("pgpass", "environment", "api/login"):
+        assert stat.S_IMODE((up.folder / file).stat().st_mode) == 0o600
+
+
+def test_the_server_asks_for_a_login_and_answers_to_its_own_names(up: Team) -> None:
+    path = f"{up.api.url}/deployments/name/deploy-model/deploy"
+    user, _, password = up.login.partition(":")
+    assert httpx.get(path).status_code == 401
+    assert httpx.get(path, auth=(user, password)).status_code == 200
+    for header in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        assert httpx.get(path, auth=(user, password), headers=header).status_code == 403
+    assert up.sourced()["PREFECT_API_AUTH_STRING"] == up.login
 
 
 def test_only_this_machine_reaches_it(up: Team) -> None:

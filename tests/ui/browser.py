@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
+from playwright.sync_api import Browser as Program
 from playwright.sync_api import Error, Locator, Page, Route, ViewportSize, sync_playwright
 
 from tests.e2e.workplace import REPOSITORY
@@ -24,6 +24,9 @@ OPENINGS = 3
 SECRET = "planted-for-the-browser"
 """Known to the processes, and to be seen nowhere."""
 
+KEPT_LOGIN = "prefect-password"
+"""Where the pages of Prefect keep the login of whoever has signed in."""
+
 SIZE: ViewportSize = {"width": 1400, "height": 1000}
 
 _FIELD = "xpath=ancestor::div[fieldset][1]"
@@ -32,13 +35,19 @@ _FIELD = "xpath=ancestor::div[fieldset][1]"
 class Browser:
     """One page of a browser, on one Prefect server.
 
+    Args:
+        page: The page.
+        url: Address of the server.
+        login: `user:password`, with which the page is signed in.
+
     Attributes:
         page: The page.
         outside: Addresses of other servers that the page wanted something from.
     """
 
-    def __init__(self, page: Page, url: str) -> None:
+    def __init__(self, page: Page, url: str, login: str) -> None:
         self.page, self._url = page, url
+        page.add_init_script(f"localStorage.setItem({KEPT_LOGIN!r}, btoa({login!r}))")
         self.outside: set[str] = set()
         page.set_default_timeout(WAIT_MS)
         page.route(re.compile(f"^(?!{re.escape(url)}/|data:|blob:)"), self._refuse)
@@ -155,16 +164,23 @@ class Field:
 
 
 @contextmanager
-def browsing(url: str) -> Iterator[Browser]:
-    """A browser for a while; skips where there is no Chromium."""
+def browsing(url: str, login: str) -> Iterator[Browser]:
+    """A browser for a while, signed in."""
+    with chromium() as program:
+        yield Browser(program.new_page(viewport=SIZE, reduced_motion="reduce"), url, login)
+
+
+@contextmanager
+def chromium(*arguments: str) -> Iterator[Program]:
+    """Chromium for a while; skips where there is none."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("chromium is not installed")
     # Chromium's own sandbox does not work for root; the pages are ours.
-    arguments: dict[str, Any] = {"args": ["--no-sandbox"]} if os.getuid() == 0 else {}
+    more = ["--no-sandbox"] if os.getuid() == 0 else []
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, **arguments)
+        found = playwright.chromium.launch(executable_path=program, args=[*arguments, *more])
         try:
-            yield Browser(chromium.new_page(viewport=SIZE, reduced_motion="reduce"), url)
+            yield found
         finally:
-            chromium.close()
+            found.close()

@@ -40,5 +40,5 @@ def served(workplace: Workplace, prefect_server: PrefectServer) -> Iterator[Pref
 @pytest.fixture(scope="module")
 def browser(served: PrefectServer) -> Iterator[Browser]:
     """A browser that looks at the server."""
-    with browsing(served.url.removesuffix("/api")) as found:
+    with browsing(served.url.removesuffix("/api"), served.login) as found:
         yield found

@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection, and_, func, or_, select
 
 from moorage.adapters.ledger.database import open_database, reading
+from moorage.adapters.ledger.decoding import undecodable
 from moorage.adapters.ledger.tables import CLAIMS, GATE, RELEASES, TRANSITION_LOG
 from moorage.states import ReleaseState
 
@@ -22,6 +23,8 @@ def problems_of_file(path: Path) -> tuple[str, ...]:
     Args:
         path: The file.
     """
+    if not path.stat().st_size:
+        return ("it is empty (0 bytes)",)
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as own:
             told = own.execute(f"PRAGMA integrity_check({MOST})").fetchall()
@@ -49,7 +52,8 @@ def problems_of_content(url: str) -> tuple[str, ...]:
     engine = open_database(url)
     try:
         with reading(engine) as connection:
-            return (*_without_gate(connection), *_untold(connection), *_kept(connection))
+            told = (*_without_gate(connection), *_untold(connection), *_kept(connection))
+            return (*undecodable(connection, MOST), *told)
     finally:
         engine.dispose()
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.hosts import must_be_the_same_machines, remember_machines
@@ -118,16 +119,18 @@ def _by_host(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
 def _held(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
     query = select(CLAIMS, RELEASES.c.state).join(RELEASES, RELEASES.c.id == CLAIMS.c.release)
     rows = connection.execute(query.where(*where).order_by(CLAIMS.c.id))
-    return tuple(
-        Claim(
-            host=row.host,
-            resource=Resource(row.resource),
-            index=row._mapping["index"],  # `row.index` is the tuple's own method
-            amount=row.amount,
-            release=row.release,
-            pending=row.state not in PROVEN,
-        )
-        for row in rows
+    return tuple(claim_of(row, row.state) for row in rows)
+
+
+def claim_of(row: Row[Any], state: str) -> Claim:
+    """A claim as it is written in its row, of a release in a state."""
+    return Claim(
+        host=row.host,
+        resource=Resource(row.resource),
+        index=row._mapping["index"],  # `row.index` is the tuple's own method
+        amount=row.amount,
+        release=row.release,
+        pending=state not in PROVEN,
     )
 
 

@@ -16,11 +16,13 @@ from sqlalchemy.exc import ArgumentError
 from moorage.adapters.disk import watching_the_disk
 from moorage.adapters.ledger.check import problems_of_file
 from moorage.adapters.ledger.database import open_database
+from moorage.adapters.ledger.parts import part_for, remove_leftovers, remove_part
+from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
 from moorage.adapters.ledger.troubles import shown_url, trouble
 from moorage.failures import Cause, Failure
 
-BESIDE = ("-wal", "-shm")
-"""Files that belong to an SQLite database, by what they are called after it."""
+STEP_PAGES = 2048
+"""Pages of a copy between two moments at which it can be interrupted."""
 
 
 def back_up(url: str, target: Path) -> None:
@@ -90,8 +92,8 @@ def file_of(url: str, instead: str) -> Path:
         parsed = make_url(url)
     except ArgumentError as error:
         raise Failure(Cause.LEDGER_UNAVAILABLE, f"MOORAGE_LEDGER_URL: {error}") from error
-    if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
-        return Path(str(parsed.database))
+    if path := database_file(parsed):
+        return path
     raise Failure(
         Cause.BAD_SETTING,
         f"{shown_url(parsed)} is no file",
@@ -102,7 +104,8 @@ def file_of(url: str, instead: str) -> Path:
 @contextmanager
 def _copied(source: Path, target: Path) -> Iterator[Path]:
     """A sound copy of a ledger beside where it will be; it is gone when the block has ended."""
-    copy = target.with_name(f"{target.name}.part-{os.getpid()}")
+    copy = part_for(target)
+    remove_leftovers(target.parent)
     try:
         with watching_the_disk(target.parent):
             _copy(source, copy)
@@ -111,8 +114,7 @@ def _copied(source: Path, target: Path) -> Iterator[Path]:
             yield copy
             _to_disk(target.parent)
     finally:
-        for suffix in ("", *BESIDE, "-journal"):
-            Path(f"{copy}{suffix}").unlink(missing_ok=True)
+        remove_part(copy)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -122,7 +124,11 @@ def _copy(source: Path, target: Path) -> None:
             closing(sqlite3.connect(readable, uri=True)) as original,
             closing(sqlite3.connect(target)) as copy,
         ):
-            original.backup(copy)
+            # A reader's transaction: what others write meanwhile does not begin the copy anew.
+            original.execute("BEGIN")
+            original.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            # Python hears of a signal between two steps only.
+            original.backup(copy, pages=STEP_PAGES, progress=lambda *_: None)
             # In one file: nobody who moves it has to know of another beside it.
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
@@ -134,7 +140,7 @@ def _put_aside(path: Path, kept: Path) -> Path | None:
     if not path.exists():
         return None
     os.link(path, kept)
-    for suffix in BESIDE:
+    for suffix in WRITE_AHEAD:
         beside = Path(f"{path}{suffix}")
         if beside.exists():
             os.replace(beside, f"{kept}{suffix}")

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, updat
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from moorage.adapters.ledger.tables import GATE
-from moorage.adapters.ledger.troubles import shown_url, trouble, unreadable
+from moorage.adapters.ledger.traces import database_file, mark, must_be_there
+from moorage.adapters.ledger.troubles import UNDECODABLE, shown_url, trouble, unreadable
 from moorage.failures import Cause, Failure
 
 BUSY_SECONDS = 30
@@ -24,6 +25,9 @@ ASK_AGAIN_SECONDS = (0.001, 0.01)
 """How long a writer sleeps before it asks again, at least and at most."""
 
 LOCKED_SECONDS = 0.02
+
+MOST_TOLD = 3
+"""How many rows of a table are named that cannot be decoded."""
 
 NEWER = (
     "Use the newer moorage that has opened this ledger, or bring back a backup from before with"
@@ -53,7 +57,7 @@ def open_database(url: str) -> Engine:
 
     Raises:
         Failure: `LEDGER_UNAVAILABLE`, `LEDGER_DAMAGED` or `DISK_FULL` with the reason; never with
-            the password of the URL.
+            the password of the URL. So is a file that is gone or empty where there was a ledger.
     """
     # Importing Alembic takes a quarter of a second, which refusing a bad spec should not.
     from moorage.adapters.ledger.migrating import CommandError, migrate  # noqa: PLC0415
@@ -61,8 +65,13 @@ def open_database(url: str) -> Engine:
     shown = "MOORAGE_LEDGER_URL"
     try:
         shown = shown_url(make_url(url))
+        path = database_file(make_url(url))
+        if path:
+            must_be_there(path)
         engine = _connect(url)
         migrate(engine)
+        if path:
+            mark(path)
     except ImportError as error:
         advice = "Install the driver, for PostgreSQL: pip install 'moorage[postgres]'."
         raise Failure(Cause.LEDGER_UNAVAILABLE, f"{shown}: {error}", suggestion=advice) from error
@@ -90,7 +99,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
     try:
         with _translated(engine), engine.connect().execution_options(writes=False) as connection:
             yield connection
-    except (ValueError, TypeError, AttributeError) as error:
+    except UNDECODABLE as error:
         raise unreadable(error, shown_url(engine.url)) from error
 
 
@@ -98,10 +107,25 @@ def reading(engine: Engine) -> Iterator[Connection]:
 def _translated(engine: Engine) -> Iterator[None]:
     try:
         yield
-    except (JSONDecodeError, UnicodeDecodeError) as error:
-        raise unreadable(error, shown_url(engine.url)) from error
     except SQLAlchemyError as error:
         raise trouble(error, shown_url(engine.url)) from error
+    except UNDECODABLE as error:
+        if rows := _undecodable(engine):
+            raise unreadable(error, shown_url(engine.url), rows) from error
+        if isinstance(error, JSONDecodeError | UnicodeDecodeError):
+            raise unreadable(error, shown_url(engine.url)) from error
+        raise  # a mistake of ours, which is not the ledger's
+
+
+def _undecodable(engine: Engine) -> tuple[str, ...]:
+    # It decodes with the modules that read through this one.
+    from moorage.adapters.ledger.decoding import undecodable  # noqa: PLC0415
+
+    try:
+        with engine.connect().execution_options(writes=False) as connection:
+            return undecodable(connection, MOST_TOLD)
+    except (SQLAlchemyError, *UNDECODABLE):
+        return ()
 
 
 def _connect(url: str) -> Engine:

@@ -12,8 +12,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select, update
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import LOCKS
@@ -141,7 +142,7 @@ class Locks:
         rows = connection.execute(
             select(LOCKS).where(*where, LOCKS.c.expires_at > self._clock()).order_by(LOCKS.c.name)
         )
-        owners = {row.name: Owner.model_validate(row.owner) for row in rows}
+        owners = {row.name: owner_of(row) for row in rows}
         return {name: owner for name, owner in owners.items() if not is_gone(owner)}
 
     def _renew(self, token: str, lease_seconds: float, ended: threading.Event) -> None:
@@ -153,3 +154,8 @@ class Locks:
                     .where(LOCKS.c.token == token)
                     .values(expires_at=self._clock() + lease_seconds)
                 )
+
+
+def owner_of(row: Row[Any]) -> Owner:
+    """Who holds a lock, as it is written in its row."""
+    return Owner.model_validate(row.owner)

@@ -36,7 +36,7 @@ class Measurements:
             if newest is None:
                 return None
             rows = connection.execute(query.where(MEASUREMENTS.c.release == newest.release)).all()
-        found = [_measurement(row, key) for row in rows]
+            found = [measurement_of(row, key) for row in rows]
         measured = summed_up(one.measured for one in found) or Measured()
         return found[-1].model_copy(update={"measured": measured})
 
@@ -45,11 +45,12 @@ class Measurements:
         query = select(MEASUREMENTS).where(MEASUREMENTS.c.architecture == architecture)
         with reading(self._engine) as connection:
             rows = connection.execute(query.order_by(MEASUREMENTS.c.id.desc())).all()
-        keys = dict.fromkeys(_key(row) for row in rows)
+            keys = dict.fromkeys(key_of(row) for row in rows)
         return tuple(found for key in keys if (found := self.latest(key)))
 
 
-def _key(row: Row[Any]) -> CalibrationKey:
+def key_of(row: Row[Any]) -> CalibrationKey:
+    """The settings of a measurement, as they are written in its row."""
     names = CalibrationKey.model_fields
     return CalibrationKey(**{name: row._mapping[name] for name in names})
 
@@ -59,7 +60,8 @@ def _values(one: Measurement) -> dict[str, Any]:
     return {**plain.pop("key"), **plain, "measured_at": one.measured_at}
 
 
-def _measurement(row: Row[Any], key: CalibrationKey) -> Measurement:
+def measurement_of(row: Row[Any], key: CalibrationKey) -> Measurement:
+    """What a workload measured with some settings, as it is written in its row."""
     known = Measured.model_fields.keys()
     facts = {name: value for name, value in row.measured.items() if name in known}
     moment: datetime = row.measured_at

@@ -206,7 +206,7 @@ class Releases:
         """What releases were asked to be, by release."""
         query = select(RELEASES.c.id, RELEASES.c.spec).where(RELEASES.c.id.in_(list(identities)))
         with reading(self._engine) as connection:
-            return {row.id: ModelSpec.model_validate(row.spec) for row in connection.execute(query)}
+            return {row.id: spec_of(row) for row in connection.execute(query)}
 
     def moved_by(self, flow_run_id: str) -> list[ReleaseRow]:
         """Releases that a flow run has moved, in order of creation."""
@@ -282,12 +282,8 @@ def _workloads(connection: Connection, release: str) -> list[dict[str, Any]]:
     return list(connection.scalars(query.order_by(WORKLOADS.c.name)))
 
 
-def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
-    known = Workload.model_fields.keys()
-    workloads = (
-        Workload.model_validate({"release": row.id} | {k: v for k, v in one.items() if k in known})
-        for one in _workloads(connection, row.id)
-    )
+def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:
+    """A release as it is written in its row, with what it runs."""
     record = _readable(row.record)
     return ReleaseRow(
         id=row.id,
@@ -305,6 +301,24 @@ def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
         # What answers comes first, also when they are stopped: the others only help it.
         workloads=tuple(sorted(workloads, key=lambda one: not one.serves)),
     )
+
+
+def workload_of(release: str, written: dict[str, Any]) -> Workload:
+    """A workload of a release as it is written; what this moorage does not know is left out."""
+    known = Workload.model_fields.keys()
+    return Workload.model_validate(
+        {"release": release} | {name: value for name, value in written.items() if name in known}
+    )
+
+
+def spec_of(row: Row[Any]) -> ModelSpec:
+    """What a release was asked to be, as it is written in its row."""
+    return ModelSpec.model_validate(row.spec)
+
+
+def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
+    written = _workloads(connection, row.id)
+    return release_of(row, (workload_of(row.id, one) for one in written))
 
 
 def _readable(record: dict[str, Any] | None) -> Release | None:

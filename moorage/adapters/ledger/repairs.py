@@ -25,13 +25,13 @@ class Repairs:
         """Every record."""
         with reading(self._engine) as connection:
             rows = connection.execute(select(REPAIRS).order_by(REPAIRS.c.release))
-            return tuple(_record(row) for row in rows)
+            return tuple(record_of(row) for row in rows)
 
     def of(self, release: str) -> Record:
         """The record of a release; an empty one where there is none."""
         with reading(self._engine) as connection:
             row = connection.execute(select(REPAIRS).where(REPAIRS.c.release == release)).first()
-            return _record(row) if row else Record(release=release)
+            return record_of(row) if row else Record(release=release)
 
     def keep(self, record: Record) -> None:
         """Write a record, in the place of the one before."""
@@ -46,7 +46,8 @@ class Repairs:
             connection.execute(delete(REPAIRS).where(REPAIRS.c.release.in_(ended)))
 
 
-def _record(row: Row[Any]) -> Record:
+def record_of(row: Row[Any]) -> Record:
+    """What is kept about a release, as it is written in its row."""
     values = dict(row._mapping)
     return Record.model_validate(
         {**values, **{name: utc(values[name]) for name in MOMENTS if values[name]}}

@@ -55,7 +55,7 @@ class Routes:
         with reading(self._engine) as connection:
             for row in connection.execute(query):
                 found.setdefault(row.model, []).append(row)
-        return tuple(_route(rows) for rows in found.values())
+            return tuple(_route(rows) for rows in found.values())
 
 
 def _route(rows: list[Any]) -> Route:

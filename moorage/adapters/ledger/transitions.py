@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, Engine, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, func, insert, select, update
 
 from moorage.adapters.ledger.author import author
 from moorage.adapters.ledger.database import gate
@@ -127,18 +128,20 @@ def logged(connection: Connection, release: str) -> tuple[Transition, ...]:
     rows = connection.execute(
         query.where(TRANSITION_LOG.c.release == release).order_by(TRANSITION_LOG.c.sequence)
     )
-    return tuple(
-        Transition(
-            release=row.release,
-            model=row.model,
-            sequence=row.sequence,
-            before=ReleaseState(row.from_state),
-            after=ReleaseState(row.to_state),
-            at=utc(row.at),
-            cause=row.cause,
-            flow_run_id=row.flow_run_id,
-        )
-        for row in rows
+    return tuple(transition_of(row, row.model) for row in rows)
+
+
+def transition_of(row: Row[Any], model: str) -> Transition:
+    """A transition as it is written in its row, of a release of a model."""
+    return Transition(
+        release=row.release,
+        model=model,
+        sequence=row.sequence,
+        before=ReleaseState(row.from_state),
+        after=ReleaseState(row.to_state),
+        at=utc(row.at),
+        cause=row.cause,
+        flow_run_id=row.flow_run_id,
     )
 
 

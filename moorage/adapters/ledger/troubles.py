@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
@@ -24,6 +25,9 @@ STATES = {
     "XX002": Cause.LEDGER_DAMAGED,
 }
 """PostgreSQL's own codes: disk full, data corrupted, index corrupted."""
+
+UNDECODABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What decoding a row raises that holds what nobody wrote."""
 
 ROOM = 256 * 1024
 """Bytes that the files beside an SQLite database need before anything is written."""
@@ -48,10 +52,17 @@ def trouble(error: Exception, where: str) -> Failure:
     return Failure(cause, detail)
 
 
-def unreadable(error: Exception, where: str) -> Failure:
-    """The failure when a row holds what nobody wrote."""
+def unreadable(error: Exception, where: str, rows: Sequence[str] = ()) -> Failure:
+    """The failure when a row holds what nobody wrote.
+
+    Args:
+        error: What reading it raised.
+        where: URL of the ledger, without a password.
+        rows: Which rows those are, with their reasons, as far as they were found.
+    """
     told = " ".join(str(error).split())[:300]
-    return Failure(Cause.LEDGER_DAMAGED, f"{where}: a row cannot be read: {told}")
+    found = "; ".join(rows) or f"a row cannot be read: {told}"
+    return Failure(Cause.LEDGER_DAMAGED, f"{where}: {found}")
 
 
 def shown_url(url: URL) -> str:

@@ -45,13 +45,19 @@ class HubClient:
             Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere,
                 `SOURCE_CORRUPT` when one cannot be printed, or there are too many.
         """
-        info = patiently(lambda: self._wire.model_info(revision), self._waits)
-        if not COMMIT.fullmatch(str(info.sha)) or info.siblings is None:
-            raise self._wire.not_a_hub("it names no commit or no files")
-        if len(info.siblings) > MOST_FILES:
+        listing = patiently(lambda: self._wire.listing(revision), self._waits)
+        commit, entries = listing.get("sha"), listing.get("siblings")
+        if not isinstance(commit, str) or not COMMIT.fullmatch(commit):
+            raise self._wire.not_a_hub("it names no commit")
+        if not isinstance(entries, list):
+            raise self._wire.not_a_hub("it lists no files")
+        if len(entries) > MOST_FILES:
             detail = f"there are more than {MOST_FILES:,} files in {self.repo}"
             raise Failure(Cause.SOURCE_CORRUPT, detail)
-        return info.sha, tuple(self._file(sibling) for sibling in info.siblings)
+        files = tuple(self._file(entry) for entry in entries)
+        if len({file.name for file in files}) < len(files):
+            raise self._wire.not_a_hub("it lists a file twice")
+        return commit, files
 
     def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
         """Read a file from one offset up to another, and no more even if the server sends all.
@@ -78,14 +84,18 @@ class HubClient:
             lambda: self._append(commit, file, target, stopped), file, target, stopped, self._waits
         )
 
-    def _file(self, sibling: Any) -> ModelFile:
-        name = require_inside(sibling.rfilename)
-        size = sibling.lfs.size if sibling.lfs else sibling.size
+    def _file(self, entry: Any) -> ModelFile:
+        """A file as it is listed; what no hub would say of one is refused."""
+        if not isinstance(entry, dict):
+            raise self._wire.not_a_hub("it lists what is no file")
+        name, large = require_inside(entry.get("rfilename")), entry.get("lfs")
+        told = large if isinstance(large, dict) else entry
+        size = told.get("size")
         if not is_size(size):
             raise self._wire.not_a_hub(f"it does not tell the size of {name}")
-        if sibling.lfs:
-            return ModelFile(name=name, size=size, sha256=self._sum(name, sibling.lfs.sha256))
-        return ModelFile(name=name, size=size, git_oid=self._sum(name, sibling.blob_id))
+        if large:
+            return ModelFile(name=name, size=size, sha256=self._sum(name, told.get("sha256")))
+        return ModelFile(name=name, size=size, git_oid=self._sum(name, told.get("blobId")))
 
     def _sum(self, name: str, announced: Any) -> str:
         if announced and not (isinstance(announced, str) and CHECKSUM.fullmatch(announced)):
@@ -118,5 +128,7 @@ class HubClient:
                 if stopped.is_set():
                     raise Failure(Cause.INTERRUPTED, f"the download of {file.name} was stopped")
                 out.write(chunk[: file.size - out.tell()])
+                if out.tell() >= file.size:
+                    break  # whatever else it sends
         if target.stat().st_size <= have:
             raise Failure(Cause.HUB_UNAVAILABLE, f"the hub sends no more of {file.name}")

@@ -99,6 +99,8 @@ class S3Client:
                 if stopped.is_set():
                     raise Failure(Cause.INTERRUPTED, f"the download of {file.name} was stopped")
                 out.write(piece[: file.size - out.tell()])
+                if out.tell() >= file.size:
+                    break  # whatever else it sends
         if target.stat().st_size <= have:
             raise Failure(Cause.HUB_UNAVAILABLE, f"the store sends no more of {file.name}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
@@ -12,6 +13,9 @@ from moorage.failures import Cause, Failure
 from moorage.models.printed import short
 
 TIMEOUT_SECONDS = 30
+LISTING_SECONDS = 120.0
+"""For all pages of a listing; a store that always has another one never ends."""
+
 PIECE = 1 << 20
 ANY_REGION = "us-east-1"
 """Stores that are not Amazon's take any; Amazon's own redirect from here."""
@@ -46,7 +50,11 @@ class S3Wire:
         """Name, size and ETag of every file below the prefix."""
         with self._translating():
             pages = self._client.get_paginator("list_objects_v2")
+            until = time.monotonic() + LISTING_SECONDS
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
+                if time.monotonic() > until:
+                    detail = f"the listing of s3://{self.named} has no end"
+                    raise Failure(Cause.HUB_UNAVAILABLE, detail)
                 for item in page.get("Contents", ()):
                     name = item["Key"].removeprefix(self._prefix)
                     if name and not name.endswith("/"):

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
+from urllib.parse import quote
 
-from huggingface_hub import HfApi, get_session, hf_hub_url, hf_raise_for_status
+from huggingface_hub import hf_hub_url
 from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
+from moorage.adapters.guarded_http import within
 from moorage.adapters.sources.answers import HTTP_ERRORS, failure_of
+from moorage.adapters.sources.hub_session import require_online, require_success, session
 from moorage.failures import Cause, Failure
+from moorage.printable import printable
+from moorage.strict_json import JsonError, JsonLimits, decode
+from moorage.units import MIB, human_bytes
 
 TIMEOUT_SECONDS = 30.0
+LISTING_SECONDS = 60.0
+"""For a whole listing. A list of thousands of files comes in a second or two."""
+
+LISTING = JsonLimits(size=32 * MIB, entries=1_000_000)
+SHOWN = 1000
+"""Characters of what went wrong; it may quote what the hub sent."""
 
 
 class Wire:
@@ -23,6 +36,7 @@ class Wire:
         endpoint: Address of the hub.
         token: Access token. It is sent to the endpoint and appears nowhere else.
         timeout: Seconds to wait for a connection and for each next byte.
+        listing_seconds: Seconds that a listing, and the headers before a file, may take in all.
 
     Raises:
         Failure: `SOURCE_UNAUTHORIZED` when the token cannot be one.
@@ -35,33 +49,37 @@ class Wire:
         token: str | None = None,
         *,
         timeout: float = TIMEOUT_SECONDS,
+        listing_seconds: float = LISTING_SECONDS,
     ) -> None:
         self.repo = repo
         self._endpoint = endpoint.rstrip("/")
         self._token = _usable(token)
-        self._timeout = timeout
+        self._timeout, self._listing_seconds = timeout, listing_seconds
 
-    def model_info(self, revision: str) -> Any:
+    def listing(self, revision: str) -> dict[str, Any]:
         """Ask what the repository holds at a revision; empty = the default branch.
 
         Returns:
-            The hub client's `ModelInfo`.
+            What the hub answers, as data.
 
         Raises:
             Failure: As `failure_of` says; `HUB_UNAVAILABLE` also when the answer is not the hub's.
         """
-        # `False` and not `None`, which would send a token that lies around on this machine.
-        api = HfApi(endpoint=self._endpoint, token=self._token or False, library_name="moorage")
-        asked = revision or None
         try:
-            with self._translating(revision):
-                return api.model_info(
-                    self.repo, revision=asked, files_metadata=True, timeout=self._timeout
-                )
+            validate_repo_id(self.repo)
         except HFValidationError as error:
             raise Failure(Cause.SOURCE_MISSING, str(error)) from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self.not_a_hub(f"{type(error).__name__} {error}") from None
+        at = f"/revision/{quote(revision, safe='')}" if revision else ""
+        url = f"{self._endpoint}/api/models/{self.repo}{at}"
+        with self._translating(revision):
+            body = self._small(url)
+        try:
+            found = decode(body, LISTING)
+        except JsonError as error:
+            raise self.not_a_hub(f"the answer {error}") from None
+        if not isinstance(found, dict):
+            raise self.not_a_hub("the answer is no JSON object")
+        return found
 
     @contextmanager
     def file_range(self, commit: str, name: str, start: int, stop: int) -> Iterator[Any]:
@@ -74,17 +92,11 @@ class Wire:
             Failure: As `failure_of` says, for errors while reading too.
         """
         url = hf_hub_url(self.repo, name, revision=commit, endpoint=self._endpoint)
-        # Compressed, neither sizes nor offsets would be those of the file.
-        headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+        headers = self._headers() | {"Range": f"bytes={start}-{stop - 1}"}
         with (
             self._translating(commit, name),
-            get_session().stream(
-                "GET", url, headers=headers, timeout=self._timeout, follow_redirects=True
-            ) as response,
+            self._begun(url, headers) as response,
         ):
-            hf_raise_for_status(response)
             yield response
 
     def not_a_hub(self, why: str) -> Failure:
@@ -92,16 +104,53 @@ class Wire:
         detail = f"{self._endpoint} does not answer like a hub about {self.repo}: {why}"
         return Failure(Cause.HUB_UNAVAILABLE, detail)
 
+    def _headers(self) -> dict[str, str]:
+        # Compressed, neither sizes nor offsets would be those of the file.
+        headers = {"User-Agent": "moorage", "Accept-Encoding": "identity"}
+        return headers | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
+
+    def _small(self, url: str) -> bytes:
+        """A whole answer that has one deadline and one limit."""
+        found = bytearray()
+        with (
+            within(self._listing_seconds),
+            session(self._endpoint).stream(
+                "GET",
+                url,
+                params={"blobs": "true"},
+                headers=self._headers(),
+                timeout=self._timeout,
+            ) as response,
+        ):
+            require_success(response)
+            for piece in response.iter_raw():
+                found += piece
+                if len(found) > LISTING.size:
+                    raise self.not_a_hub(f"the answer is larger than {human_bytes(LISTING.size)}")
+        return bytes(found)
+
+    @contextmanager
+    def _begun(self, url: str, headers: dict[str, str]) -> Iterator[Any]:
+        """An answer whose headers have come in time; its body may take as long as it grows."""
+        client = session(self._endpoint)
+        request = client.build_request("GET", url, headers=headers, timeout=self._timeout)
+        with within(self._listing_seconds):
+            response = client.send(request, stream=True)
+        with closing(response):
+            require_success(response)
+            yield response
+
     @contextmanager
     def _translating(self, revision: str, name: str = "") -> Iterator[None]:
         try:
+            require_online()
             yield
         except HTTP_ERRORS as error:
             failure = failure_of(error, repo=self.repo, revision=revision, name=name)
-            detail = failure.detail
+            detail = printable(failure.detail)
             if self._token:  # an answer may quote the request
                 detail = detail.replace(self._token, "***")
-            raise Failure(failure.cause, detail) from None
+            raise Failure(failure.cause, detail[:SHOWN]) from None
 
 
 def _usable(token: str | None) -> str:

@@ -23,8 +23,9 @@ from moorage.access import Access
 from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.docker_errors import reach_failure
 from moorage.adapters.helper import LABEL_HELPER, MEMORY, start_told
+from moorage.adapters.log_tail import log_of_container
 from moorage.adapters.podman import is_taken
-from moorage.adapters.staging import checks, program, way
+from moorage.adapters.staging import checks, program, redirects, way
 from moorage.adapters.staging.bundle import bundle
 from moorage.adapters.staging.handed import Sending, hand_over
 from moorage.failures import Cause, Failure
@@ -44,7 +45,7 @@ FED_SECONDS = 60.0
 """How old a container may be that was made and never started, and that nothing is sent to any more:
 its maker is gone."""
 
-PROGRAM = bundle(program, checks, way)
+PROGRAM = bundle(program, checks, redirects, way)
 
 
 class Staged(Value):
@@ -226,7 +227,7 @@ def staging_name(path: str) -> str:
 
 
 def _last_words(container: Container) -> dict[str, Any]:
-    lines = bytes(container.logs(tail=1)).decode(errors="replace").strip().splitlines()
+    lines = log_of_container(container, 1).strip().splitlines()
     with contextlib.suppress(ValueError):
         said = json.loads(lines[-1]) if lines else {}
         return said if isinstance(said, dict) else {}

@@ -20,6 +20,7 @@ from moorage.access import parse_access
 from moorage.adapters.docker_client import connect, forget_clients
 from moorage.adapters.helper import LABEL_HELPER, MEMORY, start_told
 from moorage.adapters.helper_image import PULL_SECONDS, have_helper
+from moorage.adapters.log_tail import log_of_container
 from moorage.adapters.staging import lend
 from moorage.adapters.staging.bundle import bundle
 from moorage.failures import Cause, Failure
@@ -107,7 +108,7 @@ def _opened(container: Container, order: str) -> int:
     start_told(container, order)
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until:
-        if said := bytes(container.logs()).decode(errors="replace").strip():
+        if said := log_of_container(container).strip():
             told = _read(said)
             if "port" in told:
                 return int(told["port"])

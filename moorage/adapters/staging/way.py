@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
+import socket
+import ssl
 import threading
 import urllib.parse
 import urllib.request
+from functools import partial
 from typing import Any
 
 from moorage.adapters.staging.checks import File, size_of
+from moorage.adapters.staging.redirects import Guard
 
 TRIES = 6
 TIMEOUT_SECONDS = 30
@@ -32,7 +37,8 @@ class Way:
         self._seconds = told.get("timeout", TIMEOUT_SECONDS)
         # Proxies are for the world outside.
         proxies = [urllib.request.ProxyHandler({})] if told.get("near") else []
-        self._opener = urllib.request.build_opener(_KeepsSecrets, *proxies)
+        guard = Guard(next(iter(self._urls.values()), ""))
+        self._opener = urllib.request.build_opener(_Redirects(guard), *_handlers(guard), *proxies)
         self._lock = threading.Lock()
 
     def fetch(self, file: File, path: str, stopped: threading.Event) -> None:
@@ -70,17 +76,51 @@ class Way:
             self.brought += brought
 
 
-class _KeepsSecrets(urllib.request.HTTPRedirectHandler):
-    """Sends the token to nobody but whom it was meant for: hubs redirect to other hosts."""
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows where the guard lets it, and sends the token to nobody but whom it was meant for."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
 
     def redirect_request(
-        self, req: urllib.request.Request, *told: Any
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
         """The request to follow with."""
-        request = super().redirect_request(req, *told)
+        self._guard.require_url(newurl)
+        request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None and _host(request.full_url) != _host(req.full_url):
             request.remove_header("Authorization")
         return request
+
+
+def _handlers(guard: Guard) -> list[urllib.request.BaseHandler]:
+    """What opens connections: to an address that was checked, unless it is that of a proxy."""
+
+    def connected(
+        address: tuple[str, int], timeout: float, source: tuple[str, int] | None = None
+    ) -> socket.socket:
+        *others, last = guard.addresses(*address)
+        for one in others:
+            with contextlib.suppress(OSError):
+                return socket.create_connection((one, address[1]), timeout, source)
+        return socket.create_connection((last, address[1]), timeout, source)
+
+    class Plain(urllib.request.HTTPHandler):
+        def http_open(self, req: urllib.request.Request) -> Any:
+            return self.do_open(partial(_made, http.client.HTTPConnection, req), req)
+
+    class Secure(urllib.request.HTTPSHandler):
+        def https_open(self, req: urllib.request.Request) -> Any:
+            made = partial(_made, http.client.HTTPSConnection, req)
+            return self.do_open(made, req, context=ssl.create_default_context())
+
+    def _made(kind: Any, req: urllib.request.Request, host: str, **more: Any) -> Any:
+        connection = kind(host, **more)
+        if not req.has_proxy() and not getattr(req, "_tunnel_host", None):
+            connection._create_connection = connected
+        return connection
+
+    return [Plain(), Secure()]
 
 
 def _start(answer: Any) -> int:

@@ -7,18 +7,19 @@ Source: `utils/argparse_utils.py`, `engine/arg_utils.py` and the launcher's `cli
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Callable
 from typing import Any
 
+from moorage.arguments import WRITTEN
 from moorage.engines.schema.argument import Argument, Kind
 from moorage.engines.schema.problem import Problem
+from moorage.strict_json import JsonError, decode
 
 DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 READABLE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
-STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
+STRING = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))')
 READABLE_WITHIN = re.compile(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
 OBJECT = re.compile(r"(?s)\s*\{.*\}\s*")
 NOTHING = ("", "None")
@@ -89,9 +90,9 @@ def _readable_or_auto(word: str) -> int:
 
 def _json(word: str) -> Any:
     try:
-        return json.loads(word)
-    except ValueError as error:
-        raise NotAccepted(f"{_shown(word)} is not JSON ({error})") from None
+        return decode(word, WRITTEN)
+    except JsonError as error:
+        raise NotAccepted(f"{_shown(word)} is not JSON: it {error}") from None
 
 
 def _object(word: str) -> dict[str, Any]:

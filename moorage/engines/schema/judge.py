@@ -11,6 +11,9 @@ from moorage.engines.schema.rules import Owned, Rules
 from moorage.engines.schema.unknown import unknown
 from moorage.values import Value
 
+MOST_UNKNOWN = 20
+"""Unknown options for which the nearest known one is looked for: that takes milliseconds each."""
+
 
 class Judgement(Value):
     """What was found.
@@ -40,7 +43,7 @@ def judge(
     problems += [_stray(word) for word in reading.stray]
     if reading.unknown:
         known = others()
-        problems += [unknown(option, schema, rules, known) for option in reading.unknown]
+        problems += [unknown(one, schema, rules, known) for one in reading.unknown[:MOST_UNKNOWN]]
     return Judgement(
         problems=tuple(problems),
         notes=(*_wins(reading, schema, rules.owned), *_ending(reading, schema)),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from moorage.values import Value
 
+SHOWN = 100
+"""Characters of a word that is repeated."""
+
 
 class Problem(Value):
     """One mistake.
@@ -19,4 +22,5 @@ class Problem(Value):
     suggestion: str = ""
 
     def __str__(self) -> str:
-        return f"engine.args: {self.option}: {self.message}"
+        option = self.option if len(self.option) <= SHOWN else f"{self.option[: SHOWN - 3]}..."
+        return f"engine.args: {option}: {self.message}"

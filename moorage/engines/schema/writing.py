@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from moorage.arguments import WRITTEN
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.convert import NotAccepted, readable
+from moorage.strict_json import JsonError, decode
 
 LEVELS = ("0", "1", "2", "3")
 """What may follow `-O` as a word of its own."""
@@ -87,8 +89,8 @@ def _next(rest: Iterable[str], name: str) -> str:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return decode(text, WRITTEN)
+    except JsonError:
         pass
     try:
         return readable(text)

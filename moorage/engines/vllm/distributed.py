@@ -5,7 +5,9 @@ from __future__ import annotations
 from moorage.arguments import argument, switch, user_tokens, whole_number
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.names import SHORT_NAMES
+from moorage.engines.vllm.peer_words import peer_words
 from moorage.engines.vllm.policy import Executor
+from moorage.engines.vllm.ports import PortUse, ports_of
 from moorage.engines.vllm.rule import derived
 from moorage.engines.vllm.version import at_least
 from moorage.failures import Cause, Failure
@@ -44,7 +46,7 @@ def executor_of(context: LaunchContext) -> Executor:
     stated = argument(context.words, EXECUTOR)
     if stated is not None:
         return Executor.NATIVE if stated == Executor.NATIVE else Executor.RAY
-    if CUSTOM in context.version and at_least(context.version, "0.18.0"):
+    if _is_own_build(context.version):
         return Executor.NATIVE
     return context.policy.executor
 
@@ -52,16 +54,22 @@ def executor_of(context: LaunchContext) -> Executor:
 def wanted_executor(spec: ModelSpec) -> Distributed:
     """What joins the hosts of a replica: as the spec says, else vLLM itself where it can.
 
-    The baseline's own rules take Ray, with which its uneven hosts and pipelines are placed.
+    The baseline's own rules take Ray, with which its uneven hosts and pipelines are placed, but for
+    a user's own build.
     """
-    stated = argument(user_tokens(spec.engine.args), EXECUTOR)
+    words, baseline = user_tokens(spec.engine.args), spec.placement.policy == Policy.BASELINE
+    stated = argument(peer_words(words) if baseline else words, EXECUTOR)
     if stated is not None:
         return Distributed.NATIVE if stated == Executor.NATIVE else Distributed.RAY
     if spec.engine.distributed != Distributed.AUTO:
         return spec.engine.distributed
-    by_peer = spec.placement.policy == Policy.BASELINE
+    by_peer = baseline and not _is_own_build(spec.engine.version)
     old = spec.engine.version is not None and not at_least(spec.engine.version, NATIVE_SINCE)
     return Distributed.RAY if by_peer or old else Distributed.NATIVE
+
+
+def _is_own_build(version: str | None) -> bool:
+    return version is not None and CUSTOM in version and at_least(version, "0.18.0")
 
 
 def joins_natively(context: LaunchContext) -> bool:
@@ -93,6 +101,11 @@ def topology_of(context: LaunchContext) -> Topology:
     return found
 
 
+def data_ranks(context: LaunchContext) -> int:
+    """Data-parallel ranks that the user states."""
+    return whole_number(context.words, "--data-parallel-size", "-dp", "--dp") or 1
+
+
 def distributed_flags(context: LaunchContext) -> tuple[Flag, ...]:
     """The executor, and what the hosts need to find each other."""
     if not context.spans_hosts:
@@ -102,16 +115,18 @@ def distributed_flags(context: LaunchContext) -> tuple[Flag, ...]:
 
 def _ray(context: LaunchContext) -> tuple[Flag, ...]:
     flags = [derived("Ray joins the hosts", EXECUTOR, Executor.RAY)]
-    ranks = whole_number(context.words, "--data-parallel-size", "-dp", "--dp") or 1
+    ranks = data_ranks(context)
+    ports = ports_of(context, None, data_ranks=ranks > 1)
     if ranks > 1:
         reason = f"{ranks} data-parallel ranks over several hosts"
         flags.append(derived(reason, "--data-parallel-backend", Executor.RAY))
-        flags.append(derived(reason, "--data-parallel-rpc-port", str(context.ports[1])))
+        flags.append(derived(reason, "--data-parallel-rpc-port", str(ports[PortUse.RPC])))
     return tuple(flags)
 
 
 def _native(context: LaunchContext) -> tuple[Flag, ...]:
     topology, leader = topology_of(context), context.members[0].address
+    ports = ports_of(context, topology.shape)
     flags = [derived("vLLM joins the hosts itself", EXECUTOR, Executor.NATIVE)]
     if topology.shape != Shape.DP_ONLY:
         reason = f"host {context.position} of {len(context.members)} that share ranks"
@@ -119,7 +134,7 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
             "--nnodes": len(context.members),
             "--node-rank": context.position,
             "--master-addr": leader,
-            "--master-port": context.ports[2],
+            "--master-port": ports[PortUse.MASTER],
         }
         flags += [derived(reason, name, str(value)) for name, value in values.items()]
     if topology.shape != Shape.MP_ONLY:
@@ -128,7 +143,7 @@ def _native(context: LaunchContext) -> tuple[Flag, ...]:
         if topology.shape == Shape.DP_ONLY and (rank or context.policy.leader_rank):
             flags.append(derived(reason, "--data-parallel-start-rank", str(rank)))
         flags.append(derived(reason, "--data-parallel-address", leader))
-        flags.append(derived(reason, "--data-parallel-rpc-port", str(context.ports[1])))
+        flags.append(derived(reason, "--data-parallel-rpc-port", str(ports[PortUse.RPC])))
     if not context.leads and not switch(context.words, "--data-parallel-hybrid-lb"):
         flags.append(derived("the leader answers the requests", "--headless"))
     return tuple(flags)

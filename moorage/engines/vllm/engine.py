@@ -35,7 +35,7 @@ from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
 from moorage.engines.vllm.owned import OWNED
 from moorage.engines.vllm.recovery import remedy_for
-from moorage.engines.vllm.requested import context_of, extended_cache, version_of
+from moorage.engines.vllm.requested import context_of, extended_cache, policy_of, version_of
 from moorage.engines.vllm.rule import variable
 from moorage.engines.vllm.shutdown import IN_FLIGHT, OPTION
 from moorage.engines.vllm.spanning import spanning_refusal, spanning_warnings
@@ -147,6 +147,13 @@ class Vllm(Engine):
             *staying(context, joined_variables(context)),
             *later,
         )
+
+    def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:
+        """With the peer's defaults whatever is derived; a default gives way to the user."""
+        if not policy_of(request.spec).overwrites:
+            return frozenset()
+        derived = (one for one in self.environment(request) if one.origin != Origin.DEFAULT)
+        return frozenset(one.name for one in derived)
 
     def containers(self, request: LaunchRequest) -> tuple[ContainerSpec, ...]:
         """One container, or where Ray joins the hosts also its head."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from moorage.engines.vllm.ascend import CANN, ascend_variables
 from moorage.engines.vllm.context import LaunchContext
-from moorage.engines.vllm.distributed import joins_natively, topology_of
+from moorage.engines.vllm.distributed import data_ranks, joins_natively, topology_of
 from moorage.engines.vllm.offload import SEED, offload_flags, offload_variables
+from moorage.engines.vllm.ports import PortUse, ports_of
 from moorage.engines.vllm.rule import variable
 from moorage.launch import Variable
 from moorage.placement.placement import CPU
@@ -47,7 +48,7 @@ def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
 def variables(context: LaunchContext) -> tuple[Variable, ...]:
     """All of them, without those that the user sets, unless the policy overwrites these."""
     every = (
-        *(SILENT if context.policy.silent else ()),
+        *SILENT,
         *LOADING,
         *cache_variables(context),
         *offload_variables(context.cache, context.accelerator_type, context.claimed, context.ranks),
@@ -70,7 +71,7 @@ def _stays(context: LaunchContext, item: Variable) -> bool:
 
 def _seed(context: LaunchContext) -> tuple[Variable, ...]:
     there = offload_flags(context.cache, context.accelerator_type)
-    return (SEED,) if there and context.policy.seeded else ()
+    return (SEED,) if there else ()
 
 
 def cache_variables(context: LaunchContext) -> Iterator[Variable]:
@@ -93,15 +94,17 @@ def joined_variables(context: LaunchContext) -> Iterator[Variable]:
 def _native(context: LaunchContext) -> Iterator[Variable]:
     """With ranks that span hosts, a common first port would make their workers collide."""
     shape = topology_of(context).shape
+    ports = ports_of(context, shape)
     if shape != Shape.MP_ONLY:
         reason = "where the data-parallel ranks meet"
-        yield _derived("VLLM_DP_MASTER_PORT", str(context.ports[-1]), reason)
-    if shape == Shape.DP_ONLY and len(context.ports) > 3:
-        yield _derived("VLLM_PORT", str(context.ports[3]), "first port of the engine's own")
+        yield _derived("VLLM_DP_MASTER_PORT", str(ports[PortUse.MEETING]), reason)
+    if shape == Shape.DP_ONLY:
+        yield _derived("VLLM_PORT", str(ports[PortUse.OWN]), "first port of the engine's own")
 
 
 def _ray(context: LaunchContext) -> Iterator[Variable]:
-    yield _derived("VLLM_PORT", str(context.ports[-1]), "first port of the engine's own")
+    ports = ports_of(context, None, data_ranks=data_ranks(context) > 1)
+    yield _derived("VLLM_PORT", str(ports[PortUse.OWN]), "first port of the engine's own")
     yield variable("RAY_LOG_TO_STDERR", "0", "Ray's log would drown the engine's")
     yield variable("RAY_BACKEND_LOG_LEVEL", "warning", "Ray's log would drown the engine's")
 

@@ -10,6 +10,7 @@ from moorage.engines.vllm.distributed import joins_natively, topology_of
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.rule import derived
 from moorage.launch import Flag
+from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.topology import Shape
 
 TENSOR, PIPELINE, DATA = (
@@ -30,7 +31,8 @@ def parallel_flags(context: LaunchContext) -> tuple[Flag, ...]:
     if any(_stated(context.words, name) for name in (TENSOR, PIPELINE, DATA)):
         return ()
     if context.spans_hosts:
-        tensor, pipeline = context.shared or over_hosts(context.members)
+        counts = [member.accelerators for member in context.members]
+        tensor, pipeline = context.shared or split_over_hosts(counts)
         reason = _uneven(context.members) or _even(context.members)
         return (
             derived(reason, TENSOR, str(tensor)),
@@ -39,17 +41,6 @@ def parallel_flags(context: LaunchContext) -> tuple[Flag, ...]:
     reason = f"{context.tensor * context.pipeline} accelerators on this host"
     sizes = {TENSOR: context.tensor, PIPELINE: context.pipeline}
     return tuple(derived(reason, name, str(size)) for name, size in sizes.items() if size > 1)
-
-
-def over_hosts(members: Sequence[Member]) -> tuple[int, int]:
-    """Tensor and pipeline sizes of Ray's hosts: a stage is a host, or an accelerator.
-
-    Hosts that give different numbers cannot share layers evenly; every accelerator is a stage of
-    its own then.
-    """
-    if _uneven(members):
-        return 1, sum(member.accelerators for member in members)
-    return members[0].accelerators, len(members)
 
 
 def _stated(words: Sequence[str], name: str) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from moorage.values import Value
 
-DEFAULT_RANGE = (41000, 41999)
-LEADER_CONTAINER = "ray-head"
 SIDE_VARIABLES = {"RAY_LOG_TO_STDERR": "1"}
 """Beside the leader runs Ray alone; there its log is what the log is for."""
 
@@ -27,11 +25,6 @@ class RayPorts(Value):
     def at(self, offset: int) -> int:
         """The port at a place of the range."""
         return self.first + offset
-
-    def exposed(self, leads: bool) -> tuple[int, ...]:
-        """Ports of its services, ascending; those of the workers are not among them."""
-        heads = (0, 2) if leads else ()
-        return tuple(sorted(self.at(offset) for offset in (*heads, *range(3, 10))))
 
 
 def ray_start(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.arguments import user_tokens
+from moorage.arguments import switch, user_tokens
 from moorage.engines.isolation import claimed
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.ascend import is_310p
@@ -12,8 +12,10 @@ from moorage.engines.vllm.context import LaunchContext, Length, Member
 from moorage.engines.vllm.kept import cache_root
 from moorage.engines.vllm.length import capped_length
 from moorage.engines.vllm.offload import ExtendedCache
-from moorage.engines.vllm.policy import BASELINE, OURS, Executor
+from moorage.engines.vllm.peer_words import peer_words
+from moorage.engines.vllm.policy import BASELINE, OURS, Executor, LaunchPolicy
 from moorage.engines.vllm.speculative import Speculative
+from moorage.models.categories import SPEECH_TO_TEXT, TEXT_TO_SPEECH
 from moorage.spec import Mode, ModelSpec, Policy
 from moorage.values import Origin
 
@@ -25,7 +27,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         version=version_of(request),
         name=spec.name,
         model=request.engine_model_path,
-        words=user_tokens(spec.engine.args),
+        words=words_of(spec),
         given=frozenset({*spec.engine.env, *spec.secrets}),
         accelerator_type=seat.accelerator_type,
         is_310p=is_310p(tuple(item.family for item in claimed(request))),
@@ -38,7 +40,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         address=request.listen_address,
         interface=request.host.interface,
         ports=_ports(request),
-        omni=request.profile.mode == Mode.IMAGE_GENERATION,
+        omni=_is_omni(request),
         length=_length(request),
         claimed=sum(seat.accelerator_bytes),
         ranks=len(seat.accelerators) or 1,
@@ -48,7 +50,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         adapters=adapters(request),
         updates=spec.lora_updates,
         shutdown_seconds=spec.stopping.grace_seconds,
-        policy=OURS,
+        policy=policy_of(spec),
     )
 
 
@@ -67,6 +69,24 @@ def version_of(request: LaunchRequest) -> str:
         return request.image.engine_version
     installed = next((item for item in request.host.programs if item.engine == "vllm"), None)
     return installed.version if installed and not request.in_container else ""
+
+
+def policy_of(spec: ModelSpec) -> LaunchPolicy:
+    """Whose defaults a launch follows: who places a model also starts it."""
+    return BASELINE if spec.placement.policy == Policy.BASELINE else OURS
+
+
+def words_of(spec: ModelSpec) -> tuple[str, ...]:
+    """The user's arguments, as the rules of the policy read them."""
+    words = user_tokens(spec.engine.args)
+    return peer_words(words) if spec.placement.policy == Policy.BASELINE else words
+
+
+def _is_omni(request: LaunchRequest) -> bool:
+    """Whether pictures or speech are made, as the model or the user says."""
+    profile = request.profile
+    makes = profile.mode == Mode.IMAGE_GENERATION or TEXT_TO_SPEECH in profile.categories
+    return makes or bool(switch(user_tokens(request.spec.engine.args), "--omni"))
 
 
 def _executor(request: LaunchRequest) -> Executor | None:
@@ -96,16 +116,19 @@ def _ports(request: LaunchRequest) -> tuple[int, ...]:
     return (request.seat.port, leads.rpc, leads.master, own.own, leads.joining)
 
 
-def _length(request: LaunchRequest) -> Length:
+def _length(request: LaunchRequest) -> Length | None:
     profile, tokens = request.profile, request.seat.tokens
     origin, reason = profile.context_origin, profile.context_reason
-    if origin != Origin.USER and tokens and tokens < profile.context:
+    by_rules = request.spec.placement.policy == Policy.BASELINE
+    if origin != Origin.USER and tokens and tokens < profile.context and not by_rules:
         reason = f"of {profile.context} tokens, as many as the claimed memory holds"
         return Length(tokens=tokens, origin=Origin.DERIVED, reason=reason)
-    stated = Length(tokens=profile.context, origin=origin, reason=reason)
-    if request.spec.placement.policy != Policy.BASELINE or origin == Origin.USER:
-        return stated
-    return capped_length(profile.context, BASELINE) or stated
+    if not by_rules or origin == Origin.USER:
+        return Length(tokens=profile.context, origin=origin, reason=reason)
+    # GPUStack states no length but its cap, and none where speech is heard.
+    if origin == Origin.DEFAULT or SPEECH_TO_TEXT in profile.categories:
+        return None
+    return capped_length(profile.context, BASELINE)
 
 
 def _speculative(request: LaunchRequest) -> Speculative | None:

@@ -57,7 +57,7 @@ def layer_caches(
     element = size_of(dtype if facts.model_type in MODEL_DTYPE else kv_dtype)
     tp = settings.tensor_parallel_size
     per_token = {mixer: token_bytes(facts, mixer, tp, element) for mixer in kinds - {Mixer.STATE}}
-    block = settings.block_size or DEFAULT_BLOCK
+    block = usual_block(settings)
     bare = None
     specs = {}
     if Mixer.STATE in kinds:
@@ -75,6 +75,11 @@ def layer_caches(
         for index, layer in enumerate(mixers)
         for mixer in layer
     ]
+
+
+def usual_block(settings: MemorySettings) -> int:
+    """Tokens of a block of attention where no states are beside it."""
+    return settings.block_size or DEFAULT_BLOCK
 
 
 def _layers_without_attention(mixers: Sequence[tuple[Mixer, ...]], stages: int) -> set[int]:

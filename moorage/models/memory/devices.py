@@ -5,9 +5,7 @@ Source: `nvidia-smi` and `amd-smi`; a little less than on the box, for the drive
 
 from __future__ import annotations
 
-from pydantic import ByteSize, TypeAdapter, ValidationError
-
-from moorage.units import GIB, MIB
+from moorage.units import GIB, MIB, parse_bytes
 from moorage.values import Value
 
 COMMON_SIZES = tuple(size * GIB for size in (16, 24, 40, 48, 80, 96, 141, 192))
@@ -53,8 +51,8 @@ def find_device(text: str) -> Device | None:
         The device; the first in the table of which all words match; None when there is none.
     """
     try:
-        size = int(TypeAdapter(ByteSize).validate_python(text))
-    except ValidationError:
+        size = parse_bytes(text)
+    except ValueError:
         size = 0
     if size >= GIB:  # else it may be a number in a name, such as 4090
         return Device(total=size)

@@ -13,7 +13,7 @@ from moorage.models.config import architectures, text_config
 from moorage.models.memory.defaults import class_default
 from moorage.models.memory.filled_in import FILLED_IN
 from moorage.models.memory.refusal import rejected, unknown
-from moorage.models.rope import RopeRule, rope_settings, rope_type, stretched
+from moorage.models.rope import RopeRule, rope_factor, rope_settings, rope_type, stretched
 
 Config = Mapping[str, Any]
 
@@ -198,10 +198,7 @@ class Facts:
     @property
     def ropes(self) -> list[tuple[str, float | None]]:
         """Type and factor of each rope scaling."""
-        factors = ((rope_type(rope), rope.get("factor")) for rope in rope_settings(self.text))
-        return [
-            (kind, factor if isinstance(factor, int | float) else None) for kind, factor in factors
-        ]
+        return [(rope_type(rope), rope_factor(rope)) for rope in rope_settings(self.text)]
 
     def resolve_length(self, asked: int | None) -> int:
         """The longest request in tokens.

@@ -85,7 +85,7 @@ def _facts(found: Answer) -> list[tuple[str, str]]:
     ]
     if (cache := need.cache) and cache.bytes_per_block:
         block, size = human_bytes(cache.bytes_per_block), cache.block_size
-        cells = f"{block} a block" + (f" of {size} tokens" if size else "")
+        cells = f"{block} a block" + (f" of {size} tokens" if found.token_bytes else "")
         rows += [
             ("Requests that fit", f"{found.most_requests} of {need.tokens} tokens at once"),
             ("KV cache", f"{human_bytes(found.token_bytes)} for each further token, {cells}"),

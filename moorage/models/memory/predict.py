@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage.models.memory.caches import layer_caches
+from moorage.models.memory.caches import layer_caches, usual_block
 from moorage.models.memory.checks import require_length, require_startable
 from moorage.models.memory.dtypes import engine_dtype, kv_dtype
 from moorage.models.memory.facts import Facts
@@ -132,7 +132,7 @@ def _prediction(
         enable_prefix_caching=prefix,
         max_in_flight_tokens=in_flight,
         weight_bytes_per_rank=max(stage.weight_bytes for stage in stages),
-        block_size=min(attention, default=None),
+        block_size=min(attention, default=usual_block(settings) if groups else None),
         bytes_per_block=block,
         blocks_per_full_request=request,
         full_request_bytes=block * request,

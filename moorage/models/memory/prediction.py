@@ -54,7 +54,8 @@ class MemoryPrediction(Value):
         enable_prefix_caching: As vLLM resolves it.
         max_in_flight_tokens: Tokens scheduled but not yet settled, at most.
         weight_bytes_per_rank: Parameters as created, of the largest stage.
-        block_size: Tokens of a block of the attention groups; None without attention.
+        block_size: Tokens of a block of the attention groups, or those that they would have; None
+            without a cache.
         bytes_per_block: Cost of one block id, in the costliest stage.
         blocks_per_full_request: Block ids of one full request, summed over the groups.
         full_request_bytes: The product of the two above.

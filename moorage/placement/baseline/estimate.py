@@ -30,9 +30,9 @@ def memory_claim(request: BaselineRequest) -> int:
 
 def ram_need(cache: CacheInRam | None) -> int:
     """Bytes of RAM that each host must have free; a cache sized by ratio asks for none."""
-    if cache is None or not cache.enabled or not cache.gib or cache.gib < 0:
+    if cache is None or not cache.enabled or not cache.size or cache.size < 0:
         return 0
-    return cache.gib * GIB
+    return cache.size
 
 
 def ram_claim(cache: CacheInRam | None, memory: Mapping[int, int]) -> int:

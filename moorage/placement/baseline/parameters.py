@@ -96,7 +96,7 @@ def _mask(line: str) -> tuple[str, list[str]]:
             continue
         try:
             _, stop = JSONDecoder().raw_decode(line, start)
-        except JSONDecodeError:
+        except (JSONDecodeError, RecursionError):
             continue
         masked += f"{line[end:start]}\0{len(kept)}\0"
         kept.append(line[start:stop])

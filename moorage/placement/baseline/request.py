@@ -31,12 +31,12 @@ class CacheInRam:
 
     Attributes:
         enabled: Off means as if it were not there.
-        gib: Its size in GiB on every host; 0 or None = by ratio.
+        size: Its bytes on every host; 0 or None = by ratio.
         ratio: Its size relative to the accelerator memory taken on a host.
     """
 
     enabled: bool = True
-    gib: int | None = None
+    size: int | None = None
     ratio: float | None = 1.2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -16,10 +17,12 @@ from sqlalchemy import create_engine, text
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up, restore
+from moorage.adapters.ledger.parts import part_for
 from moorage.failures import Cause, Failure
 from moorage.release import ReleaseState
 from tests.adapters.ledger.test_first_schema import to_schema
 from tests.builders import NOON, REVISION, a_claim, a_fleet, a_spec
+from tests.e2e.workplace import REPOSITORY
 
 POSTGRESQL = "postgresql+psycopg://moorage:topsecret@db/moorage"
 
@@ -206,6 +209,35 @@ def test_of_a_damaged_ledger_no_backup_is_left(
         back_up(url, tmp_path / "backup.db")
     assert caught.value.cause is Cause.LEDGER_DAMAGED
     assert {one.name for one in tmp_path.iterdir()} == {"home"}
+
+
+MAKE_A_PART = """
+import sys
+from pathlib import Path
+from moorage.adapters.ledger.parts import part_for
+part = part_for(Path(sys.argv[1]))
+for suffix in ("", "-journal"):
+    Path(f"{part}{suffix}").touch()
+"""
+
+
+def test_what_a_killed_backup_left_goes_with_the_next_one(
+    url: str,
+    held: str,  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    killed = tmp_path / "monday.db"
+    subprocess.run([sys.executable, "-c", MAKE_A_PART, killed], check=True, cwd=REPOSITORY)
+    assert len(list(tmp_path.glob("monday.db.part-*"))) == 2
+    strangers = ("film.part-1", "ledger.db.part", "part-0123abcd-1-1.txt", "away.part-0123abcd-1-1")
+    others = {part_for(tmp_path / "own.db"), *(tmp_path / name for name in strangers)}
+    for one in others:
+        one.touch()
+    old = tmp_path / "old.part-0123abcd-1-1"
+    old.touch()
+    os.utime(old, (0, 0))
+    back_up(url, tmp_path / "tuesday.db")
+    assert set(tmp_path.iterdir()) == {tmp_path / "home", tmp_path / "tuesday.db", *others}
 
 
 def test_postgresql_has_its_own_tools(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from moorage.adapters.sources.s3_answers import announced_file
 from moorage.adapters.sources.s3_client import S3Client
 from moorage.adapters.sources.s3_wire import S3Wire
 from moorage.adapters.sources.store import Manifest, ModelStore
-from moorage.adapters.staging import checks, program, way
+from moorage.adapters.staging import checks, program, redirects, way
 from moorage.adapters.staging.bundle import bundle
 from moorage.adapters.staging.job import job_of
 from moorage.failures import Cause, Failure
@@ -249,7 +249,7 @@ def test_others_get_the_listed_content_or_none(
 def _brought(told: dict[str, Any]) -> Any:
     """The last word of the program that runs on other hosts."""
     done = subprocess.run(
-        [sys.executable, "-I", "-c", bundle(program, checks, way)],
+        [sys.executable, "-I", "-c", bundle(program, checks, redirects, way)],
         input=json.dumps(told) + "\n",
         capture_output=True,
         text=True,

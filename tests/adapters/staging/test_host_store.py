@@ -16,6 +16,7 @@ from moorage.adapters.staging.host_store import HostStore
 from moorage.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from tests.builders import a_model
+from tests.log_stream import LogStream
 
 STAGED = json.dumps({"result": "staged", "from": {"hub": 5}})
 PRESENT = json.dumps({"result": "present"})
@@ -49,9 +50,9 @@ class OneContainer:
             raise NotFound("gone")
         return self
 
-    def logs(self, tail: int) -> bytes:
+    def logs(self, *, tail: int, **_: Any) -> LogStream:
         assert self.said is not None
-        return "\n".join(self.said.splitlines()[-tail:]).encode()
+        return LogStream("\n".join(self.said.splitlines()[-tail:]).encode())
 
     def remove(self, **_: Any) -> None:
         self.said = None

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.staging import checks, program, way
+from moorage.adapters.staging import checks, program, redirects, way
 from moorage.adapters.staging.bundle import bundle
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
@@ -45,7 +45,7 @@ class Store:
     def bring(self, **changes: Any) -> list[dict[str, Any]]:
         """Run the program; gives all that it said."""
         done = subprocess.run(
-            [sys.executable, "-I", "-c", bundle(program, checks, way)],
+            [sys.executable, "-I", "-c", bundle(program, checks, redirects, way)],
             input=self.job(**changes),
             capture_output=True,
             text=True,
@@ -157,7 +157,7 @@ def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(pause=0.02))
     growing = Path(f"{store.place}.partial/.incomplete") / WEIGHTS
     running = subprocess.Popen(
-        [sys.executable, "-I", "-c", bundle(program, checks, way)],
+        [sys.executable, "-I", "-c", bundle(program, checks, redirects, way)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
@@ -173,6 +173,23 @@ def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     assert store.content() == FILES
     last = store.hub.asked_for(WEIGHTS)[-1]
     assert last.sent == len(FILES[WEIGHTS]) - had
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("http://169.254.169.254/latest/meta-data", "which is not https"),
+        ("https://169.254.169.254/latest", "a link-local address"),
+        ("https://[::ffff:169.254.169.254]/latest", "a link-local address"),
+    ],
+)
+def test_a_redirect_that_leads_inside_is_not_followed(
+    store: Store, target: str, words: str
+) -> None:
+    store.hub.fail(WEIGHTS, Fault(status=302, headers={"Location": target}))
+    said = store.bring(ways=[store.way(tries=1)])[-1]
+    assert said["cause"] == "hub-unavailable"
+    assert words in said["detail"]
 
 
 def test_what_is_not_what_was_announced_gets_no_place(store: Store) -> None:
@@ -274,7 +291,9 @@ def test_it_ends_in_time(store: Store) -> None:
 
 
 def test_one_that_is_told_nothing_ends() -> None:
-    impatient = bundle(program, checks, way).replace("FED_SECONDS = 60", "FED_SECONDS = 1")
+    impatient = bundle(program, checks, redirects, way).replace(
+        "FED_SECONDS = 60", "FED_SECONDS = 1"
+    )
     with subprocess.Popen(
         [sys.executable, "-I", "-c", impatient], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as running:

@@ -16,9 +16,11 @@ def environment(*words: str, **changes: Any) -> dict[str, str]:
     return {item.name: item.value for item in variables(a_context(*words, **changes))}
 
 
-def test_ours_is_silent_and_the_baseline_is_not() -> None:
-    assert environment()["VLLM_NO_USAGE_STATS"] == "1"
-    assert set(environment(policy=BASELINE)) == {
+@pytest.mark.parametrize("policy", [OURS, BASELINE])
+def test_a_server_is_silent_under_every_policy(policy: LaunchPolicy) -> None:
+    assert set(environment(policy=policy)) == {
+        "VLLM_NO_USAGE_STATS",
+        "HF_HUB_OFFLINE",
         "OMP_NUM_THREADS",
         "SAFETENSORS_FAST_GPU",
         "RUNAI_STREAMER_MEMORY_LIMIT",
@@ -47,7 +49,7 @@ def test_the_processes_of_an_extended_cache_hash_alike() -> None:
     assert "PYTHONHASHSEED" not in environment()
     assert "PYTHONHASHSEED" not in environment(cache=cache, accelerator_type="cann")
     assert "PYTHONHASHSEED" not in environment(cache=cache, given=frozenset({"PYTHONHASHSEED"}))
-    assert "PYTHONHASHSEED" not in environment(cache=cache, policy=BASELINE)
+    assert environment(cache=cache, policy=BASELINE)["PYTHONHASHSEED"] == "0"
 
 
 def test_compiled_kernels_are_kept_where_there_is_a_place() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moorage.engines.vllm.parallel import over_hosts, parallel_flags
+from moorage.engines.vllm.parallel import parallel_flags
 from moorage.engines.vllm.policy import BASELINE
 from tests.engines.vllm.contexts import a_context, hosts, line
 
@@ -60,10 +60,3 @@ def test_sizes_follow_from_the_placement_unless_the_user_states_one(
     changes: dict[str, Any], words: list[str], flags: str
 ) -> None:
     assert line(parallel_flags(a_context(*words, **changes))) == flags
-
-
-@pytest.mark.parametrize(
-    ("counts", "sizes"), [((8, 8, 8), (8, 3)), ((4, 2), (1, 6)), ((1, 1), (1, 2))]
-)
-def test_uneven_hosts_become_stages(counts: tuple[int, ...], sizes: tuple[int, int]) -> None:
-    assert over_hosts(hosts(*counts)) == sizes

@@ -1,4 +1,6 @@
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -284,3 +286,21 @@ def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:
     got = predict_memory(LLAMA, {}, MemorySettings())
     assert isinstance(got, MemoryRefusal)
     assert got.kind is RefusalKind.UNKNOWN
+
+
+@pytest.mark.parametrize("prefix", [True, False])
+@pytest.mark.parametrize("tp", [1, 2])
+@pytest.mark.parametrize(("stated", "size"), [(None, 16), (32, 32)])
+def test_states_alone_have_the_block_that_attention_would_have(
+    stated: int | None, size: int, tp: int, prefix: bool
+) -> None:
+    folder = Path(__file__).parents[2] / "conformance" / "data" / "memory-oracle" / "mamba2-small"
+    config = json.loads((folder / "config.json").read_text())
+    headers = json.loads((folder / "tensors.json").read_text())
+    tensors = {name: TensorHeader(**header) for name, header in headers.items()}
+    settings = MemorySettings(
+        tensor_parallel_size=tp, block_size=stated, enable_prefix_caching=prefix
+    )
+    got = predict_memory(config, tensors, settings)
+    assert isinstance(got, MemoryPrediction)
+    assert got.block_size == size

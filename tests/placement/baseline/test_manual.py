@@ -149,7 +149,7 @@ def test_without_a_share_nothing_free_is_looked_at() -> None:
 
 
 def test_ram_is_claimed_but_never_looked_at() -> None:
-    request = a_request(10, manual=named("a:0"), cache_in_ram=CacheInRam(gib=8))
+    request = a_request(10, manual=named("a:0"), cache_in_ram=CacheInRam(size=8 * GIB))
     leader = decide(request, [host("a", 100, ram_total=1)]).candidates[0].leader
     assert leader.ram_bytes == 8 * GIB
 

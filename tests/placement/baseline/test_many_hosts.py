@@ -55,7 +55,7 @@ def test_hosts_without_the_ram_are_left_out_and_every_host_gives_its_ram() -> No
         host(name, 100, 100, ram_total=ram * GIB)
         for name, ram in zip("abc", (8, 7, 8), strict=True)
     ]
-    decision = decide(a_request(181, cache_in_ram=CacheInRam(gib=8)), hosts)
+    decision = decide(a_request(181, cache_in_ram=CacheInRam(size=8 * GIB)), hosts)
     assert [(share.host, share.ram_bytes) for share in decision.candidates[0].shares] == [
         ("a", 8 * GIB),
         ("c", 8 * GIB),
@@ -170,7 +170,7 @@ def test_of_a_mixed_host_the_last_type_is_all_there_is() -> None:
                 "size lack free accelerators.",
             ],
         ),
-        ({"cache_in_ram": CacheInRam(gib=2000)}, []),
+        ({"cache_in_ram": CacheInRam(size=2000 * GIB)}, []),
     ],
     ids=["share", "no-share", "topology", "no-ram"],
 )

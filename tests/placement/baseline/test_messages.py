@@ -31,7 +31,7 @@ from tests.placement.baseline.builders import a_request
             ],
         ),
         (
-            {"categories": ("embedding",), "cache_in_ram": CacheInRam(gib=8)},
+            {"categories": ("embedding",), "cache_in_ram": CacheInRam(size=8 * GIB)},
             [
                 "The model requires approximately 18.00 GiB of accelerator memory and 8.00 GiB "
                 "of RAM."

@@ -74,10 +74,10 @@ def test_it_is_not_tried_when_more_are_wanted(line: str, expected: list[Any]) ->
 @pytest.mark.parametrize(
     ("cache", "expected"),
     [
-        (CacheInRam(gib=8), alone("b")),
-        (CacheInRam(gib=7), alone("a", "b")),
+        (CacheInRam(size=8 * GIB), alone("b")),
+        (CacheInRam(size=7 * GIB), alone("a", "b")),
         (CacheInRam(ratio=1e12), alone("a", "b")),
-        (CacheInRam(enabled=False, gib=8), alone("a", "b")),
+        (CacheInRam(enabled=False, size=8 * GIB), alone("a", "b")),
     ],
 )
 def test_only_a_stated_size_of_cache_keeps_hosts_out(

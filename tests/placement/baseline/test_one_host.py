@@ -130,7 +130,7 @@ def test_a_host_with_one_accelerator_is_left_out() -> None:
 
 
 def test_hosts_without_the_ram_are_left_out() -> None:
-    cache = CacheInRam(gib=8)
+    cache = CacheInRam(size=8 * GIB)
     hosts = (host("a", 100, 100, ram_total=8 * GIB - 1), host("b", 100, 100, ram_total=8 * GIB))
     decision = decide(a_request(150, cache_in_ram=cache), hosts)
     assert [(item.leader.host, item.leader.ram_bytes) for item in decision.candidates] == [
@@ -173,7 +173,7 @@ def test_types_come_in_the_order_of_the_first_look_only_if_this_is_the_first(
                 "The largest host has 70.00 GiB allocatable.",
             ],
         ),
-        ({"cache_in_ram": CacheInRam(gib=2000)}, ["No host offers several accelerators."]),
+        ({"cache_in_ram": CacheInRam(size=2000 * GIB)}, ["No host offers several accelerators."]),
     ],
 )
 def test_the_largest_host_is_told(changes: dict[str, Any], lines: list[str]) -> None:

@@ -83,7 +83,7 @@ def test_a_claim_that_is_split_unevenly_falls_short_by_the_cut() -> None:
 
 
 def test_a_cache_is_never_overcommitted() -> None:
-    request = a_request(10, manual=named("a:0"), cache_in_ram=CacheInRam(gib=900))
+    request = a_request(10, manual=named("a:0"), cache_in_ram=CacheInRam(size=900 * GIB))
     assert flags(decide(request, [host("a", 100, ram_total=GIB)])) == [False]
 
 

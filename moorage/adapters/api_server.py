@@ -1,0 +1,156 @@
+"""A Prefect server that answers under its own names alone, and no page of another origin.
+
+Prefect has no setting for the names that it answers to. A name that an attacker has in the DNS may
+point here too (DNS rebinding), and then a browser takes the attacker's page for one of this server.
+
+A program of its own, with nothing of moorage: compose.yaml gives this file to Prefect's image.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+ADDRESS = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(:\d{1,5})?", re.IGNORECASE)
+REFUSED_STATUS, REFUSED_SOCKET = 403, 1008
+NO_FRAMES = (
+    (b"x-frame-options", b"DENY"),
+    (b"content-security-policy", b"frame-ancestors 'none'"),
+)
+"""No other page may show this one inside itself and have its user click there unaware."""
+
+
+class Guard:
+    """Refuses requests that a foreign page may have sent; all others go on to the application.
+
+    Args:
+        app: What answers.
+        hosts: Names of this server besides those of the loopback.
+        origins: Origins of other pages that may ask, such as `https://prefect.example.com`.
+        exposed: Whether other machines reach it, by any of its addresses. An address cannot be
+            rebound as a name can.
+    """
+
+    def __init__(
+        self, app: App, hosts: Collection[str], origins: Collection[str], *, exposed: bool
+    ) -> None:
+        self._app, self._origins, self._exposed = app, frozenset(origins), exposed
+        self._hosts = frozenset(name.lower() for name in (*hosts, "localhost"))
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one connection."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+        elif reason := self.refusal(scope["headers"]):
+            await _refuse(scope["type"], reason, send)
+        else:
+            await self._app(scope, receive, _unframed(send))
+
+    def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> str:
+        """Why a request is refused; empty = it is not."""
+        found: dict[bytes, list[str]] = {b"host": [], b"origin": []}
+        for name, value in headers:
+            if name.lower() in found:
+                found[name.lower()].append(value.decode("latin-1").lower())
+        hosts, origins = found[b"host"], found[b"origin"]
+        if len(hosts) != 1 or not self._is_mine(hosts[0]):
+            return "this server does not answer to that Host"
+        if any(one not in self._origins and urlsplit(one).netloc != hosts[0] for one in origins):
+            return "pages of that Origin may not use this server"
+        return ""
+
+    def _is_mine(self, host: str) -> bool:
+        matched = ADDRESS.fullmatch(host)
+        if not matched:
+            return False
+        name = matched[1].strip("[]")
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return name in self._hosts
+        return self._exposed or address.is_loopback
+
+
+def own_origins(port: int) -> list[str]:
+    """The origins of this server's pages on its own machine."""
+    return [f"http://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def serve(host: str, port: int, names: Collection[str]) -> None:
+    """Serve Prefect's API, pages and services until a signal ends it.
+
+    Args:
+        host: Address to listen on.
+        port: Port to listen on.
+        names: Names of this server besides those of the loopback.
+    """
+    import uvicorn  # noqa: PLC0415  (with Prefect it takes seconds, and Guard needs neither)
+    from prefect.server.api.server import create_app  # noqa: PLC0415
+    from prefect.settings import (  # noqa: PLC0415
+        PREFECT_SERVER_CORS_ALLOWED_ORIGINS,
+        get_current_settings,
+        temporary_settings,
+    )
+
+    settings = get_current_settings().server
+    named = [one.strip() for one in settings.api.cors_allowed_origins.split(",")]
+    origins = [one for one in named if one not in ("", "*")] or own_origins(port)
+    with temporary_settings({PREFECT_SERVER_CORS_ALLOWED_ORIGINS: ",".join(origins)}):
+        uvicorn.run(
+            Guard(create_app(final=True), names, origins, exposed=not is_loopback(host)),
+            host=host,
+            port=port,
+            timeout_keep_alive=settings.api.keepalive_timeout,
+            ws_ping_interval=settings.api.websocket_ping_interval,
+            ws_ping_timeout=settings.api.websocket_ping_timeout,
+            log_level=settings.logging_level.lower(),
+        )
+
+
+def main() -> None:
+    """Serve as the arguments say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=4200)
+    parser.add_argument("--name", action="append", default=[], help="another name of this server")
+    given = parser.parse_args()
+    serve(given.host, given.port, given.name)
+
+
+async def _refuse(kind: str, reason: str, send: Send) -> None:
+    if kind == "websocket":
+        await send({"type": "websocket.close", "code": REFUSED_SOCKET, "reason": reason})
+        return
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), *NO_FRAMES]
+    await send({"type": "http.response.start", "status": REFUSED_STATUS, "headers": headers})
+    await send({"type": "http.response.body", "body": f"{reason}\n".encode()})
+
+
+def _unframed(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *NO_FRAMES]}
+        await send(message)
+
+    return sent
+
+
+if __name__ == "__main__":
+    main()

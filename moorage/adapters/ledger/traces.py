@@ -1,0 +1,111 @@
+"""Traces of a ledger whose file is gone or empty: it is not taken for one that never was."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from itertools import islice
+from pathlib import Path
+
+from sqlalchemy import URL
+
+from moorage.failures import Cause, Failure
+
+MARKER = ".made"
+"""How the name of the file goes on that stays beside a ledger from its first opening on."""
+
+MARKER_TEXT = "A ledger was made beside this file. Remove both to begin a new one.\n"
+
+WRITE_AHEAD = ("-wal", "-shm")
+"""Files that SQLite keeps beside a database in use. It has written to the database before."""
+
+HEADER = b"SQLite format 3\0"
+
+MOST_FILES = 1000
+"""How many files beside a ledger are looked at."""
+
+
+def database_file(url: URL) -> Path | None:
+    """The file of an SQLite database; None = it is in no file."""
+    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+        return None
+    return None if str(url.database).startswith("file:") else Path(str(url.database))
+
+
+def must_be_there(path: Path) -> None:
+    """Refuse a ledger that is gone or empty where something shows that there was one.
+
+    A file that is made anew by another process right now has its first page before any trace.
+
+    Raises:
+        Failure: `LEDGER_DAMAGED` for an empty file, `LEDGER_UNAVAILABLE` for none.
+    """
+    if _size(path):
+        return
+    exists = path.exists()
+    traces = list(_traces(path, exists=exists))
+    if _size(path):
+        return
+    if not traces:
+        if exists:
+            logging.getLogger(__name__).warning(
+                "%s is empty (0 bytes): a new ledger is made in it", path
+            )
+        return
+    found = f"{', '.join(traces)} {'shows' if len(traces) == 1 else 'show'}"
+    what = "is empty (0 bytes)" if exists else "is not there"
+    raise Failure(
+        Cause.LEDGER_DAMAGED if exists else Cause.LEDGER_UNAVAILABLE,
+        f"{path} {what}, but {found} that there was a ledger",
+        suggestion="Bring a backup back with `moorage ledger restore FILE`. To begin a new ledger,"
+        " which knows nothing of what runs, move away what is named above.",
+    )
+
+
+def mark(path: Path) -> None:
+    """Leave the trace that a ledger was made here. Where it cannot be written there is none."""
+    with suppress(OSError), path.with_name(path.name + MARKER).open("x") as marker:
+        marker.write(MARKER_TEXT)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _traces(path: Path, *, exists: bool) -> Iterator[str]:
+    """What shows that there was a ledger.
+
+    Where the file itself is gone, only what has its name counts: another ledger may lie there too.
+    """
+    beside = [Path(f"{path}{suffix}") for suffix in (MARKER, *WRITE_AHEAD)]
+    yield from (str(one) for one in beside if _size(one))
+    with suppress(OSError):
+        for one in islice(path.parent.iterdir(), MOST_FILES):
+            if one != path and (exists or one.name.startswith(path.name)) and _is_ledger(one):
+                yield str(one)
+        engines = path.parent / "run"
+        if exists and engines.is_dir() and any(engines.iterdir()):
+            yield str(engines)
+
+
+def _is_ledger(path: Path) -> bool:
+    """Whether a file is a ledger, such as a backup. It is read, and not changed."""
+    try:
+        if not path.is_file() or _beginning(path) != HEADER:
+            return False
+        address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            query = "SELECT count(*) FROM sqlite_master WHERE name IN ('releases', 'gate')"
+            return bool(database.execute(query).fetchone()[0] == 2)
+    except (OSError, sqlite3.Error, UnicodeDecodeError):
+        return False
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(HEADER))

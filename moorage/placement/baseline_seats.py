@@ -1,0 +1,148 @@
+"""From a candidate of the policy `baseline` to seats, and what the gate says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import floor
+
+from moorage.placement.baseline.terms import Terms
+from moorage.placement.candidate import Candidate, Share
+from moorage.placement.demand import GRAIN
+from moorage.placement.fit import free_ports, misfits
+from moorage.placement.links import joined, unjoinable
+from moorage.placement.many_hosts import is_possible
+from moorage.placement.parallelism import split_over_hosts
+from moorage.placement.placement import Seat
+from moorage.placement.request import Request
+from moorage.placement.runtime import choose_runtime
+from moorage.placement.snapshot import HostSnapshot
+from moorage.placement.verdict import Refusal, Verdict
+from moorage.spec import Distributed, RuntimeName
+from moorage.units import human_bytes
+
+LONGEST_CONTEXT = 8192
+"""Tokens at which the peer caps a context that nobody stated."""
+
+OVERCOMMITTED = "more than there is; `placement.overcommit` allows it"
+
+
+@dataclass(frozen=True, slots=True)
+class Seating:
+    """What seats are made from.
+
+    Attributes:
+        request: What is placed.
+        terms: What the rules made of it.
+        hosts: The hosts by name.
+        replica: Number of the replica.
+    """
+
+    request: Request
+    terms: Terms
+    hosts: Mapping[str, HostSnapshot]
+    replica: int
+
+    def seats_of(self, candidate: Candidate) -> tuple[Seat, ...] | dict[str, Verdict]:
+        """The seats, or why hosts of the candidate cannot have them.
+
+        The peer asks nothing of the hosts that it joins, and looks neither at what is really in use
+        nor at RAM by ratio; the gate does.
+        """
+        if refused := self._not_there(candidate) or self._not_joined(candidate):
+            return refused
+        seats = joined(self.request, [*self._seats(candidate)], self.hosts)
+        found = [self._misfit(seat, candidate) for seat in seats]
+        return {one.host: one for one in found if one} or seats
+
+    def _not_there(self, candidate: Candidate) -> dict[str, Verdict]:
+        """The peer takes what a person listed without a look whether the host has it."""
+        kind, found = candidate.accelerator_type, {}
+        for part in candidate.shares:
+            there = {i.index for i in self.hosts[part.host].accelerators if i.type == kind}
+            missing = [f"{kind}:{index}" for index in part.accelerators if index not in there]
+            if missing or not part.accelerators:
+                note = f"{', '.join(missing)} is not there" if missing else "gives no accelerator"
+                found[part.host] = Verdict(part.host, Refusal.NO_ACCELERATOR, note)
+        return found
+
+    def _not_joined(self, candidate: Candidate) -> dict[str, Verdict]:
+        if len(candidate.shares) < 2:
+            return {}
+        request, names = self.request, [share.host for share in candidate.shares]
+        counts = [len(share.accelerators) for share in candidate.shares]
+        if not request.engine.spans_hosts:
+            note = f"{request.engine.name} cannot run one replica on {len(names)} hosts"
+            return {name: Verdict(name, Refusal.ONE_HOST_ONLY, note) for name in names}
+        if request.joined_by != Distributed.RAY and not is_possible(request.stated, counts):
+            note = f"without Ray, hosts of {counts} accelerators cannot share the ranks"
+            return {name: Verdict(name, Refusal.NOT_JOINABLE, note) for name in names}
+        reasons = {name: unjoinable(request, self.hosts[name]) for name in names}
+        return {name: reason.verdict(name) for name, reason in reasons.items() if reason}
+
+    def _seats(self, candidate: Candidate) -> Sequence[Seat]:
+        return [self._seat(candidate, part) for part in candidate.shares]
+
+    def _seat(self, candidate: Candidate, part: Share) -> Seat:
+        request, host = self.request, self.hosts[part.host]
+        claims, port, wish = self._claims(candidate, part), request.spec.port, request.demand.wish
+        tensor, pipeline = self._split(candidate)
+        over = "; more than there is, as the accelerators were listed" * candidate.overcommit
+        return Seat(
+            replica=self.replica,
+            host=host.name,
+            runtime=_runtime(request, host, candidate.accelerator_type),
+            accelerator_type=candidate.accelerator_type,
+            accelerators=part.accelerators,
+            accelerator_bytes=claims,
+            ram_bytes=request.ram_with(candidate.accelerator_type, sum(claims)),
+            port=free_ports(host, 1)[0] if port == "auto" else port,
+            utilization=self.terms.utilization or _share(host, candidate, part, claims),
+            tokens=wish.context if wish.stated else min(wish.context, LONGEST_CONTEXT),
+            tensor=tensor,
+            pipeline=pipeline,
+            reason=f"by the baseline's rules: {human_bytes(sum(claims))} of"
+            f" {len(part.accelerators)} accelerators{over}",
+        )
+
+    def _claims(self, candidate: Candidate, part: Share) -> tuple[int, ...]:
+        """What is really taken: the peer claims nothing over hosts where it knows no share."""
+        if any(part.accelerator_bytes):
+            return part.accelerator_bytes
+        number = sum(len(share.accelerators) for share in candidate.shares)
+        return (-(-self.terms.claim // number),) * len(part.accelerators)
+
+    def _split(self, candidate: Candidate) -> tuple[int, int]:
+        stated = self.request.stated
+        if stated:
+            return stated.tensor, stated.pipeline
+        natively = self.request.joined_by != Distributed.RAY
+        counts = [len(share.accelerators) for share in candidate.shares]
+        return split_over_hosts(counts, natively=natively)
+
+    def _misfit(self, seat: Seat, candidate: Candidate) -> Verdict | None:
+        host, allowed = self.hosts[seat.host], self.request.may_overcommit
+        if candidate.overcommit and not allowed:
+            return Verdict(seat.host, Refusal.ACCELERATOR_MEMORY, note=OVERCOMMITTED)
+        reasons = misfits(host, seat.claims, overcommit=allowed)
+        if not reasons:
+            return None
+        of_ram = all(reason.startswith("RAM") for reason in reasons)
+        refusal = Refusal.RAM if of_ram else Refusal.ACCELERATOR_MEMORY
+        return Verdict(seat.host, refusal, note="; ".join(reasons))
+
+
+def _share(host: HostSnapshot, candidate: Candidate, part: Share, claims: tuple[int, ...]) -> float:
+    """The share of each accelerator that the claims are, in the steps that the engine is told."""
+    kind = candidate.accelerator_type
+    totals = {item.index: item.memory_total for item in host.accelerators if item.type == kind}
+    pairs = zip(part.accelerators, claims, strict=True)
+    taken = min(claimed / totals[index] for index, claimed in pairs)
+    return max(1, floor(taken * GRAIN)) / GRAIN
+
+
+def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
+    choice = choose_runtime(request.spec, request.engine, host, kind)
+    if isinstance(choice, str):  # the filters asked the same question
+        raise AssertionError(choice)
+    return choice.name

@@ -1,0 +1,216 @@
+"""The judgement: what of a request a policy does not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from moorage.fleet import Fleet, Host
+from moorage.images.reference import parse_reference
+from moorage.policy.channel import Channel
+from moorage.policy.names import (
+    has_image,
+    has_name,
+    has_variable,
+    is_below,
+    refused_words,
+)
+from moorage.policy.request import Folders, Request, Usage, usage_of
+from moorage.policy.rules import EffectivePolicy, Rules
+from moorage.policy.violation import Violation, shortened
+from moorage.spec import EngineSpec, ModelSpec, RuntimeName
+
+Finding = tuple[str, str, object, object]
+"""Rule, field, what was found, what is allowed."""
+
+
+def violations(policy: EffectivePolicy, request: Request) -> tuple[Violation, ...]:
+    """Everything of a request that the policy does not allow; empty = it may go on."""
+    channel = request.submission.channel
+    rules, spec = policy.policy.rules(channel), request.spec
+    found = (
+        *_of_execution(rules, spec.engine),
+        *_of_image(rules, spec.engine, request.fleet),
+        *_of_variables(rules, request),
+        *_of_container(rules, spec.engine),
+        *_of_code_and_files(rules, request),
+        *_of_place(rules, request),
+        *_of_size(rules, usage_of(spec), request.others),
+    )
+    return told(policy, channel, found)
+
+
+def size_violations(
+    policy: EffectivePolicy, channel: Channel, held: Usage, others: Usage
+) -> tuple[Violation, ...]:
+    """The same for what a model holds once it is placed.
+
+    Args:
+        policy: The policy.
+        channel: How its spec was submitted.
+        held: Its replicas and accelerators.
+        others: Those of the other models of its owner.
+    """
+    return told(policy, channel, tuple(_of_size(policy.policy.rules(channel), held, others)))
+
+
+def folder_violations(
+    policy: EffectivePolicy, channel: Channel, folders: Folders, roots: Sequence[str]
+) -> tuple[Violation, ...]:
+    """The same for `file://` sources that come without a spec, such as that of an adapter."""
+    return told(policy, channel, tuple(_of_folders(folders, roots)))
+
+
+def parameter_violations(
+    policy: EffectivePolicy, channel: Channel, **refused: object
+) -> tuple[Violation, ...]:
+    """The parameters of a run that its rules do not allow, by rule."""
+    rules = policy.policy.rules(channel)
+    found = tuple(
+        (rule, PARAMETERS[rule], value, getattr(rules, rule)) for rule, value in refused.items()
+    )
+    return told(policy, channel, found)
+
+
+PARAMETERS = {"own_fleet": "fleet", "spec_folders": "files"}
+"""By rule the parameter of a flow that it is about."""
+
+
+def allowed_hosts(rules: Rules, fleet: Fleet) -> Fleet:
+    """A fleet without the hosts that the rules leave out; it may have none left."""
+    hosts = tuple(host for host in fleet.hosts if _has_host(rules, host))
+    return fleet if hosts == fleet.hosts else fleet.model_copy(update={"hosts": hosts})
+
+
+def told(
+    policy: EffectivePolicy, channel: Channel, found: tuple[Finding, ...]
+) -> tuple[Violation, ...]:
+    """Findings with the name of the rule and of its file."""
+    return tuple(
+        Violation(
+            rule=f"{channel}.{rule}",
+            field=field,
+            found=shortened(value),
+            allowed=_in_words(allowed),
+            file=policy.source,
+        )
+        for rule, field, value, allowed in found
+    )
+
+
+def _of_execution(rules: Rules, engine: EngineSpec) -> Iterator[Finding]:
+    if not rules.commands:
+        brought = {"engine.command": engine.command, "engine.entrypoint": engine.entrypoint}
+        if application := engine.application:
+            for name in ("import_path", "args", "deployments", "runtime_env"):
+                brought[f"engine.application.{name}"] = getattr(application, name)
+        for field, value in brought.items():
+            if value:
+                yield "commands", field, value, False
+    if engine.packages and not rules.packages:
+        yield "packages", "engine.packages", engine.packages, False
+    for word in refused_words(rules.args, engine.args):
+        yield "args", "engine.args", word, rules.args
+
+
+def _of_image(rules: Rules, engine: EngineSpec, fleet: Fleet) -> Iterator[Finding]:
+    image = engine.image
+    if image and not has_image(rules.registries, image, fleet):
+        yield "registries", "engine.image", image, rules.registries
+    if image and rules.digests and not parse_reference(image).digest:
+        yield "digests", "engine.image", image, "images with a digest only"
+
+
+def _of_variables(rules: Rules, request: Request) -> Iterator[Finding]:
+    spec = request.spec
+    for field, names in (("engine.env", spec.engine.env), ("secrets", spec.secrets)):
+        for name in names:
+            if not has_variable(rules.env, name):
+                yield "env", f"{field}.{name}", name, rules.env
+    for variable, secret in spec.secrets.items():
+        if secret in request.variables and not has_name(rules.variables, secret):
+            yield "variables", f"secrets.{variable}", secret, rules.variables
+
+
+def _of_container(rules: Rules, engine: EngineSpec) -> Iterator[Finding]:
+    container, place = engine.container, "engine.container"
+    if container.privileged and not rules.privileged:
+        yield "privileged", f"{place}.privileged", True, False
+    if container.network == "host" and not rules.host_network:
+        yield "host_network", f"{place}.network", container.network.value, False
+    if container.ipc not in rules.ipc:
+        yield "ipc", f"{place}.ipc", container.ipc.value, rules.ipc
+    for rule in ("capabilities", "groups"):
+        for name in getattr(container, rule):
+            if not has_name(getattr(rules, rule), name):
+                yield rule, f"{place}.{rule}", name, getattr(rules, rule)
+
+
+def _of_code_and_files(rules: Rules, request: Request) -> Iterator[Finding]:
+    if request.spec.trust_remote_code and not rules.trust_remote_code:
+        yield "trust_remote_code", "trust_remote_code", True, False
+    yield from _of_folders(request.folders, request.roots)
+    if request.applied_from and not has_name(rules.applied_from, request.applied_from):
+        yield "applied_from", "applied_from", request.applied_from, rules.applied_from
+
+
+def _of_folders(folders: Folders, roots: Sequence[str]) -> Iterator[Finding]:
+    for field, folder in folders:
+        if not is_below(roots, folder):
+            yield "file_roots", field, folder, tuple(roots)
+
+
+def _of_place(rules: Rules, request: Request) -> Iterator[Finding]:
+    spec, placement = request.spec, request.spec.placement
+    for runtime in sorted(_runtimes(spec)):
+        if runtime not in rules.runtimes:
+            yield "runtimes", "engine.runtime", spec.engine.runtime.value, rules.runtimes
+            break
+    named = placement.accelerators if isinstance(placement.accelerators, tuple) else ()
+    for host in sorted({one.partition(":")[0] for one in named}):
+        if not has_name(rules.hosts, host):
+            yield "hosts", "placement.accelerators", host, rules.hosts
+    if placement.cluster and not has_name(rules.hosts, placement.cluster):
+        yield "hosts", "placement.cluster", placement.cluster, rules.hosts
+    for label, value in placement.host_labels.items():
+        if label in rules.host_labels and not has_name(rules.host_labels[label], value):
+            allowed = rules.host_labels[label]
+            yield "host_labels", f"placement.host_labels.{label}", value, allowed
+    if not placement.cluster and not allowed_hosts(rules, request.fleet).hosts:
+        hosts = tuple(host.name for host in request.fleet.hosts)
+        rule = "hosts" if not any(has_name(rules.hosts, name) for name in hosts) else "host_labels"
+        yield rule, "fleet.hosts", hosts, getattr(rules, rule)
+
+
+def _runtimes(spec: ModelSpec) -> set[RuntimeName]:
+    """What may start it. What `auto` becomes is known when it is placed: any of them."""
+    if spec.placement.cluster or spec.engine.runtime == RuntimeName.RAY:
+        return {RuntimeName.RAY}
+    if spec.engine.runtime != RuntimeName.AUTO:
+        return {spec.engine.runtime}
+    return {RuntimeName.DOCKER, RuntimeName.PROCESS}
+
+
+def _of_size(rules: Rules, held: Usage, others: Usage) -> Iterator[Finding]:
+    together = held + others
+    for rule, field, count in (
+        ("replicas", "replicas", held.replicas),
+        ("accelerators", "placement.accelerators", held.accelerators),
+        ("owner_replicas", "replicas", together.replicas),
+        ("owner_accelerators", "placement.accelerators", together.accelerators),
+    ):
+        limit = getattr(rules, rule)
+        if limit is not None and count > limit:
+            yield rule, field, count, f"{limit} at most"
+
+
+def _has_host(rules: Rules, host: Host) -> bool:
+    return has_name(rules.hosts, host.name) and all(
+        label in host.labels and has_name(values, host.labels[label])
+        for label, values in rules.host_labels.items()
+    )
+
+
+def _in_words(allowed: object) -> str:
+    if isinstance(allowed, tuple):
+        return ", ".join(str(getattr(one, "value", one)) for one in allowed) or "none"
+    return "none" if allowed is False else str(allowed)

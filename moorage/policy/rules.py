@@ -1,0 +1,179 @@
+"""The policy of a site: one set of rules for each door, with defaults of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from moorage.policy.channel import Channel
+from moorage.policy.safe import ANY, OFFICIAL, SAFE
+from moorage.spec import IpcMode, RuntimeName
+from moorage.values import Value
+
+IMAGES_PATTERN = (
+    r"^(\*|\[[0-9a-fA-F:.]+\](:\d{1,5})?(/[\w.-]+)*/?"
+    r"|[A-Za-z0-9][\w.-]*(:\d{1,5})?(/[\w.-]+)*/?)$"
+)
+PATTERNS_IN_WORDS = {
+    IMAGES_PATTERN: "a registry or a part of it, such as registry.example.com/team, without tag"
+}
+
+Entry = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Images = Annotated[str, StringConstraints(pattern=IMAGES_PATTERN)]
+Limit = Annotated[int, Field(ge=0)]
+
+
+class Rules(Value):
+    """What specs that come through Prefect's API may ask for. `*` stands for any text in names."""
+
+    runtimes: tuple[RuntimeName, ...] = Field(
+        (RuntimeName.DOCKER, RuntimeName.PROCESS, RuntimeName.RAY),
+        description="What may start an engine. `auto` in a spec needs `docker` and `process`.",
+    )
+    registries: tuple[Images, ...] = Field(
+        (OFFICIAL,),
+        description="Registries, or parts of them, that `engine.image` may name, such as"
+        " `registry.example.com/team`. `official` stands for the images that moorage itself takes"
+        " and those of the worker's fleet; `*` for any. An image is code that runs in a container.",
+    )
+    digests: bool = Field(
+        False, description="Whether `engine.image` has to name its digest (`@sha256:...`)."
+    )
+    commands: bool = Field(
+        False,
+        description="Whether a spec may bring what is executed: `engine.command`,"
+        " `engine.entrypoint`, and `import_path`, `args`, `deployments` and `runtime_env` of"
+        " `engine.application`.",
+    )
+    packages: bool = Field(False, description="Whether a spec may bring `engine.packages`.")
+    args: tuple[Entry, ...] = Field(
+        (SAFE,),
+        description="Options that `engine.args` may hold, written in full. `safe` stands for those"
+        " that name no file, class, plugin, address or other model; `*` for any.",
+    )
+    env: tuple[Entry, ...] = Field(
+        (SAFE,),
+        description="Variables that `engine.env` and `secrets` may set. `safe` stands for those"
+        " that make no engine run, read or ask anything else, and those of the keys for hub, bucket"
+        " and vLLM.",
+    )
+    variables: tuple[Entry, ...] = Field(
+        ("HF_TOKEN",),
+        description="Environment variables of the worker that `secrets` may name. Prefect's Secret"
+        " blocks may be named in any case: whoever has the login can read them there.",
+    )
+    privileged: bool = Field(False, description="Whether a container may be privileged.")
+    host_network: bool = Field(False, description="Whether a container may use the host's network.")
+    ipc: tuple[IpcMode, ...] = Field(
+        (IpcMode.PRIVATE,), description="Whose shared memory a container may use."
+    )
+    capabilities: tuple[Entry, ...] = Field(
+        (), description="Capabilities that a container may get."
+    )
+    groups: tuple[Entry, ...] = Field(
+        (), description="Groups that a container may be in; they open devices of the host."
+    )
+    file_roots: tuple[Entry, ...] = Field(
+        ("store", "models"),
+        description="Folders in which `file://` sources have to lie, of the model, its adapters and"
+        " its draft model, once links are followed. `store` stands for those of `MOORAGE_HOME`;"
+        " relative ones start in the project's folder.",
+    )
+    trust_remote_code: bool = Field(
+        False, description="Whether Python code that comes with a model may run."
+    )
+    hosts: tuple[Entry, ...] = Field(
+        (ANY,),
+        description="Hosts, and Ray clusters, that specs are placed on. Others of the fleet are"
+        " left out.",
+    )
+    host_labels: dict[str, tuple[Entry, ...]] = Field(
+        {},
+        description="Labels with the values of which a host has to carry one, such as"
+        ' `{"pool": ["batch"]}`. Other hosts are left out.',
+    )
+    own_fleet: bool = Field(
+        False,
+        description="Whether a run may bring a `fleet`; else it gets the worker's. A fleet names"
+        " addresses, keys, registries, and commands of engines.",
+    )
+    spec_folders: tuple[Entry, ...] = Field(
+        ("deployments",),
+        description="Folders in which `files` of `redeploy-models` has to lie. Specs found there"
+        " are the site's own, as if the command line had brought them.",
+    )
+    applied_from: tuple[Entry, ...] = Field(
+        (ANY,), description="Names that a run may give to a set of files (`applied_from`)."
+    )
+    replicas: Limit | None = Field(None, description="Most replicas of a model. Empty = no limit.")
+    accelerators: Limit | None = Field(
+        None, description="Most accelerators of a model, all replicas together. Empty = no limit."
+    )
+    owner_replicas: Limit | None = Field(
+        None, description="Most replicas of all models of an owner. Empty = no limit."
+    )
+    owner_accelerators: Limit | None = Field(
+        None, description="Most accelerators of all models of an owner. Empty = no limit."
+    )
+
+
+def _open(name: str, default: Any) -> Any:
+    return Field(default, description=Rules.model_fields[name].description)
+
+
+class CliRules(Rules):
+    """What specs of the command line may ask for: anything, unless it is written here.
+
+    Whoever runs the command line could as well start programs without it; these rules keep that
+    person from mistakes, not from harm.
+    """
+
+    registries: tuple[Images, ...] = _open("registries", (ANY,))
+    commands: bool = _open("commands", True)
+    packages: bool = _open("packages", True)
+    args: tuple[Entry, ...] = _open("args", (ANY,))
+    env: tuple[Entry, ...] = _open("env", (ANY,))
+    variables: tuple[Entry, ...] = _open("variables", (ANY,))
+    privileged: bool = _open("privileged", True)
+    host_network: bool = _open("host_network", True)
+    ipc: tuple[IpcMode, ...] = _open("ipc", tuple(IpcMode))
+    capabilities: tuple[Entry, ...] = _open("capabilities", (ANY,))
+    groups: tuple[Entry, ...] = _open("groups", (ANY,))
+    file_roots: tuple[Entry, ...] = _open("file_roots", ("/",))
+    trust_remote_code: bool = _open("trust_remote_code", True)
+    own_fleet: bool = _open("own_fleet", True)
+    spec_folders: tuple[Entry, ...] = _open("spec_folders", ("/",))
+
+
+class Policy(Value):
+    """What a site allows."""
+
+    fleet: str = Field(
+        "",
+        description="Fleet file of the worker, for runs that come through the API without a"
+        " fleet; a relative path starts in the project's folder. Empty = this machine.",
+    )
+    api: Rules = Field(Rules(), description="Rules for what comes through Prefect's API.")
+    cli: CliRules = Field(CliRules(), description="Rules for what the command line brings.")
+
+    def rules(self, channel: Channel) -> Rules:
+        """The rules for what comes through a door."""
+        return self.cli if channel == Channel.CLI else self.api
+
+
+class EffectivePolicy(Value):
+    """The policy that counts here.
+
+    Attributes:
+        policy: The rules.
+        file: Where they are written; empty = these are the defaults.
+    """
+
+    policy: Policy = Policy()
+    file: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where they come from, in words."""
+        return self.file or "the default policy"

@@ -1,0 +1,32 @@
+"""Text from outside, made fit for a terminal and for a page: nothing in it is obeyed."""
+
+from __future__ import annotations
+
+import re
+
+UNSAFE = re.compile(
+    r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters, what turns the direction of a line around, and halves of characters."""
+
+COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+
+
+def printable(text: str, *, coloured: bool = False) -> str:
+    """The text, with what a terminal would obey written out, as `\\x1b`.
+
+    Args:
+        text: The text.
+        coloured: Whether colours may stay, for a log on a terminal.
+    """
+    if not coloured:
+        return UNSAFE.sub(_written, text)
+    plain = COLOUR.split(text)
+    colours = [*COLOUR.findall(text), ""]
+    return "".join(
+        part for pair in zip(map(printable, plain), colours, strict=True) for part in pair
+    )
+
+
+def _written(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()

@@ -1,0 +1,243 @@
+"""The site's policy in a flow: who asks, and what is refused before anything is asked or fetched.
+
+That the command line asks is known in its own process alone: a context that `run_flow` of the CLI
+opens around the flow. No parameter, tag, label, header or variable says it, so that nothing which
+comes through Prefect's API can. Whatever else begins a flow counts as the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from socket import gethostname
+
+import psutil
+from prefect.context import FlowRunContext
+
+from moorage.adapters.policy import (
+    folders_of_adapter,
+    load_policy,
+    load_site_fleet,
+    request_of,
+    roots_of,
+)
+from moorage.failures import Cause, Failure
+from moorage.fleet import Fleet
+from moorage.placement.placement import Placement
+from moorage.policy.channel import Channel, Submission
+from moorage.policy.judge import (
+    allowed_hosts,
+    folder_violations,
+    parameter_violations,
+    size_violations,
+    violations,
+)
+from moorage.policy.names import is_below
+from moorage.policy.request import Usage, usage_of
+from moorage.policy.rules import Rules
+from moorage.policy.violation import PolicyRefused, Violation
+from moorage.release import Release
+from moorage.sites import at_site
+from moorage.spec import AdapterSpec, ModelSpec
+from moorage.states import SERVING, UNFINISHED
+from tasks.context import in_thread, ledger, settings
+
+HARMLESS = frozenset({"MOORAGE_LOCK_WAIT_SECONDS"})
+"""Variables that a run may set for its own process."""
+
+_channel: ContextVar[Channel] = ContextVar("channel", default=Channel.API)
+_submission: ContextVar[Submission | None] = ContextVar("submission", default=None)
+_fleet: ContextVar[Fleet | None] = ContextVar("fleet", default=None)
+
+
+@contextmanager
+def channel_scope(channel: Channel) -> Iterator[None]:
+    """Flows that begin in this block, and the runs below them, were begun through a door."""
+    token = _channel.set(channel)
+    try:
+        yield
+    finally:
+        _channel.reset(token)
+
+
+@contextmanager
+def recorded_scope(submission: Submission, fleet: Fleet) -> Iterator[None]:
+    """Runs below this one deploy what was submitted before, on hosts that this run has settled.
+
+    Args:
+        submission: How the spec was submitted, as its release records it.
+        fleet: The hosts, which are not judged again.
+    """
+    tokens = _submission.set(submission), _fleet.set(fleet)
+    try:
+        yield
+    finally:
+        _submission.reset(tokens[0])
+        _fleet.reset(tokens[1])
+
+
+def current_submission() -> Submission:
+    """How the spec that is being deployed was submitted: by this run, unless it is on record."""
+    return _submission.get() or Submission(channel=_channel.get(), owner=_owner())
+
+
+async def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
+    """The hosts that a run works on: its own where that is allowed, else the worker's.
+
+    Args:
+        fleet: Its parameter `fleet`.
+        files: Its parameter `files`, a folder of specs on this machine; empty = none.
+
+    Raises:
+        PolicyRefused: When it brings what it may not.
+    """
+    return await in_thread(_settled, fleet, files)
+
+
+async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
+    """Refuse a spec that the policy does not allow.
+
+    Args:
+        spec: The model.
+        fleet: The parameter `fleet` of the run.
+        applied_from: Set of files that it says it is from.
+
+    Returns:
+        The hosts of this site that it may be placed on.
+
+    Raises:
+        PolicyRefused: With everything that is not allowed.
+    """
+    allowed = await in_thread(_judge, spec, fleet, applied_from)
+    _fleet.set(allowed)  # for the runs below this one, such as the plan that is shown for approval
+    return allowed
+
+
+async def require_allowed_adapter(adapter: AdapterSpec) -> None:
+    """Refuse an adapter whose folder the policy does not allow.
+
+    Raises:
+        PolicyRefused: When it lies elsewhere.
+    """
+    await in_thread(_judge_adapter, adapter)
+
+
+async def require_allowed_size(
+    spec: ModelSpec, placement: Placement, submission: Submission
+) -> None:
+    """Refuse a placement that takes more than the policy gives a model or its owner.
+
+    Args:
+        spec: The model.
+        placement: Where it would run.
+        submission: How its spec was submitted.
+
+    Raises:
+        PolicyRefused: With the numbers.
+    """
+    await in_thread(_judge_size, spec, placement, submission)
+
+
+def _settled(fleet: Fleet, files: str) -> Fleet:
+    fleet, found = _fleet_of_run(fleet)
+    policy, channel = load_policy(settings()), _channel.get()
+    roots = roots_of(policy.policy.rules(channel).spec_folders, settings())
+    if files and not is_below(roots, roots_of([files], settings())[0]):
+        found += parameter_violations(policy, channel, spec_folders=files)
+    _require_none(found)
+    return fleet
+
+
+def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
+    """The hosts of a run, and what speaks against those that it brought."""
+    if fleet == _fleet.get():
+        return fleet, ()
+    policy, channel = load_policy(settings()), _channel.get()
+    _require_own_environment(channel)
+    if channel == Channel.CLI and fleet == Fleet():
+        return fleet, ()
+    own = load_site_fleet(policy, settings())
+    if fleet in (Fleet(), own):
+        return own, ()
+    if policy.policy.rules(channel).own_fleet:
+        return fleet, ()
+    hosts = ", ".join(host.name for host in fleet.hosts)
+    return fleet, parameter_violations(policy, channel, own_fleet=hosts)
+
+
+def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
+    fleet, found = _fleet_of_run(fleet)
+    policy, submission = load_policy(settings()), current_submission()
+    rules = policy.policy.rules(submission.channel)
+    request = request_of(spec, fleet, submission, policy, settings())
+    known = {"applied_from": applied_from, "others": _others(spec, submission, rules)}
+    request = request.model_copy(update=known)
+    _require_none((*found, *violations(policy, request)))
+    allowed = allowed_hosts(rules, fleet)
+    return at_site(allowed if allowed.hosts else fleet, settings().site)
+
+
+def _judge_adapter(adapter: AdapterSpec) -> None:
+    policy, channel = load_policy(settings()), _channel.get()
+    _require_own_environment(channel)
+    roots = roots_of(policy.policy.rules(channel).file_roots, settings())
+    _require_none(folder_violations(policy, channel, folders_of_adapter(adapter), roots))
+
+
+def _judge_size(spec: ModelSpec, placement: Placement, submission: Submission) -> None:
+    policy, held = load_policy(settings()), usage_of(spec, placement)
+    others = _others(spec, submission, policy.policy.rules(submission.channel))
+    _require_none(size_violations(policy, submission.channel, held, others))
+
+
+def _others(spec: ModelSpec, submission: Submission, rules: Rules) -> Usage:
+    """What the owner's other models hold, where that counts."""
+    if rules.owner_replicas is None and rules.owner_accelerators is None:
+        return Usage()
+    rows = ledger().releases.in_states(SERVING | UNFINISHED)
+    releases = [row.release for row in rows if row.model != spec.name]
+    held = (
+        usage_of(one.spec, one.placement) for one in releases if one and _is_of(one, submission)
+    )
+    return sum(held, Usage())
+
+
+def _is_of(release: Release, submission: Submission) -> bool:
+    return release.submission == submission
+
+
+def _require_none(found: tuple[Violation, ...]) -> None:
+    if found:
+        raise PolicyRefused(found)
+
+
+def _require_own_environment(channel: Channel) -> None:
+    """Refuse a run that says where it runs and with which variables: the policy's path is one.
+
+    A worker hands `job_variables` of a run on to its process. What the deployment or the work pool
+    says is the site's own.
+    """
+    context = FlowRunContext.get()
+    brought = (context.flow_run.job_variables if context and context.flow_run else None) or {}
+    variables = brought.get("env") or {}
+    found = {*brought} - {"env"} | {f"env.{name}" for name in {*variables} - HARMLESS}
+    if channel == Channel.API and found:
+        raise Failure(
+            Cause.POLICY_REFUSED,
+            f"job_variables: found {', '.join(sorted(found))}; a run that comes through the API"
+            f" may set env.{', env.'.join(HARMLESS)} only",
+            suggestion="Set them in the deployment or the work pool.",
+        )
+
+
+def _owner() -> str:
+    """Whom a run's replicas count for: the user here, or whom Prefect knows to have made the run.
+
+    All whom Prefect does not know are one owner, so that nobody gets more by staying unknown.
+    """
+    if _channel.get() == Channel.CLI:
+        return f"{psutil.Process().username()}@{gethostname()}"
+    context = FlowRunContext.get()
+    maker = context.flow_run.created_by if context and context.flow_run else None
+    return (maker.display_value or "" if maker else "") or "api"

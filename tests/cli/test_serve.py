@@ -1,0 +1,89 @@
+"""`moorage serve`: what it says about its server, and which server it takes for its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from moorage.cli import serve
+
+LOGIN = "moorage:hush-hush"
+
+
+class Healthy(BaseHTTPRequestHandler):
+    """Whatever it is, it says that it is well."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """An API that this process answers for."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Healthy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/api"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "is_new", "login", "printed"),
+    [
+        (True, True, LOGIN, True),
+        (True, False, LOGIN, False),
+        (False, True, LOGIN, False),
+        (True, True, "", False),
+    ],
+)
+def test_a_new_login_is_printed_once_and_into_no_log(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, is_new: bool, login: str, printed: bool
+) -> None:
+    text = StringIO()
+    console = Console(file=text, force_terminal=is_terminal, no_color=True, width=200)
+    monkeypatch.setattr(serve, "out", console)
+    serve._tell("http://127.0.0.1:4200/api", login, is_new=is_new)
+    assert "http://127.0.0.1:4200\n" in text.getvalue()
+    assert (LOGIN in text.getvalue()) is printed
+    assert ("--show-login" in text.getvalue()) is bool(login)
+
+
+def test_somebody_elses_server_at_the_port_is_not_taken_for_ours(url: str) -> None:
+    assert serve._is_healthy(url, None)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as ours:
+        assert not serve._is_healthy(url, ours)
+        ours.kill()
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:4200/api"),
+        ("0.0.0.0", "http://127.0.0.1:4200/api"),
+        ("::", "http://[::1]:4200/api"),
+        ("::1", "http://[::1]:4200/api"),
+        ("gpu.example.com", "http://gpu.example.com:4200/api"),
+    ],
+)
+def test_where_this_machine_reaches_its_server(host: str, url: str) -> None:
+    assert serve._near_url(host, 4200) == url
+
+
+def test_the_names_that_a_server_answers_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MOORAGE_SERVE_HOSTS", raising=False)
+    assert socket.gethostname() not in serve._names("127.0.0.1")
+    assert {socket.gethostname(), "gpu.example.com"} <= serve._names("gpu.example.com")
+    monkeypatch.setitem(os.environ, "MOORAGE_SERVE_HOSTS", "a.example,b.example")
+    assert {"a.example", "b.example"} <= serve._names("127.0.0.1")

@@ -1,0 +1,123 @@
+"""Commands end in time and in little memory, whatever the engine that they ask answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests import hostile_engine
+from tests.e2e.conftest import process_engine
+from tests.e2e.workplace import Workplace
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
+MOST_KIB = 300 * 1024
+TORCH_KIB = 280 * 1024 if find_spec("torch") else 0
+"""What a deploy takes beside: transformers, which reads the configuration, imports torch."""
+
+LOAD_SECONDS, DRAIN_SECONDS, PROBE_SECONDS = 3, 2, 1
+SPARE_SECONDS = 20.0
+"""For a command's own start, on a machine that is busy. What has no deadline takes for ever."""
+
+
+class Ended(NamedTuple):
+    """How a command ended.
+
+    Attributes:
+        code: Its exit status.
+        answer: What it printed, as data.
+        seconds: How long it took.
+        peak: KiB of RAM at most.
+    """
+
+    code: int
+    answer: Any
+    seconds: float
+    peak: int
+
+
+class Place:
+    """A workplace whose engine can be turned hostile."""
+
+    def __init__(self, workplace: Workplace) -> None:
+        self.workplace = workplace
+        self.switch = workplace.folder / "hostile"
+        program = workplace.folder / "engine"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} {hostile_engine.__file__} "$@"\n')
+        program.chmod(0o755)
+        self.spec = workplace.spec(
+            engine=process_engine(program, HOSTILE=str(self.switch)),
+            readiness={"deadlines": {"load_seconds": LOAD_SECONDS, "warm_up_seconds": 3}},
+            stopping={"drain_seconds": DRAIN_SECONDS, "grace_seconds": 1},
+        )
+
+    def turn(self, misbehaviour: str, path: str) -> None:
+        """Let the engine misbehave from now on."""
+        draft = self.switch.with_suffix(".draft")
+        draft.write_text(f"{misbehaviour}\n{path}\n")
+        draft.replace(self.switch)
+        time.sleep(0.2)
+
+    def run(self, *arguments: object) -> Ended:
+        """Run a command, and measure it."""
+        place = self.workplace
+        environment = {**place.environment, "MOORAGE_PROBE_SECONDS": "0"}
+        environment["MOORAGE_PROBE_TIMEOUT_SECONDS"] = str(PROBE_SECONDS)
+        began = time.monotonic()
+        with (place.folder / "out").open("w+") as out:
+            command = subprocess.Popen(
+                place.argv(*arguments, "--json"), env=environment, stdout=out, stderr=out
+            )
+            _, status, used = os.wait4(command.pid, 0)
+            command.returncode = os.waitstatus_to_exitcode(status)
+            out.seek(0)
+            text = out.read()
+        took = time.monotonic() - began
+        print(arguments[0], command.returncode, f"{took:.1f} s", f"{used.ru_maxrss // 1024} MiB")
+        answer = json.loads(text[text.index("{") :])
+        return Ended(command.returncode, answer, took, used.ru_maxrss)
+
+
+@pytest.fixture
+def place(workplace: Workplace) -> Iterator[Place]:
+    yield Place(workplace)
+    workplace.run("retire", workplace.named("tiny"), code=None)
+    assert workplace.is_clean()
+
+
+def test_an_engine_that_turns_hostile_costs_no_more_than_its_deadlines(place: Place) -> None:
+    failed = []
+    for misbehaviour in ("drips its headers", "sends for ever"):
+        place.turn(misbehaviour, "/health")
+        ended = place.run("deploy", place.spec)
+        assert ended.answer["error"]["cause"] == "load-timeout"
+        assert ended.seconds < LOAD_SECONDS + SPARE_SECONDS
+        assert place.workplace.is_clean()
+        failed.append(ended)
+    assert "the answer is larger than 4.0 MiB" in json.dumps(failed[-1].answer)
+
+    place.turn("", "")
+    deployed = place.run("deploy", place.spec)
+    assert deployed.code == 0
+    assert max(ended.peak for ended in failed) < MOST_KIB + TORCH_KIB
+
+    place.turn("sends for ever", "")
+    ended = place.run("reconcile", "--fleet", place.workplace.folder / "fleet.yaml")
+    assert ended.code == 0
+    assert "the answer is larger than 4.0 MiB" in json.dumps(ended.answer)
+    assert ended.seconds < SPARE_SECONDS
+    assert ended.peak < MOST_KIB
+
+    place.turn("drips its body", "")
+    ended = place.run("retire", place.workplace.named("tiny"))
+    assert ended.code == 0
+    assert ended.seconds < DRAIN_SECONDS + SPARE_SECONDS
+    assert ended.peak < MOST_KIB

@@ -1,0 +1,36 @@
+"""The order of test files: the dear ones first, so that cheap ones fill the end of a parallel run.
+
+`--no-loadscope-reorder` lets it count with xdist, which else takes the files with most tests first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+GROUPS = (("vllm", "fleet", "ui"), ("docker", "server", "process"))
+"""Marks of what takes a whole machine, and of what mostly waits."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files of all groups first, those of each evenly among those of the others.
+
+    So a machine is seldom given two that take it whole. In a group, files with more marked tests
+    come first. The tests of a file keep their order.
+    """
+    marked: dict[str, list[int]] = defaultdict(list)
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        marked[str(item.path)] += [at for at, group in enumerate(GROUPS) if marks & set(group)][:1]
+    places = _places(marked)
+    items.sort(key=lambda item: (places[str(item.path)], str(item.path)))
+
+
+def _places(marked: dict[str, list[int]]) -> dict[str, float]:
+    places = dict.fromkeys(marked, 1.0)
+    for group in range(len(GROUPS)):
+        files = [path for path, found in marked.items() if found and min(found) == group]
+        files.sort(key=lambda path: (-len(marked[path]), path))
+        places |= {path: at / len(files) for at, path in enumerate(files)}
+    return places

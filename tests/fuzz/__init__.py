@@ -1,0 +1,1 @@
+"""Hostile input by chance: `python -m tests.fuzz --seconds 60`."""

@@ -1,0 +1,113 @@
+"""What commands do below their flows: those would need a Prefect server for each case."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from moorage.adapters.arguments import check_early
+from moorage.adapters.hosts import describe
+from moorage.adapters.metrics import read_metrics
+from moorage.adapters.probe import ask
+from moorage.adapters.served import served_names
+from moorage.adapters.settings import Settings
+from moorage.adapters.sources import resolve_all
+from moorage.adapters.sources.keys import read_keys
+from moorage.adapters.specs import load_fleet, load_spec
+from moorage.adapters.survey import whole_snapshot
+from moorage.chain import Placed
+from moorage.cli.flows import existing, guarded
+from moorage.engines.draining import requests_in_flight
+from moorage.engines.plan import plan_launch
+from moorage.failures import Cause, Failure
+from moorage.fleet import Host, StaticAccelerator
+from moorage.models.config import derive_profile
+from moorage.models.memory.demand import memory_model
+from moorage.placement.placement import Placement
+from moorage.placement.propose import Subject, propose
+from moorage.placement.snapshot import Accelerator, HostSnapshot
+from moorage.readiness.protocol import judge, readiness_probes
+from moorage.spec import Mode, RuntimeName
+from moorage.units import GIB
+from tests.builders import LEDGER, a_profile, a_spec, an_image
+
+ASK_SECONDS = 1.0
+MODES = (Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
+
+
+def run(name: str, *words: str) -> None:
+    """Run a chain as its command would, failures shown and turned into exit codes."""
+    guarded(lambda: CHAINS[name](*words), as_json=True)
+
+
+def plan(spec_file: str, fleet_file: str) -> None:
+    """Plan on a fleet as it is written down; nobody looks at its hosts."""
+    path, settings = existing(Path(spec_file)), Settings()
+    spec, fleet = load_spec(path), load_fleet(Path(fleet_file), path)
+    check_early(spec, fleet, settings.root)
+    model = resolve_all(spec, settings, read_keys(spec))
+    profile = derive_profile(spec, model)
+    if spec.placement.cluster:
+        return
+    snapshot = whole_snapshot(map(_as_written, fleet.hosts), fleet, (), settings.models)
+    subject = Subject(spec, profile, memory_model(spec, model, profile), f"{model.source}@x")
+    placement = propose(subject, snapshot)
+    placed = Placed(spec, model, profile, placement, snapshot, f"{spec.name}.v1")
+    image = an_image() if _is_in_docker(placement) else None
+    planned = plan_launch(placed, image, LEDGER, str(settings.caches))
+    planned.model_dump_json()
+    placement.model_dump_json()
+
+
+def ask_engine() -> None:
+    """Ask an engine everything that a deploy, a release and a retirement ask it."""
+    endpoint = os.environ["FUZZ_SERVER"]
+    for mode in MODES:
+        for probe in readiness_probes(a_spec(), a_profile(mode=mode), lists_models=True):
+            status, answer = asyncio.run(ask(endpoint, probe, ASK_SECONDS))
+            judge(probe, status, answer)
+    asyncio.run(served_names(endpoint))
+    try:
+        text = read_metrics(f"{endpoint}/metrics", ASK_SECONDS)
+    except (TimeoutError, ConnectionError) as error:
+        raise Failure(Cause.BAD_ANSWER, str(error)) from error
+    requests_in_flight(text, ["vllm:num_requests_running", "vllm:num_requests_waiting"])
+
+
+CHAINS: dict[str, Callable[..., None]] = {"plan": plan, "ask": ask_engine}
+
+
+def _as_written(host: Host) -> HostSnapshot:
+    ram = 64 * GIB if host.ram == "auto" else int(host.ram)
+    accelerators = () if host.accelerators == "auto" else tuple(map(_written, host.accelerators))
+    runtimes = (RuntimeName.DOCKER, RuntimeName.PROCESS)
+    return describe(host).model_copy(
+        update={
+            "ram_total": ram,
+            "ram_free": ram,
+            "cpus": 8 if host.cores == "auto" else host.cores,
+            "accelerators": accelerators,
+            "unified_memory": host.unified_memory,
+            "interface": host.interface or "eth0",
+            "runtimes": runtimes
+            if host.runtimes == "auto"
+            else tuple(map(RuntimeName, host.runtimes)),
+        }
+    )
+
+
+def _written(item: StaticAccelerator) -> Accelerator:
+    known = item.model_dump(exclude={"memory", "runtime_version", "node"})
+    return Accelerator(
+        **known,
+        memory_total=int(item.memory),
+        memory_free=int(item.memory),
+        runtime_version=item.runtime_version or "",
+        node=item.node or "",
+    )
+
+
+def _is_in_docker(placement: Placement) -> bool:
+    return placement.seats[0].runtime == RuntimeName.DOCKER

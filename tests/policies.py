@@ -1,0 +1,38 @@
+"""Policies for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+OPEN = """\
+api:
+  registries: ["*"]
+  commands: true
+  packages: true
+  args: ["*"]
+  env: ["*"]
+  variables: ["*"]
+  privileged: true
+  host_network: true
+  ipc: [private, shareable, host]
+  capabilities: ["*"]
+  groups: ["*"]
+  file_roots: [/]
+  trust_remote_code: true
+  own_fleet: true
+  spec_folders: [/]
+"""
+"""Whoever comes through the API may do what the command line may."""
+
+
+def open_policy(path: Path) -> Path:
+    """Write a policy for tests that are about something else."""
+    return written_policy(path, OPEN)
+
+
+def written_policy(path: Path, text: str) -> Path:
+    """Write a policy that is trusted, whatever the umask is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
