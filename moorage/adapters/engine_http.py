@@ -132,13 +132,19 @@ async def connect(url: str, seconds: float) -> None:
         raise _failure_of(error) from None
 
 
+@cache
+def trusted_authorities() -> ssl.SSLContext:
+    """Whom TLS trusts, read once: reading it takes longer than all the rest of a question."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
 async def _answer(question: Question, most: int) -> Answer:
     headers = {"Accept-Encoding": "identity"}
     if question.api_key:
         headers["Authorization"] = f"Bearer {question.api_key}"
     async with (
         httpx.AsyncClient(
-            timeout=None, trust_env=False, verify=_trust(), follow_redirects=False
+            timeout=None, trust_env=False, verify=trusted_authorities(), follow_redirects=False
         ) as client,
         client.stream(
             question.method,
@@ -184,9 +190,3 @@ def _reason(error: BaseException) -> str:
 def _shown(text: str) -> str:
     text = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
     return text.encode("unicode_escape").decode() if not text.isprintable() else text
-
-
-@cache
-def _trust() -> ssl.SSLContext:
-    """Whom TLS trusts, read once: reading it takes longer than all the rest of a question."""
-    return httpx.create_ssl_context(trust_env=False)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,8 +29,15 @@ LIMITS = JsonLimits(constants=True)
 NOT_THE_MODELS_OWN = ("_name_or_path", "transformers_version")
 """What transformers adds about this machine, not about the model."""
 
+TORCH = "torch"
+"""What transformers imports where it is installed. No configuration needs it, and it takes seconds
+and 300 MiB."""
+
 OTHER_FILES = "configuration_files"
 """The key under which a configuration names others, for other versions of transformers."""
+
+
+_TORCH_HIDDEN = threading.RLock()
 
 
 def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, str]:
@@ -58,7 +66,12 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
 
 def warm() -> None:
     """Import transformers in the background, while the caller waits for something else anyway."""
-    threading.Thread(target=importlib.import_module, args=(AUTO_MODULE,), daemon=True).start()
+    threading.Thread(target=_import_transformers, daemon=True).start()
+
+
+def _import_transformers() -> None:
+    with _without_torch():
+        importlib.import_module(AUTO_MODULE)
 
 
 def _written(directory: Path) -> Config:
@@ -76,12 +89,14 @@ def _written(directory: Path) -> Config:
 def _known(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
     """The configuration as transformers completes it, or why it cannot."""
     try:
-        # transformers brings torch and takes seconds to import; most commands never come here.
-        from transformers import AutoConfig, logging  # noqa: PLC0415
+        _import_transformers()
+        from transformers import AutoConfig, logging  # noqa: PLC0415  (few commands come here)
 
         # It would repeat what a stranger wrote.
         logging.set_verbosity(logging.CRITICAL)
-        with _seen_by_transformers(directory, written, trust_remote_code) as seen:
+        # Code of the model's own may need torch.
+        lean = nullcontext() if trust_remote_code else _without_torch()
+        with lean, _seen_by_transformers(directory, written, trust_remote_code) as seen:
             config = AutoConfig.from_pretrained(
                 seen, local_files_only=True, trust_remote_code=trust_remote_code
             ).to_dict()
@@ -102,6 +117,20 @@ def _seen_by_transformers(directory: Path, written: Config, trusted: bool) -> It
         checked = {key: value for key, value in written.items() if key != OTHER_FILES}
         Path(alone, CONFIG).write_text(json.dumps(checked))
         yield Path(alone)
+
+
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    """Have `import torch` fail meanwhile, as where it is not installed, unless it is loaded."""
+    with _TORCH_HIDDEN:
+        hides = TORCH not in sys.modules
+        if hides:
+            sys.modules[TORCH] = None  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            if hides:
+                del sys.modules[TORCH]
 
 
 def _merge(known: Config, written: Config) -> Config:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,3 +141,16 @@ def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="No such file") as caught:
         read_config(tmp_path, trust_remote_code=False)
     assert caught.value.cause is Cause.CONFIG_UNREADABLE
+
+
+def test_torch_is_not_imported_for_a_configuration(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "dtype": "bfloat16"}))
+    program = (
+        "import sys; from pathlib import Path;"
+        "from moorage.adapters.pretrained import read_config;"
+        "print(read_config(Path(sys.argv[1]), trust_remote_code=False)[1], 'torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["transformers", "False"]

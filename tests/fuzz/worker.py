@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from urllib.parse import quote
 
-from moorage.adapters import probe
+from moorage.adapters.engine_http import trusted_authorities
 from moorage.adapters.schemas import SchemaStore
 from moorage.cli.app import app
 from moorage.failures import ExitCode
@@ -44,7 +44,7 @@ def prepare() -> None:
     """Import and read what every case needs, before the first fork."""
     for name in LATE:
         import_module(name)
-    probe._trust()
+    trusted_authorities()
     SchemaStore(Path("/nowhere")).every()
     assert threading.active_count() == 1, "what has threads cannot be forked"
 
