@@ -93,7 +93,7 @@ def _known(directory: Path, written: Config, trust_remote_code: bool) -> Config 
         from transformers import AutoConfig, logging  # noqa: PLC0415  (few commands come here)
 
         # It would repeat what a stranger wrote.
-        logging.set_verbosity_error()
+        logging.set_verbosity(logging.CRITICAL)
         # Code of the model's own may need torch.
         lean = nullcontext() if trust_remote_code else _without_torch()
         with lean, _seen_by_transformers(directory, written, trust_remote_code) as seen:
