@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -28,6 +29,9 @@ LIMITS = JsonLimits(constants=True)
 
 NOT_THE_MODELS_OWN = ("_name_or_path", "transformers_version")
 """What transformers adds about this machine, not about the model."""
+
+NO_ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
+"""While it is set, an import of transformers does not tell that there is no torch."""
 
 TORCH = "torch"
 """What transformers imports where it is installed. No configuration needs it, and it takes seconds
@@ -71,7 +75,15 @@ def warm() -> None:
 
 def _import_transformers() -> None:
     with _without_torch():
-        importlib.import_module(AUTO_MODULE)
+        given = os.environ.get(NO_ADVICE)
+        os.environ[NO_ADVICE] = "1"
+        try:
+            importlib.import_module(AUTO_MODULE)
+        finally:
+            if given is None:
+                del os.environ[NO_ADVICE]
+            else:
+                os.environ[NO_ADVICE] = given
 
 
 def _written(directory: Path) -> Config:

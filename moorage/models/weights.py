@@ -26,7 +26,7 @@ LENGTH_BYTES = 8
 LONGEST_HEADER = 32 * MIB
 """Bytes. The format allows 100 MB, a model of 90,000 tensors in one file takes 12."""
 
-MOST_TENSORS = 200_000
+MOST_TENSORS = 150_000
 """Tensors of one file."""
 
 VALUES_EACH, OTHER_VALUES = 16, 1_000_000

@@ -154,3 +154,11 @@ def test_torch_is_not_imported_for_a_configuration(tmp_path: Path) -> None:
         [sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["transformers", "False"]
+
+
+def test_a_command_is_not_told_that_torch_is_not_there() -> None:
+    program = "from moorage.adapters.pretrained import _import_transformers as go; go()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert (done.stdout, done.stderr) == ("", "")

@@ -39,7 +39,7 @@ GROWTH = 4
 LONGEST_HEADERS = 64 * MIB
 """Bytes of the headers of all weight files of a model."""
 
-MOST_TENSORS = 400_000
+MOST_TENSORS = 300_000
 """Tensors of a model: 280,000 are the most that is known."""
 
 TOKENIZER_LIMITS = JsonLimits(size=24 * MIB, entries=1_000_000, constants=True)
