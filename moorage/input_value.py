@@ -34,6 +34,9 @@ MOST_ENTRIES = 10_000
 DEEPEST = 16
 """Lists and mappings inside each other, where a field may hold anything."""
 
+RECORDED = {"recorded": True}
+"""Context in which a value of a record is validated: what was accepted once stays readable."""
+
 Path = tuple[int | str, ...]
 
 
@@ -41,7 +44,8 @@ class InputValue(Value):
     """A value that users write.
 
     Each of its texts is free of control characters, and each of its numbers is finite, whatever its
-    type says besides. Its lists and mappings have a limit.
+    type says besides. Its lists and mappings have a limit. A value that is read back from a record
+    is taken as it was written (`RECORDED`).
     """
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -52,6 +56,8 @@ class InputValue(Value):
     @field_validator("*")
     @classmethod
     def _is_plain(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.context == RECORDED:
+            return value
         refused = IN_LINES if info.field_name in cls.multiline else IN_A_LINE
         mistakes = [
             InitErrorDetails(type=mistake, loc=path, input=None)

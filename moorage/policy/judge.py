@@ -36,7 +36,7 @@ def violations(policy: EffectivePolicy, request: Request) -> tuple[Violation, ..
         *_of_place(rules, request),
         *_of_size(rules, usage_of(spec), request.others),
     )
-    return told(policy, channel, found)
+    return _as_violations(policy, channel, found)
 
 
 def size_violations(
@@ -50,14 +50,16 @@ def size_violations(
         held: Its replicas and accelerators.
         others: Those of the other models of its owner.
     """
-    return told(policy, channel, tuple(_of_size(policy.policy.rules(channel), held, others)))
+    return _as_violations(
+        policy, channel, tuple(_of_size(policy.policy.rules(channel), held, others))
+    )
 
 
 def folder_violations(
     policy: EffectivePolicy, channel: Channel, folders: Folders, roots: Sequence[str]
 ) -> tuple[Violation, ...]:
     """The same for `file://` sources that come without a spec, such as that of an adapter."""
-    return told(policy, channel, tuple(_of_folders(folders, roots)))
+    return _as_violations(policy, channel, tuple(_of_folders(folders, roots)))
 
 
 def parameter_violations(
@@ -68,7 +70,7 @@ def parameter_violations(
     found = tuple(
         (rule, PARAMETERS[rule], value, getattr(rules, rule)) for rule, value in refused.items()
     )
-    return told(policy, channel, found)
+    return _as_violations(policy, channel, found)
 
 
 PARAMETERS = {"own_fleet": "fleet", "spec_folders": "files"}
@@ -81,7 +83,7 @@ def allowed_hosts(rules: Rules, fleet: Fleet) -> Fleet:
     return fleet if hosts == fleet.hosts else fleet.model_copy(update={"hosts": hosts})
 
 
-def told(
+def _as_violations(
     policy: EffectivePolicy, channel: Channel, found: tuple[Finding, ...]
 ) -> tuple[Violation, ...]:
     """Findings with the name of the rule and of its file."""

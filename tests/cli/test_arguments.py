@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-SECONDS = 2
 RUN = """
 import sys
 from typer.testing import CliRunner
@@ -28,14 +26,11 @@ sys.exit(result.exit_code)
 
 @pytest.mark.parametrize("command", ["plan", "deploy", "memory"])
 def test_a_typo_fails_before_prefect_is_imported(tmp_path: Path, command: str) -> None:
-    spent = children_seconds()
     done = run(tmp_path, command, args=["--max-modle-len 4096"])
     assert done.returncode == 2
     assert "engine.args: --max-modle-len: vLLM 0.32.0 does not know it" in done.stdout
     assert "Did you mean `--max-model-len`?" in done.stdout
     assert "Prefect was imported" not in done.stdout
-    # Processor time, for other tests may keep the machine busy.
-    assert children_seconds() - spent < SECONDS
     assert list(tmp_path.iterdir()) == [tmp_path / "tiny.yaml"], "nothing is made for it"
 
 
@@ -68,8 +63,3 @@ def invoke(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
-
-
-def children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

@@ -14,6 +14,7 @@ from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.adapters.ledger.transitions import Change, changing, logged, utc
 from moorage.failures import Cause, Failure
+from moorage.input_value import RECORDED
 from moorage.launch import Workload
 from moorage.placement.claims import Claim
 from moorage.release import Release, ReleaseRow, ReleaseState, Restart, release_id
@@ -313,7 +314,7 @@ def workload_of(release: str, written: dict[str, Any]) -> Workload:
 
 def spec_of(row: Row[Any]) -> ModelSpec:
     """What a release was asked to be, as it is written in its row."""
-    return ModelSpec.model_validate(row.spec)
+    return ModelSpec.model_validate(row.spec, context=RECORDED)
 
 
 def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
@@ -329,6 +330,6 @@ def _readable(record: dict[str, Any] | None) -> Release | None:
     if record is None:
         return None
     try:
-        return Release.model_validate(record)
+        return Release.model_validate(record, context=RECORDED)
     except ValidationError:
         return None

@@ -281,3 +281,15 @@ def test_releases_are_found_by_how_their_ids_begin(ledger: Ledger) -> None:
     assert ledger.releases.ids("tiny.") == ["tiny.v1", "tiny.v2"]
     assert ledger.releases.ids("tiny_") == ["tiny_2.v1"], "an underscore is no wildcard"
     assert ledger.releases.ids("none") == []
+
+
+def test_what_was_accepted_once_stays_readable(ledger: Ledger, url: str) -> None:
+    identity, spec = running(ledger), {**a_spec().model_dump(mode="json"), "labels": {"a": "\a"}}
+    record = {**a_release(identity).model_dump(mode="json"), "spec": spec}
+    engine = open_database(url)
+    with gate(engine) as connection:
+        connection.execute(update(RELEASES).values(record=record, spec=spec))
+    engine.dispose()
+    row = ledger.releases.get(identity)
+    assert row.release
+    assert row.release.spec.labels == {"a": "\a"}
