@@ -54,9 +54,14 @@ class Requester(Value):
     claimed: str = ""
 
     @property
+    def account(self) -> str:
+        """The user and the machine of a command; empty = it was none."""
+        return f"{self.user}@{self.host}" if self.user else ""
+
+    @property
     def summary(self) -> str:
         """One line."""
-        known = f"{self.user}@{self.host}, command line" if self.user else self._by_prefect()
+        known = f"{self.account}, command line" if self.user else self._by_prefect()
         return f"{known}; claimed: {self.claimed}" if self.claimed else known
 
     def _by_prefect(self) -> str:

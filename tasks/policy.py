@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from socket import gethostname
 
-import psutil
 from prefect.context import FlowRunContext
 
+from moorage.adapters.person import command_line_user
 from moorage.adapters.policy import (
     folders_of_adapter,
     load_policy,
@@ -242,7 +241,7 @@ def _owner() -> str:
     All whom Prefect does not know are one owner, so that nobody gets more by staying unknown.
     """
     if is_from_command_line():
-        return f"{psutil.Process().username()}@{gethostname()}"
+        return command_line_user().account
     context = FlowRunContext.get()
     maker = context.flow_run.created_by if context and context.flow_run else None
     return (maker.display_value or "" if maker else "") or "api"
