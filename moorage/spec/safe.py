@@ -156,7 +156,9 @@ def own_folder(path: str) -> str:
     """
     stays_below(path)
     if is_of_the_system(path):
-        raise ValueError(f"{path} is a folder of the system")
+        raise ValueError(
+            f"{path} is a folder of the system, which no `file_roots` of a policy can allow"
+        )
     return path
 
 
