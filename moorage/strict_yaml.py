@@ -85,7 +85,7 @@ def decode(content: bytes | str, limits: YamlLimits = LIMITS) -> Any:
     try:
         return _Builder(text, limits).document()
     except (YAMLError, UnicodeError, IndexError, RecursionError) as error:
-        raise YamlError(f"not valid YAML: {_said(error)}") from None
+        raise YamlError(f"not valid YAML: {_one_line(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class _Builder:
         while not isinstance(event := next(self._events), SequenceEndEvent):
             parts.append(self._inside(f"[{len(value)}]", event))
             value.append(parts[-1].value)
-        return _whole(value, parts)
+        return _collection(value, parts)
 
     def _mapping(self) -> _Part:
         value: dict[Any, Any] = {}
@@ -177,7 +177,7 @@ class _Builder:
                 value[key.value] = part.value
         for other in merged:  # what is written wins, then what is merged first
             value |= {key: inner for key, inner in other.items() if key not in value}
-        return _whole(value, parts)
+        return _collection(value, parts)
 
     def _inside(self, step: str, event: Any) -> _Part:
         self._path.append(step)
@@ -241,7 +241,7 @@ class _Builder:
         return YamlError(message, "".join(self._path).removeprefix("."))
 
 
-def _whole(value: Any, parts: list[_Part]) -> _Part:
+def _collection(value: Any, parts: list[_Part]) -> _Part:
     entries = 1 + sum(part.entries for part in parts)
     return _Part(value, entries, 1 + max((part.depth for part in parts), default=0))
 
@@ -252,6 +252,6 @@ def _shown(key: object) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
     return text if len(text) <= 300 else f"{text[:297]}..."

@@ -43,9 +43,9 @@ def server_failure(error: BaseException) -> Failure | None:
     if isinstance(error, Failure):
         return None
     if is_server_trouble(error):
-        return Failure(Cause.SERVER_UNAVAILABLE, _told(error))
+        return Failure(Cause.SERVER_UNAVAILABLE, _first_line(error))
     if isinstance(error, httpx.HTTPError) or _is_of_the_client(error):
-        return Failure(Cause.SERVER_REFUSED, _told(error), suggestion=_advice(error))
+        return Failure(Cause.SERVER_REFUSED, _first_line(error), suggestion=_advice(error))
     return None
 
 
@@ -84,10 +84,10 @@ def _advice(error: BaseException) -> str | None:
     return None
 
 
-def _told(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     """Its first line, without the advice of httpx to look the status up."""
     lines = str(error).strip().splitlines() or [repr(error)]
     line = lines[0].partition(" - For more information check:")[0]
     plain = isinstance(error, httpx.HTTPError | RuntimeError)
-    told = line if plain else f"it answered what its client does not understand: {line}"
-    return told[:LONGEST]
+    shown = line if plain else f"it answered what its client does not understand: {line}"
+    return shown[:LONGEST]

@@ -86,14 +86,7 @@ def run_flow(
         as_json: Whether the output is for a program: then progress goes nowhere.
         failed_too: Whether a run that failed has a result too, which is not raised.
     """
-    for name, value in PREFECT_DEFAULTS.items():
-        os.environ.setdefault(name, value)
-    # Prefect makes only the last folder of its home, and tries for ever when it cannot.
-    Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
-        parents=True, exist_ok=True
-    )
-    # It complains about events that it still sends when a command ends; they do arrive.
-    logging.getLogger("EventsWorker").setLevel(logging.ERROR)
+    _prepare_prefect()
     with _nothing_begun(as_json=as_json):
         # Importing Prefect takes longer than refusing a bad spec should.
         from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
@@ -141,6 +134,17 @@ def run_flow(
         if was_interrupted(error):
             raise KeyboardInterrupt from error
         raise
+
+
+def _prepare_prefect() -> None:
+    for name, value in PREFECT_DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    # Prefect makes only the last folder of its home, and tries for ever when it cannot.
+    Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser().mkdir(
+        parents=True, exist_ok=True
+    )
+    # It complains about events that it still sends when a command ends; they do arrive.
+    logging.getLogger("EventsWorker").setLevel(logging.ERROR)
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def stretched(length: int, text: Mapping[str, Any], rule: RopeRule) -> int:
         if kind == "yarn":
             # transformers fills in the configured length, but not for one kind of layer.
             configured = text.get(POSITIONS) if rope is whole else None
-            original = _whole(rope.get(ORIGINAL)) or _whole(configured)
+            original = _positive_integer(rope.get(ORIGINAL)) or _positive_integer(configured)
             if original is None and rope is not whole:
                 continue
             length = original or length
@@ -144,5 +144,5 @@ def _is_nested(rope: Mapping[str, Any], text: Mapping[str, Any]) -> bool:
     return parts and not names.isdisjoint(rope)
 
 
-def _whole(value: object) -> int | None:
+def _positive_integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
