@@ -165,8 +165,8 @@ ELSEWHERE = {
     "moorage/cli/api_auth.py": "Prefect's API",
     "moorage/cli/flows.py": "Prefect's API",
     "moorage/cli/serve.py": "Prefect's API",
+    "moorage/adapters/prefect_api.py": "Prefect's API",
     "tasks/prefect_runs.py": "Prefect's API",
-    "tasks/server.py": "Prefect's API",
 }
 """Who speaks HTTP, and with whom."""
 

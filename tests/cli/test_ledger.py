@@ -146,7 +146,12 @@ def test_a_backup_that_is_interrupted_leaves_nothing(
         signal.raise_signal(number)
 
     monkeypatch.setattr(copies, "_to_disk", interrupt)
-    answer = run("ledger", "backup", tmp_path / "backup.db", "--json")
+    # Whoever runs the tests may ignore it, as `nohup` does; then so does the command.
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        answer = run("ledger", "backup", tmp_path / "backup.db", "--json")
+    finally:
+        signal.signal(number, before)
     assert answer.exit_code == 130
     assert as_json(answer)["error"]["cause"] == Cause.INTERRUPTED
     assert len(there) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -23,6 +22,18 @@ MOST_KIB = 300 * 1024
 LOAD_SECONDS, DRAIN_SECONDS, PROBE_SECONDS = 3, 2, 1
 SPARE_SECONDS = 20.0
 """For a command's own start, on a machine that is busy. What has no deadline takes for ever."""
+
+
+MEASURE = """
+import json, os, sys
+child = os.fork()
+if child == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+_, status, used = os.wait4(child, 0)
+with open(sys.argv[1], "w") as file:
+    json.dump([os.waitstatus_to_exitcode(status), used.ru_maxrss], file)
+"""
+"""Runs a command out of a small process: the peak of a process counts from before its program."""
 
 
 class Ended(NamedTuple):
@@ -68,19 +79,23 @@ class Place:
         place = self.workplace
         environment = {**place.environment, "MOORAGE_PROBE_SECONDS": "0"}
         environment["MOORAGE_PROBE_TIMEOUT_SECONDS"] = str(PROBE_SECONDS)
+        measured, out = place.folder / "measured", place.folder / "out"
+        argv = [
+            sys.executable,
+            "-S",
+            "-c",
+            MEASURE,
+            str(measured),
+            *place.argv(*arguments, "--json"),
+        ]
         began = time.monotonic()
-        with (place.folder / "out").open("w+") as out:
-            command = subprocess.Popen(
-                place.argv(*arguments, "--json"), env=environment, stdout=out, stderr=out
-            )
-            _, status, used = os.wait4(command.pid, 0)
-            command.returncode = os.waitstatus_to_exitcode(status)
-            out.seek(0)
-            text = out.read()
+        with out.open("w") as file:
+            subprocess.run(argv, env=environment, stdout=file, stderr=file, check=True)
         took = time.monotonic() - began
-        print(arguments[0], command.returncode, f"{took:.1f} s", f"{used.ru_maxrss // 1024} MiB")
-        answer = json.loads(text[text.index("{") :])
-        return Ended(command.returncode, answer, took, used.ru_maxrss)
+        code, peak = json.loads(measured.read_text())
+        print(arguments[0], code, f"{took:.1f} s", f"{peak // 1024} MiB")
+        text = out.read_text()
+        return Ended(code, json.loads(text[text.index("{") :]), took, peak)
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def test_a_download_that_is_cut_goes_on_where_it_ended(
         (API, Fault(refusal="gated"), "source-gated"),
         (API, Fault(refusal="no repository"), "source-missing"),
         (API, Fault(status=429, headers={"Retry-After": "1"}), "hub-rate-limited"),
-        (WEIGHTS, Fault(content=b"\x00" * 900_000), "source-incomplete"),
+        (WEIGHTS, Fault(content=b"\x00" * 900_000), "source-corrupt"),
     ],
 )
 def test_a_hub_that_refuses(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import threading
 import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from tests.docker_bridge import bridge_address
 
 
 class WheelIndex:
@@ -23,7 +23,7 @@ class WheelIndex:
         self.asked: list[str] = []
         self._folder = folder
         handler = partial(_Handler, self.asked, directory=str(folder))
-        self._server = ThreadingHTTPServer((_bridge(), 0), handler)
+        self._server = ThreadingHTTPServer((bridge_address(), 0), handler)
 
     def __enter__(self) -> WheelIndex:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -66,10 +66,3 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         self._asked.append(self.path)
-
-
-def _bridge() -> str:
-    """The address under which containers see this machine."""
-    command = ["docker", "network", "inspect", "bridge"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return str(json.loads(told)[0]["IPAM"]["Config"][0]["Gateway"])

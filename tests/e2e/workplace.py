@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,11 @@ class Workplace:
 
     def running(self) -> set[str]:
         """Names of the workloads that run as processes."""
-        return {Path(process.environ()[MARK]).name for process in self.processes()}
+        names = set()
+        for process in self.processes():
+            with suppress(psutil.Error):  # it may end meanwhile
+                names.add(Path(process.environ()[MARK]).name)
+        return names
 
     def containers(self) -> list[str]:
         """Names of this test's containers, in whatever state."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import psutil
 import pytest
 from ruamel.yaml import YAML
 
@@ -145,7 +143,7 @@ def test_a_run_that_is_killed_is_followed_by_a_reconcile(
     asked = served.ask("deploy-model/deploy", {"spec": spec, "fleet": fleet}).json()
     until(workplace.running, unless=lambda: served.has_ended(asked["id"]))
     before = len(set_off(served, "reconcile-fleet"))
-    kill_run(asked["id"])
+    kill_run(workplace)
     assert served.ended(asked["id"])["state"]["type"] == "CRASHED"
     run = until(lambda: set_off(served, "reconcile-fleet")[before:])[0]
     assert served.ended(run["id"])["state"]["type"] == "COMPLETED"
@@ -179,9 +177,11 @@ def test_what_is_out_of_sight_or_mute_is_looked_at_once_and_no_reconcile_sets_of
     assert further() == 2, "what a reconcile says sets off one more, and no chain"
 
 
-def kill_run(flow_run: str) -> None:
-    """Kill the process of a flow run, as the kernel does when memory runs out."""
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if flow_run in process.environ().get("PREFECT__FLOW_RUN_ID", ""):
-                process.kill()
+def kill_run(workplace: Workplace) -> None:
+    """Kill the flow run that has started an engine, as the kernel does when memory runs out."""
+    supervisors = [one for one in workplace.processes() if "supervisor.py" in str(one.cmdline())]
+    for supervisor in supervisors:
+        run = supervisor.parent()
+        assert run
+        assert "spawn_main" in str(run.cmdline())
+        run.kill()

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shutil import rmtree
@@ -23,6 +23,7 @@ import psutil
 import pytest
 import websockets
 from playwright.sync_api import Browser, Page
+from playwright.sync_api import TimeoutError as NotShown
 
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.flows.conftest import DEPLOYMENTS, Serving
@@ -309,8 +310,13 @@ def page(browser: Browser, served: Served) -> Page:
     """A page in which the user has signed in, as the server says."""
     page = browser.new_context().new_page()
     page.set_default_timeout(WAIT_MS)
-    page.goto(served.site)
-    page.locator("input[type=password]").fill(served.login)
+    password = page.locator("input[type=password]")
+    for _ in range(4):  # seldom Prefect's page stays empty until it is loaded again
+        page.goto(served.site)
+        with suppress(NotShown):
+            password.wait_for(timeout=WAIT_MS / 4)
+            break
+    password.fill(served.login)
     page.get_by_role("button", name="Login").click()
     page.get_by_text("Flow Runs").first.wait_for()
     return page

@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
 
 from moorage.adapters.registry_ways import CERTIFICATES
 from moorage.failures import Cause, Failure
 from tests.certificates import Authority, require_openssl
+from tests.docker_bridge import bridge_address
 from tests.local_registry import LocalRegistry, require_registry
 from tests.tasks.test_image import ARCHITECTURE, TAG, planned, pulled
 from tests.uploads import layer, upload_image
@@ -58,8 +58,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def bridge() -> str:
     """An address of this machine that is not loopback, so that Docker does not trust it."""
     require_registry()
-    options = docker.from_env().networks.get("bridge").attrs["IPAM"]["Config"]
-    return str(options[0]["Gateway"])
+    return bridge_address()
 
 
 def engine_in(registry: LocalRegistry) -> tuple[str, str]:
