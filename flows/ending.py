@@ -16,12 +16,17 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 
 from moorage.failures import Failure
+from moorage.release import Release
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=State[Any])
 
 Work = Callable[P, Coroutine[Any, Any, R]]
+
+ENDINGS = (State[Release], State[str])
+"""What several flows return. `moorage serve` sends a flow to its process as it is. Pydantic names a
+generic after the module that uses it first, so each flow's module imports this one first."""
 
 _ends: dict[str, Any] = {}
 """What runs of this process returned or raised, by flow run, until somebody asks for it."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pytest
 import typer
 from prefect import Flow
@@ -160,3 +163,17 @@ def test_no_file_at_all_is_a_clear_failure(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("moorage.cli.serve.flows.__file__", str(tmp_path / "flows" / "x.py"))
     with pytest.raises(typer.BadParameter, match=r"no prefect\.yaml in"):
         project_file()
+
+
+def test_every_flow_can_be_sent_to_the_process_that_runs_it() -> None:
+    entrypoints = dict.fromkeys(str(one.entrypoint) for one in deployments_of(FILE))
+    load = "import sys, cloudpickle; cloudpickle.loads(sys.stdin.buffer.read())"
+    sent = {}
+    for entrypoint in entrypoints:
+        code: Flow[..., Any] = load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
+        sent[entrypoint] = cloudpickle.dumps(code)
+    for entrypoint, flow in sent.items():
+        loaded = subprocess.run(
+            [sys.executable, "-c", load], input=flow, capture_output=True, check=False
+        )
+        assert loaded.returncode == 0, f"{entrypoint}: {loaded.stderr.decode()[-500:]}"
