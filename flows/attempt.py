@@ -14,6 +14,7 @@ from moorage.chain import Placed
 from moorage.failures import Cause, Failure
 from moorage.fleet import Fleet
 from moorage.launch import LaunchPlan
+from moorage.placement.claims import Claim
 from moorage.placement.propose import NoFit
 from moorage.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.saga import Saga
@@ -53,15 +54,17 @@ async def deploy_on_a_free_port(
     Raises:
         Failure: When it could not be made; then what served before serves (again).
     """
-    spec = recipe.spec
+    spec, refused = recipe.spec, tuple[Claim, ...]()
     for _ in range(PORT_ATTEMPTS - 1):
+        attempt = Attempt(story, recipe, fleet, analysis, old, refused)
         try:
-            return await Attempt(story, recipe, fleet, analysis, old).run()
+            return await attempt.run()
         except Failure as failure:
             if failure.cause != Cause.PORT_TAKEN or spec.port != "auto":
                 raise
+            refused += attempt.claims
             story.journal.tell(f"{failure}; trying another port")
-    return await Attempt(story, recipe, fleet, analysis, old).run()
+    return await Attempt(story, recipe, fleet, analysis, old, refused).run()
 
 
 class Attempt:
@@ -75,6 +78,7 @@ class Attempt:
         fleet: The hosts it may run on.
         analysis: Of its model, which several attempts share.
         old: The release that it replaces; None = nothing serves.
+        refused: Claims of earlier attempts that failed because one of their ports was taken.
     """
 
     def __init__(
@@ -84,10 +88,16 @@ class Attempt:
         fleet: Fleet,
         analysis: Analysis,
         old: ReleaseRow | None,
+        refused: tuple[Claim, ...] = (),
     ) -> None:
         self._story, self._recipe, self._fleet = story, recipe, fleet
-        self._analysis, self._old = analysis, old
+        self._analysis, self._old, self._refused = analysis, old, refused
         self._draft: Release
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What it has claimed, also after it failed."""
+        return self._draft.placement.claims if self._draft.placement else ()
 
     async def run(self) -> Release:
         """Make it, prove that it answers, and let it take over.
@@ -122,7 +132,8 @@ class Attempt:
     async def _have_a_place(self, saga: Saga) -> Placed:
         """Find the model, and claim a place for it."""
         self._draft, analyzed = await self._analysis.of(self._draft)
-        snapshot = await survey(self._fleet, self._recipe.spec.placement.cluster)
+        seen = await survey(self._fleet, self._recipe.spec.placement.cluster)
+        snapshot = seen.with_ports_in_use(self._refused)
         saga.arm("free the claims", free_claims, self._draft.id, self._old)
         placed = await self._recipe.place(
             analyzed, self._fleet, snapshot, self._draft.id, replaceable(self._old)

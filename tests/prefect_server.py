@@ -20,6 +20,7 @@ import psutil
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
+from moorage.adapters import api_server
 from tests.waiting import until
 
 END_SECONDS = 300
@@ -147,7 +148,7 @@ class PrefectServer(PrefectApi):
         self._log = folder / "server.log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "prefect", "server", "start", "--port", str(port)],
+                [sys.executable, "-m", api_server.__name__, "--port", str(port)],
                 env={
                     **os.environ,
                     **self.environment,

@@ -11,7 +11,16 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    MutableMapping,
+)
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -112,7 +121,10 @@ def serve(host: str, port: int, names: Collection[str]) -> None:
     settings = get_current_settings().server
     named = [one.strip() for one in settings.api.cors_allowed_origins.split(",")]
     origins = [one for one in named if one not in ("", "*")] or own_origins(port)
-    with temporary_settings({PREFECT_SERVER_CORS_ALLOWED_ORIGINS: ",".join(origins)}):
+    with (
+        temporary_settings({PREFECT_SERVER_CORS_ALLOWED_ORIGINS: ",".join(origins)}),
+        _sqlite_writers_in_turn(),
+    ):
         uvicorn.run(
             Guard(create_app(final=True), names, origins, exposed=not is_loopback(host)),
             host=host,
@@ -132,6 +144,39 @@ def main() -> None:
     parser.add_argument("--name", action="append", default=[], help="another name of this server")
     given = parser.parse_args()
     serve(given.host, given.port, given.name)
+
+
+@contextmanager
+def _sqlite_writers_in_turn() -> Iterator[None]:
+    """Have SQLite's writers wait for each other.
+
+    Prefect begins them as readers. One that has read what another has written over meanwhile may
+    not write any more: the API answers 503 at once where several flow runs are created together.
+    PostgreSQL has no such rule.
+    """
+    from prefect.server.database.configurations import AioSqliteConfiguration  # noqa: PLC0415
+    from prefect.server.database.dependencies import (  # noqa: PLC0415
+        provide_database_interface,
+        temporary_database_config,
+    )
+    from sqlalchemy.ext.asyncio import AsyncSession, AsyncSessionTransaction  # noqa: PLC0415
+
+    class InTurn(AioSqliteConfiguration):
+        @asynccontextmanager
+        async def begin_transaction(
+            self,
+            session: AsyncSession,
+            with_for_update: bool = False,  # noqa: ARG002
+        ) -> AsyncGenerator[AsyncSessionTransaction]:
+            async with super().begin_transaction(session, with_for_update=True) as transaction:
+                yield transaction
+
+    configured = provide_database_interface().database_config
+    if not isinstance(configured, AioSqliteConfiguration):
+        yield
+        return
+    with temporary_database_config(InTurn(connection_url=configured.connection_url)):
+        yield
 
 
 async def _refuse(kind: str, reason: str, send: Send) -> None:

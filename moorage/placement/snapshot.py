@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from moorage.fleet_engines import EngineVersions
 from moorage.images.catalogue import CatalogueRow
@@ -163,6 +164,25 @@ class FleetSnapshot(Value):
     def cluster(self, name: str) -> ClusterSnapshot:
         """The Ray cluster of that name."""
         return next(cluster for cluster in self.clusters if cluster.name == name)
+
+    def with_ports_in_use(self, claims: Iterable[Claim]) -> FleetSnapshot:
+        """The same fleet, where something listens on every port of some claims.
+
+        A survey does not see it on a remote host without the helper image.
+        """
+        found = [claim for claim in claims if claim.resource == Resource.PORT]
+        hosts = (
+            host.model_copy(
+                update={
+                    "ports_in_use": (
+                        *host.ports_in_use,
+                        *(claim.index for claim in found if claim.host == host.name),
+                    )
+                }
+            )
+            for host in self.hosts
+        )
+        return self.model_copy(update={"hosts": tuple(hosts)})
 
     def without(self, release: str) -> FleetSnapshot:
         """The same fleet as if a release held nothing.

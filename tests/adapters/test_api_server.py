@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.adapters.api_server import Guard, is_loopback, own_origins
+from tests.prefect_server import PrefectServer, prefect_server
+
+__all__ = ["prefect_server"]
 
 PORT = 4200
 ORIGINS = own_origins(PORT)
@@ -123,3 +128,18 @@ def test_no_page_shows_it_inside_itself() -> None:
 
 def test_what_is_no_request_goes_through() -> None:
     assert asked(guard(), "lifespan") == [{"type": "lifespan.accept"}]
+
+
+@pytest.mark.server
+def test_sqlite_takes_many_flow_runs_at_once(prefect_server: PrefectServer) -> None:
+    """Without a turn for each writer, about every third is answered with 503."""
+    flow = prefect_server.post("/flows/", {"name": "many-at-once"})["id"]
+
+    def created(_number: int) -> int:
+        with httpx.Client(auth=httpx.BasicAuth(*prefect_server.login.split(":", 1))) as client:
+            content = {"flow_id": flow, "state": {"type": "PENDING"}}
+            answer = client.post(f"{prefect_server.url}/flow_runs/", json=content, timeout=60)
+            return answer.status_code
+
+    with ThreadPoolExecutor(12) as pool:
+        assert set(pool.map(created, range(60))) == {201}

@@ -16,7 +16,7 @@ from moorage.adapters.docker_client import forget_clients
 from moorage.placement.claims import Resource
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, vllm_engine, vllm_image
 from tests.e2e.workplace import REPOSITORY, Workplace
-from tests.fleet.fleet import FleetHost, TestFleet
+from tests.fleet.fleet import PORTS, FleetHost, TestFleet
 from tests.prefect_server import PrefectServer
 from tests.waiting import PATIENCE_SECONDS, until
 
@@ -103,7 +103,7 @@ def test_a_replica_takes_its_part_of_both_hosts_and_leaves_nothing(
     assert row["alive"]
     assert f"follower on {follower['host']}: the container is running" in row["observed"]
     told = workplace.run("logs", workplace.named("tiny"), "--container", follower["name"])
-    assert "startup complete" in told.stdout
+    assert "headless multiproc executor" in told.stdout
     workplace.run("retire", workplace.named("tiny"))
     assert gone(fleet, workplace)
 
@@ -143,6 +143,31 @@ def test_a_replica_that_serves_is_dead_without_any_of_its_parts_and_comes_back_w
     assert left == {one["name"] for one in again["workloads"]}
     workplace.run("retire", workplace.named("tiny"))
     assert gone(fleet, workplace)
+
+
+def test_a_port_that_no_survey_sees_is_given_up_for_another(
+    workplace: Workplace, fleet: TestFleet, lifecycle_image: str
+) -> None:
+    """These hosts have no helper image, so nobody can look who listens there."""
+    path = workplace.folder / "fleet.yaml"
+    host = fleet.hosts[0]
+    fleet.fleet_file(path, lambda one: one.unix, among=[host], interface="eth0")
+    first, _, _ = PORTS.partition("-")
+    host.daemon.client().containers.run(
+        lifecycle_image,
+        ["serve", "model", "--port", first],
+        name=f"{workplace.prefix}-stranger",
+        network_mode="host",
+        detach=True,
+    )
+    spec = workplace.spec(
+        engine=container_engine(lifecycle_image),
+        placement={"accelerators": 0, "ram": "64MiB"},
+    )
+    release = workplace.json("deploy", spec)["release"]
+    assert release["workloads"][0]["endpoint"].endswith(f":{int(first) + 1}")
+    assert [row.cause for row in workplace.releases()] == ["", "port-taken"]
+    workplace.run("retire", workplace.named("tiny"))
 
 
 @pytest.mark.vllm

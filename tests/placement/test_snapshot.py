@@ -28,6 +28,13 @@ def test_claims_add_up_by_resource_and_index() -> None:
     assert host.claimed(Resource.ACCELERATOR, 1) == 0
 
 
+def test_ports_that_were_refused_are_not_proposed_again() -> None:
+    refused = [a_claim(Resource.PORT, 1, 40000), a_claim(Resource.RAM, GIB, 40001)]
+    seen = a_fleet(a_host(ports_in_use=(40002,)), a_host("gpu-2")).with_ports_in_use(refused)
+    assert free_ports(seen.hosts[0], 2) == [40001, 40003]
+    assert free_ports(seen.hosts[1], 1) == [40000]
+
+
 def test_a_fleet_finds_its_hosts_by_name() -> None:
     fleet = a_fleet(a_host("gpu-1"), a_host("gpu-2"))
     assert fleet.host("gpu-2").name == "gpu-2"

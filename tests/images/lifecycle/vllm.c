@@ -12,6 +12,8 @@
  *   free:N         N percent of the device are free: exit 1 when asked for more
  *   leak           tells the variables API_TOKEN and OTHER_TOKEN, exit 1
  *   busy           /metrics counts a request while the file that BUSY names is there
+ *
+ * With --headless, a follower, it listens nowhere.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -35,7 +37,7 @@ static int number;              /* and the number after it, such as seconds */
 
 static const char *model = "model", *host = "0.0.0.0";
 static const char *names[MAX_NAMES];
-static int name_count, port = 8000, max_model_len = 2048;
+static int name_count, port = 8000, max_model_len = 2048, headless;
 static double share = 0.9;
 
 static int is(const char *name) { return strcmp(mode, name) == 0; }
@@ -68,7 +70,8 @@ static void parse(char **argv) {
   if (argv[i] && argv[i][0] != '-') model = argv[i++];
   for (; argv[i]; i++) {
     const char *value;
-    if ((value = value_of("--port", argv, &i))) port = atoi(value);
+    if (strcmp(argv[i], "--headless") == 0) headless = 1;
+    else if ((value = value_of("--port", argv, &i))) port = atoi(value);
     else if ((value = value_of("--host", argv, &i))) host = value;
     else if ((value = value_of("--max-model-len", argv, &i))) max_model_len = atoi(value);
     else if ((value = value_of("--gpu-memory-utilization", argv, &i))) share = atof(value);
@@ -297,7 +300,8 @@ int main(int argc, char **argv) {
   parse_mode();
   say("APIServer", "INFO", "[api_utils.py:347] vLLM version 0.32.0 (lifecycle stand-in, %s), model %s", mode, model);
   fail_at_start();
-  while (is("deaf")) pause();
+  if (headless) say("Worker", "INFO", "[serve.py:201] Launching vLLM headless multiproc executor");
+  while (headless || is("deaf")) pause();
   int listener = bind_port();
   if (is("slow")) sleep((unsigned)number);
   if (listen(listener, 64) != 0) socket_failure(errno);
