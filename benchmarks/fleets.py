@@ -6,16 +6,16 @@ memory, so that nothing is found to be alike just because it is the same object.
 
 from __future__ import annotations
 
+from moorage.common.units import GIB
+from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.engines.vllm import Vllm
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.placement.claims import Claim, Resource
 from moorage.placement.propose import Subject, request_for
 from moorage.placement.request import Request
-from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
-from moorage.units import GIB
-from moorage.values import Origin
 
 ACCELERATORS = 8
 TOTAL = 80 * GIB

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from benchmarks.servers import Servers
-from moorage.adapters.process import MARK
+from moorage.adapters.hosts.processes import MARK
 
 REPOSITORY = Path(__file__).parents[1]
 PROGRAM = Path(

@@ -26,13 +26,13 @@ from math import log
 from typing import TypeVar
 
 from benchmarks.fleets import ACCELERATORS, WEIGHTS, a_fleet, a_request
-from moorage.adapters.collector import paused_collector
+from moorage.adapters.system.garbage_collector import paused_collector
+from moorage.common.values import Origin
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.explain import explain
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.request import Request
-from moorage.placement.snapshot import FleetSnapshot
-from moorage.values import Origin
 
 HOSTS = (10, 100, 1_000, 5_000, 20_000)
 RELEASES = (0, 1, 8)

@@ -13,8 +13,8 @@ import argparse
 import json
 import time
 
-from moorage.adapters.remote_host import ASK_SECONDS
-from moorage.adapters.survey import HOST_SECONDS, survey_hosts
+from moorage.adapters.hosts.remote_host import ASK_SECONDS
+from moorage.adapters.hosts.survey import HOST_SECONDS, survey_hosts
 from tests.simulated_hosts import SimulatedHosts
 
 HOSTS = (1, 20, 200, 500)

@@ -13,16 +13,16 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from flows import below
-from flows.ending import remembered
-from flows.story import requested_run
-from moorage.fleet import Fleet
-from moorage.history.desired import Applied, applied_document
-from moorage.requester import Claim
+from flows import subflows as below
+from flows.flow_context import requested_run
+from flows.result_recovery import remembered
+from moorage.inventory.fleet import Fleet
+from moorage.operations.history.desired import Applied, applied_document
+from moorage.releases.requester import Claim
 from moorage.spec import ModelSpec, Name
+from tasks.artifacts import show_markdown
 from tasks.context import in_thread, ledger
 from tasks.journal import heard_as
-from tasks.pages import show_markdown
 from tasks.policy import current_submission, recorded_scope, settled_fleet
 
 DEPLOY, RETIRE = "deploy", "retire"

@@ -6,25 +6,25 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.attempt import deploy_on_a_free_port
-from flows.ending import remembered
-from flows.permission import permitted
-from flows.recipe import Afresh
-from flows.replacing import announcement
-from flows.story import told, unchanged
-from moorage.fleet import Fleet
-from moorage.release import Release
-from moorage.requester import Claim
+from flows.flow_context import told, unchanged
+from flows.plan_source import Afresh
+from flows.release_rollout import deploy_on_a_free_port
+from flows.replacement_summary import announcement
+from flows.require_approval import permitted
+from flows.result_recovery import remembered
+from moorage.inventory.fleet import Fleet
+from moorage.releases.release import Release
+from moorage.releases.requester import Claim
 from moorage.spec import ModelSpec
 from tasks.analysis import Analysis
 from tasks.arguments import check_early
 from tasks.cleanup import sole_flow
 from tasks.context import in_thread, ledger
-from tasks.decided import overtaken
 from tasks.image import moved
 from tasks.policy import current_submission, require_allowed
 from tasks.release import serving
 from tasks.runner import task_runner
+from tasks.superseded_since import overtaken
 
 
 @flow(

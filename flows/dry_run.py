@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from flows.story import Story
-from moorage.chain import Placed
-from moorage.fleet import Fleet
+from flows.flow_context import Story
+from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
-from moorage.launch import LaunchPlan
-from moorage.placement.snapshot import FleetSnapshot
-from moorage.release import Release, ReleaseRow
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.placement.placed import Placed
+from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec
 from tasks.cleanup import abandoned
 from tasks.context import in_thread

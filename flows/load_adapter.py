@@ -6,13 +6,13 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.ending import remembered
-from flows.story import told
+from flows.flow_context import told
+from flows.result_recovery import remembered
+from moorage.common.saga import Saga
 from moorage.engines.loaded import lacking, require_updates
 from moorage.models.assets import Pin, adapter_asset
 from moorage.models.source import Companion
-from moorage.requester import Claim
-from moorage.saga import Saga
+from moorage.releases.requester import Claim
 from moorage.spec import AdapterSpec, Name
 from tasks.adapters import listed, load, running, take_back, tidy, write_down
 from tasks.cleanup import sole_flow

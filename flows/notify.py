@@ -8,8 +8,8 @@ from prefect.blocks.core import Block
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.ending import remembered
-from moorage.failures import Cause, Failure
+from flows.result_recovery import remembered
+from moorage.common.failures import Cause, Failure
 
 
 @flow(name="notify", flow_run_name="notify: {subject}", persist_result=False)

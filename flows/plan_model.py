@@ -7,10 +7,10 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.dry_run import survey_cleaned_up, would_run
-from flows.ending import remembered
-from flows.story import told, unchanged
-from moorage.fleet import Fleet
-from moorage.release import Release
+from flows.flow_context import told, unchanged
+from flows.result_recovery import remembered
+from moorage.inventory.fleet import Fleet
+from moorage.releases.release import Release
 from moorage.spec import ModelSpec
 from tasks.analysis import Analysis
 from tasks.arguments import check_early, check_placed

@@ -10,24 +10,24 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import deploy_model
-from flows.ending import remembered, whole
-from flows.story import Story, told
+from flows.flow_context import Story, told
+from flows.result_recovery import remembered, whole
 from moorage.adapters.ledger.locks import LockHeld
-from moorage.fleet import Fleet
-from moorage.reconcile.actions import Action, Deed, Outcome
-from moorage.reconcile.decisions import decide
-from moorage.reconcile.facts import World
-from moorage.reconcile.page import changing, hosts_table, planned, summary, table
-from moorage.requester import Claim
-from moorage.states import UNFINISHED, ReleaseState
+from moorage.inventory.fleet import Fleet
+from moorage.operations.reconcile.actions import Action, Deed, Outcome
+from moorage.operations.reconcile.decisions import decide
+from moorage.operations.reconcile.facts import World
+from moorage.releases.requester import Claim
+from moorage.releases.states import UNFINISHED, ReleaseState
+from moorage.reports.reconcile_report import changing, hosts_table, planned, summary, table
+from tasks.artifacts import show_table
 from tasks.context import in_thread, ledger
-from tasks.decided import decided_on
-from tasks.look import look
-from tasks.pages import show_table
+from tasks.observe_fleet import look
 from tasks.policy import recorded_scope, settled_fleet
 from tasks.prefect_runs import close_runs, end_runs, shown_as_running, unreported
 from tasks.repair import repair
 from tasks.replace import alone, narrowed, tried_elsewhere
+from tasks.superseded_since import decided_on
 
 LEFT_BEHIND = {Deed.UNDO, Deed.FINISH, Deed.BRING_BACK}
 

@@ -11,26 +11,26 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from flows.ending import remembered
+from flows.flow_context import RunLog, requested_run
+from flows.redeploy_waves import Rollout
 from flows.redeployment_page import Page
-from flows.rollout import Rollout
-from flows.story import RunLog, requested_run
-from moorage.failures import Failure
-from moorage.fleet import Fleet
-from moorage.redeploy.intent import Intent, question_of
-from moorage.redeploy.outcome import Became, Redeployed, is_failure, summary
-from moorage.redeploy.page import Wave
-from moorage.redeploy.selection import meant
-from moorage.redeploy.waves import StopAt, WaveSize, waves
-from moorage.requester import Claim
-from moorage.sites import at_site
+from flows.result_recovery import remembered
+from moorage.common.failures import Failure
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.sites import at_site
+from moorage.operations.redeploy.intent import Intent, question_of
+from moorage.operations.redeploy.outcome import Became, Redeployed, is_failure, summary
+from moorage.operations.redeploy.selection import meant
+from moorage.operations.redeploy.waves import StopAt, WaveSize, waves
+from moorage.releases.requester import Claim
+from moorage.reports.redeployment_report import Wave
 from moorage.spec import OnDrift
 from tasks.approval import ask, granted
 from tasks.context import settings
-from tasks.intents import intents_of
 from tasks.journal import journal
+from tasks.model_events import DRIFTED, signal
 from tasks.policy import settled_fleet
-from tasks.signals import DRIFTED, signal
+from tasks.redeploy_decisions import intents_of
 
 Ended = State[Any]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
-from moorage.redeploy.outcome import Redeployed, summary
-from moorage.redeploy.page import Links, Wave, redeployment_page
+from moorage.operations.redeploy.outcome import Redeployed, summary
+from moorage.reports.redeployment_report import Links, Wave, redeployment_page
 from moorage.spec import slug
-from tasks.page import LivePage
+from tasks.live_page import LivePage
 
 
 class Page:

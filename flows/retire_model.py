@@ -6,10 +6,10 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.ending import remembered
-from flows.story import told
-from moorage.failures import Cause, Failure
-from moorage.requester import Claim
+from flows.flow_context import told
+from flows.result_recovery import remembered
+from moorage.common.failures import Cause, Failure
+from moorage.releases.requester import Claim
 from moorage.spec import Name
 from tasks.adapters import tidy
 from tasks.cleanup import must_be_clean, sole_flow

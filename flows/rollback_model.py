@@ -9,24 +9,24 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.attempt import deploy_on_a_free_port
 from flows.dry_run import survey_cleaned_up, would_run
-from flows.ending import remembered
-from flows.recipe import Again
-from flows.replacing import announcement
-from flows.story import Story, told
-from moorage.fleet import Fleet
-from moorage.history.pinned import pinned_spec, require_same
-from moorage.history.targets import rollback_target
-from moorage.release import Release, ReleaseRow
-from moorage.requester import Claim
+from flows.flow_context import Story, told
+from flows.plan_source import Again
+from flows.release_rollout import deploy_on_a_free_port
+from flows.replacement_summary import announcement
+from flows.result_recovery import remembered
+from moorage.inventory.fleet import Fleet
+from moorage.operations.history.pinned import pinned_spec, require_same
+from moorage.operations.history.targets import rollback_target
+from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.requester import Claim
 from moorage.spec import Name
-from tasks.again import planned_again, propose_where_it_was
 from tasks.analysis import Analysis
 from tasks.cleanup import replaceable, sole_flow
 from tasks.context import in_thread, ledger
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.release import serving
+from tasks.replay_release import planned_again, propose_where_it_was
 from tasks.runner import task_runner
 
 

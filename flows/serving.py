@@ -16,7 +16,7 @@ from prefect.schedules import Schedule
 from prefect.utilities.templating import apply_values
 from pydantic import TypeAdapter
 
-from moorage.strict_yaml import decode
+from moorage.common.strict_yaml import decode
 
 POLL_SECONDS = 2.0
 """How often the server is asked for runs; Prefect's own 10 s is long for a person who waits."""

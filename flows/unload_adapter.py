@@ -6,10 +6,10 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.ending import remembered
-from flows.story import told
+from flows.flow_context import told
+from flows.result_recovery import remembered
 from moorage.engines.loaded import holding, require_updates
-from moorage.requester import Claim
+from moorage.releases.requester import Claim
 from moorage.spec import Name
 from tasks.adapters import listed, running, tidy, unload
 from tasks.cleanup import sole_flow

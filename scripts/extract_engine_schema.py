@@ -1,1 +1,1 @@
-../moorage/adapters/extract_vllm_schema.py
+../moorage/adapters/engines/extract_vllm_schema.py

@@ -11,15 +11,15 @@ from pydantic import BaseModel, ByteSize
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from moorage.failures import CAUSES
-from moorage.fleet import Fleet
+from moorage.common.failures import CAUSES
+from moorage.common.units import human_bytes
+from moorage.inventory.fleet import Fleet
 from moorage.policy.rules import Policy
 from moorage.spec import ModelSpec
-from moorage.units import human_bytes
 
 HEAD = """# Reference: what users write
 
-Made by `make docs` from `moorage/spec/`, `moorage/fleet.py` and `moorage/policy/`.
+Made by `make docs` from `moorage/spec/`, `moorage/inventory/fleet.py` and `moorage/policy/`.
 Do not edit by hand.
 
 Sizes are whole bytes, or texts such as `16GiB` or `1.5 MB`: a number and one of the units `B`,

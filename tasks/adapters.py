@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 from prefect import task
 
-from moorage.adapters import shelf
-from moorage.adapters.probe import ask
-from moorage.adapters.redacting import redacted
-from moorage.adapters.served import served_names
+from moorage.adapters.engines import adapter_store as shelf
+from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.served_models import served_names
+from moorage.adapters.secrets.redacting import redacted
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import ContainerSpec, Workload
 from moorage.engines.loaded import loaded, with_adapter, without_adapter
 from moorage.engines.registry import ENGINES
 from moorage.engines.updates import AdapterUpdates, is_gone, proofs, refusal, seen_by
-from moorage.failures import Cause, Failure
-from moorage.launch import ContainerSpec, Workload
 from moorage.models.source import Companion
 from moorage.readiness.protocol import Probe, judge
-from moorage.release import Release, ReleaseRow
-from moorage.states import SERVING, UNFINISHED
+from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.states import SERVING, UNFINISHED
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.retries import PLAIN

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.chain import Analyzed
 from moorage.models.source import ResolvedModel
-from moorage.release import Release, ReleaseState
+from moorage.placement.placed import Analyzed
+from moorage.releases.release import Release, ReleaseState
 from moorage.spec import ModelSpec
 from tasks.context import in_thread, ledger
 from tasks.derive import derive

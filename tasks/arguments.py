@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from moorage.adapters import arguments
-from moorage.chain import Placed
+from moorage.adapters.engines import argument_check as arguments
+from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
+from moorage.inventory.fleet import Fleet
 from moorage.placement.image import image_on
+from moorage.placement.placed import Placed
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import in_thread, settings
 

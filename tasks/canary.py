@@ -7,8 +7,8 @@ import time
 
 from prefect import task
 
+from moorage.engines.launch import LaunchPlan, Workload
 from moorage.engines.registry import ENGINES
-from moorage.launch import LaunchPlan, Workload
 from moorage.models.profile import ModelProfile
 from moorage.spec import ModelSpec
 from tasks.context import in_thread

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from moorage.adapters.ledger.locks import LockHeld
-from moorage.failures import Cause, Failure
-from moorage.release import ReleaseRow, ReleaseState
-from moorage.states import SERVING, UNFINISHED
+from moorage.common.failures import Cause, Failure
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.states import SERVING, UNFINISHED
 from tasks.context import in_full, ledger, settings
 from tasks.drain import ending_of
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, stop_all
-from tasks.life import claims_of
-from tasks.locked import held
+from tasks.ledger_lock import held
 from tasks.probing import lease_of
+from tasks.release_lifecycle import claims_of
 
 SUPERSEDED = "superseded by"
 """How the cause of a release begins that stops for its successor (`tasks/stopping.py`)."""

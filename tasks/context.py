@@ -15,8 +15,8 @@ from typing import ParamSpec, TypeVar
 from pydantic_core import PydanticSerializationError, SchemaError
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.settings import Settings
-from moorage.routing import Router
+from moorage.adapters.system.settings import Settings
+from moorage.releases.routing import Router
 
 READ = ("MOORAGE_", "HF_", "AWS_", "HOME")
 """How the names of the variables begin that settings depend on."""

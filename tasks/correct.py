@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prefect import task
 
+from moorage.engines.launch import LaunchPlan, planned_workload
 from moorage.engines.recovery import Correction
-from moorage.launch import LaunchPlan, planned_workload
 from tasks.context import in_full
 from tasks.journal import step, tell
 from tasks.launch import ABORT_SECONDS, stop

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from prefect import task
 
+from moorage.common.units import human_bytes
 from moorage.models.config import derive_profile
 from moorage.models.files import require_loadable
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.rendering import profile_document
+from moorage.reports.record import profile_document
 from moorage.spec import EngineName, ModelSpec
-from moorage.units import human_bytes
-from tasks.gate import must_talk
+from tasks.artifacts import show_markdown
 from tasks.journal import step
-from tasks.pages import show_markdown
 from tasks.retries import PLAIN
+from tasks.smoke_test import must_talk
 
 
 @task(name="derive", task_run_name="derive {spec.name}", **PLAIN)

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
-from moorage.adapters.redacting import cleaned, redacted
-from moorage.failures import Failure
-from moorage.release import StepRecord
-from moorage.saga import HARMLESS
+from moorage.adapters.secrets.redacting import cleaned, redacted
+from moorage.common.failures import Failure
+from moorage.common.saga import HARMLESS
+from moorage.releases.release import StepRecord
 
 
 class Listener(Protocol):

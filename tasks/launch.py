@@ -7,19 +7,19 @@ from threading import BoundedSemaphore
 
 from prefect import task
 
-from moorage.access import LOCAL
-from moorage.adapters.parallel import all_at_once
-from moorage.adapters.runtime import runtime_for
-from moorage.adapters.secrets import provide_secrets
-from moorage.failures import Failure
-from moorage.joint import joint
-from moorage.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.secrets.secrets import provide_secrets
+from moorage.adapters.system.parallel import all_at_once
+from moorage.common.failures import Failure
+from moorage.common.joint import joint
+from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
+from moorage.inventory.access import LOCAL
 from moorage.placement.placement import Role
-from moorage.release import ReleaseState
+from moorage.releases.release import ReleaseState
 from tasks.context import in_full, in_thread, ledger, settings
-from tasks.each import OnHost, on_each
-from tasks.joining import must_listen
+from tasks.follower_start import must_listen
 from tasks.journal import step
+from tasks.map_hosts import OnHost, on_each
 from tasks.retries import PLAIN
 
 ABORT_SECONDS = 2.0

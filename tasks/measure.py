@@ -8,17 +8,17 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from moorage.adapters.runtime import runtime_for
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.common.failures import Failure
+from moorage.common.units import human_bytes
 from moorage.engines.calibration import key_of_container
+from moorage.engines.launch import LaunchPlan, Workload, serving
 from moorage.engines.registry import ENGINES
-from moorage.failures import Failure
-from moorage.launch import LaunchPlan, Workload, serving
-from moorage.models.memory.calibration import Measurement
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.readiness.measured import Measured, summed_up
-from moorage.release import Release
-from moorage.units import human_bytes
+from moorage.releases.release import Release
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import Journal, step, tell
 from tasks.retries import PLAIN

@@ -7,21 +7,21 @@ from functools import partial
 
 from prefect import task
 
-from moorage.adapters.collector import paused_collector
-from moorage.chain import Analyzed, Placed
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
+from moorage.adapters.system.garbage_collector import paused_collector
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory.demand import memory_model
 from moorage.models.assets import AssetRole
-from moorage.models.memory.demand import memory_model
 from moorage.placement.on_cluster import propose_on_cluster
-from moorage.placement.page import placement_document
+from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
-from moorage.placement.snapshot import FleetSnapshot
+from moorage.reports.placement_report import placement_document
 from moorage.spec import ModelSpec
+from tasks.artifacts import show_markdown
 from tasks.context import in_thread, ledger
 from tasks.journal import step
-from tasks.pages import show_markdown
 from tasks.retries import PLAIN
 from tasks.survey import take_snapshot
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from moorage.adapters.arguments import schema_on_cluster
-from moorage.chain import Placed
+from moorage.adapters.engines.argument_check import schema_on_cluster
 from moorage.engines.application import ApplicationRequest
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.on_cluster import plan_on_cluster
 from moorage.engines.plan import plan_launch
 from moorage.images.image import Image
-from moorage.launch import LaunchPlan
+from moorage.placement.placed import Placed
 from moorage.spec import RuntimeName
 from tasks.context import ledger, settings
 

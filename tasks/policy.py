@@ -13,16 +13,17 @@ from contextvars import ContextVar
 
 from prefect.context import FlowRunContext
 
-from moorage.adapters.person import command_line_user
-from moorage.adapters.policy import (
+from moorage.adapters.files.policy_file import (
     folders_of_adapter,
     load_policy,
     load_site_fleet,
     request_of,
     roots_of,
 )
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
+from moorage.adapters.system.person import command_line_user
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.sites import at_site
 from moorage.placement.placement import Placement
 from moorage.policy.channel import Channel, Submission
 from moorage.policy.judge import (
@@ -36,10 +37,9 @@ from moorage.policy.names import is_below
 from moorage.policy.request import Usage, usage_of
 from moorage.policy.rules import Rules
 from moorage.policy.violation import PolicyRefused, Violation
-from moorage.release import Release
-from moorage.sites import at_site
+from moorage.releases.release import Release
+from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import AdapterSpec, ModelSpec
-from moorage.states import SERVING, UNFINISHED
 from tasks.context import in_thread, ledger, settings
 
 HARMLESS = frozenset({"MOORAGE_LOCK_WAIT_SECONDS"})

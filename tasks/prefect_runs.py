@@ -19,7 +19,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import State, StateType
 from prefect.states import Completed, Crashed
 
-from moorage.adapters.prefect_api import server_failure
+from moorage.adapters.prefect.api_errors import server_failure
 from tasks.journal import tell
 
 GONE = "its process is gone; what it had begun was put right by reconciling"

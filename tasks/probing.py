@@ -6,18 +6,18 @@ import asyncio
 import hashlib
 from datetime import UTC, datetime
 
-from moorage.adapters.metrics import read_metrics
-from moorage.adapters.probe import ask
+from moorage.adapters.engines.metrics import read_metrics
+from moorage.adapters.engines.probe import ask
 from moorage.engines.draining import requests_in_flight
+from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
-from moorage.launch import Workload
+from moorage.operations.reconcile.actions import Action
+from moorage.operations.reconcile.facts import Record
+from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
-from moorage.reconcile.actions import Action
-from moorage.reconcile.case import MOST_MISSED
-from moorage.reconcile.facts import Record
-from moorage.release import ReleaseRow
-from tasks.announce import tell_of
+from moorage.releases.release import ReleaseRow
 from tasks.context import ledger, settings
+from tasks.transition_events import tell_of
 from tasks.verify import api_key
 
 METRICS_SECONDS = 5.0

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
 
+from tasks.artifacts import if_possible
 from tasks.journal import Note
-from tasks.pages import if_possible
 
 R = TypeVar("R")
 UPDATE_SECONDS = 2.0

@@ -7,7 +7,7 @@ from typing import Self
 
 from prefect_ray import RayTaskRunner
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 
 
 class RayRunner(RayTaskRunner):  # type: ignore[misc]  # an extra, so nothing is known of it

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from prefect import task
 
-from moorage.adapters.probe import ask
-from moorage.adapters.runtime import runtime_for
-from moorage.failures import Cause, Failure
+from moorage.adapters.engines.probe import ask
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.common.failures import Cause, Failure
 from moorage.readiness.protocol import Phase, Probe
-from moorage.release import Release, ReleaseRow
-from moorage.rendering import failure_document, plan_document, release_document
+from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.timeline import stays
+from moorage.reports.record import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
-from moorage.timeline import stays
+from tasks.artifacts import show_markdown
 from tasks.context import in_full, in_thread, ledger, router, settings
 from tasks.journal import step
-from tasks.pages import show_markdown
 from tasks.retries import PLAIN
-from tasks.sight import in_sight
+from tasks.visibility import in_sight
 
 HEALTH_SECONDS = 5.0
 

@@ -8,23 +8,23 @@ from contextlib import suppress
 
 from prefect import task
 
-from moorage.adapters import inventory
+from moorage.adapters.hosts import workload_inventory as inventory
 from moorage.adapters.ledger.locks import LockHeld
-from moorage.failures import Failure
-from moorage.reconcile.actions import Action, Deed, Outcome
-from moorage.release import ReleaseRow, ReleaseState
-from moorage.states import SERVING
-from tasks.announce import tell_of
+from moorage.common.failures import Failure
+from moorage.operations.reconcile.actions import Action, Deed, Outcome
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.states import SERVING
 from tasks.cleanup import made_room, recover
-from tasks.come_back import bring_back
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
 from tasks.launch import ABORT_SECONDS, stop
-from tasks.life import claims_of
 from tasks.probing import lease_of, probe
+from tasks.release_lifecycle import claims_of
 from tasks.restart import accelerators, restart, tried
+from tasks.restore_release import bring_back
 from tasks.retries import PLAIN
-from tasks.sight import mark
+from tasks.transition_events import tell_of
+from tasks.visibility import mark
 
 AT_ONCE = 16
 """Models that are repaired at the same time."""

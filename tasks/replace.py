@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from moorage.fleet import Avoided, Fleet
-from moorage.reconcile.actions import Action
-from moorage.reconcile.backoff import not_before
-from moorage.release import Release
+from moorage.inventory.fleet import Avoided, Fleet
+from moorage.operations.reconcile.actions import Action
+from moorage.operations.reconcile.backoff import not_before
+from moorage.releases.release import Release
 from tasks.context import ledger
-from tasks.locked import held
+from tasks.ledger_lock import held
 
 LOCK = "reconcile:fleet"
 """No model can have this name."""

@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 
-from moorage.adapters.person import command_line_user
-from moorage.requester import Requester, one_line
+from moorage.adapters.system.person import command_line_user
+from moorage.releases.requester import Requester, one_line
 from tasks.policy import is_from_command_line
 
 _REQUESTER: ContextVar[Requester | None] = ContextVar("requester", default=None)

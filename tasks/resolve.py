@@ -6,14 +6,14 @@ import asyncio
 
 from prefect import task
 
-from moorage.adapters.secrets import read_secrets
+from moorage.adapters.secrets.secrets import read_secrets
 from moorage.adapters.sources import resolve_one
-from moorage.adapters.sources.keys import read_keys
+from moorage.adapters.sources.source_keys import read_keys
+from moorage.common.units import human_bytes
 from moorage.models.assets import Asset, assets_of
 from moorage.models.companions import brought_together
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
-from moorage.units import human_bytes
 from tasks.context import in_thread, settings
 from tasks.journal import step
 from tasks.retries import RETRIED, patiently

@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger.author import author
-from moorage.adapters.owner import Owner
-from moorage.adapters.runtime import runtime_for
+from moorage.adapters.ledger.lock_owner import Owner
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
 from moorage.engines.turns import in_turns
-from moorage.failures import Cause, Failure
-from moorage.launch import LABEL_REPLICA, LaunchPlan, Workload
-from moorage.reconcile.actions import Action
-from moorage.reconcile.backoff import not_before
-from moorage.release import ReleaseRow, Restart
-from tasks.announce import tell_of
-from tasks.come_back import plan_of, start_part
+from moorage.operations.reconcile.actions import Action
+from moorage.operations.reconcile.backoff import not_before
+from moorage.releases.release import ReleaseRow, Restart
+from tasks.accelerator_start_lock import lock_names
 from tasks.context import ledger, settings
 from tasks.image import have_again
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import answers, lease_of
-from tasks.turns import lock_names
+from tasks.restore_release import plan_of, start_part
+from tasks.transition_events import tell_of
 
 
 def restart(action: Action, row: ReleaseRow) -> str:

@@ -10,7 +10,7 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import exponential_backoff
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
-from moorage.failures import Failure
+from moorage.common.failures import Failure
 
 
 def is_retryable(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from tasks.context import settings
 
 

@@ -6,23 +6,23 @@ from pathlib import Path
 
 from prefect import task
 
-from moorage.adapters.disk import watching_the_disk
+from moorage.adapters.hosts.disk import watching_the_disk
 from moorage.adapters.sources import source_for, ways_to
-from moorage.adapters.sources.keys import read_keys
-from moorage.adapters.staging.bringing import bring
-from moorage.adapters.staging.host_store import Staged
-from moorage.chain import Placed
+from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.transfer.bring_model import bring
+from moorage.adapters.transfer.host_store import Staged
+from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.companions import brought_together
 from moorage.models.placed import folder_of
 from moorage.models.source import ResolvedModel
 from moorage.placement.lending import lender_for
-from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
+from moorage.placement.placed import Placed
 from moorage.spec import ModelSpec, slug
-from moorage.units import human_bytes
 from tasks.context import in_thread, settings
-from tasks.each import OnHost, every, on_each
 from tasks.journal import step, tell
+from tasks.map_hosts import OnHost, every, on_each
 from tasks.progress import Progress, shown
 from tasks.retries import RETRIED
 

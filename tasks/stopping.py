@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.draining import Drained
-from moorage.failures import Cause, Failure
-from moorage.release import ReleaseRow, ReleaseState
-from moorage.states import FINAL, SERVING
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.states import FINAL, SERVING
 from tasks.cleanup import ENDING, SUPERSEDED, end_release
 from tasks.context import in_full, in_thread, ledger, router, to_its_end
 from tasks.drain import drain, ending_of

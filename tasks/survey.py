@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from prefect import task
 
-from moorage.adapters.ray_survey import survey_cluster
-from moorage.adapters.survey import HOST_SECONDS, survey_hosts, whole_snapshot
-from moorage.fleet import Fleet
-from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
-from moorage.units import human_bytes
+from moorage.adapters.hosts.survey import HOST_SECONDS, survey_hosts, whole_snapshot
+from moorage.adapters.ray.cluster_survey import survey_cluster
+from moorage.common.units import human_bytes
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from tasks.context import in_thread, ledger, settings
-from tasks.each import OnHost, on_each
 from tasks.journal import step
+from tasks.map_hosts import OnHost, on_each
 from tasks.retries import PLAIN, RETRIED
 
 

@@ -9,17 +9,18 @@ from typing import Any, TypeVar
 
 from prefect import task
 
-from moorage.adapters.observation import Observation
-from moorage.adapters.probe import ask
-from moorage.adapters.redacting import redacted
-from moorage.adapters.runtime import runtime_for
-from moorage.adapters.secrets import read_secrets
+from moorage.adapters.engines.probe import ask
+from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.secrets.redacting import redacted
+from moorage.adapters.secrets.secrets import read_secrets
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import human_seconds
 from moorage.engines.base import Engine
 from moorage.engines.keys import key_secret
+from moorage.engines.launch import LaunchPlan, Workload
 from moorage.engines.on_cluster import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
-from moorage.failures import Cause, Failure
-from moorage.launch import LaunchPlan, Workload
 from moorage.models.profile import ModelProfile
 from moorage.readiness.diagnosis import diagnose, last_lines
 from moorage.readiness.protocol import (
@@ -31,14 +32,13 @@ from moorage.readiness.protocol import (
     is_final,
     judge,
 )
-from moorage.rendering import readiness_document
+from moorage.reports.record import readiness_document
 from moorage.spec import ModelSpec, RuntimeName
-from moorage.units import human_seconds
+from tasks.artifacts import show_markdown
 from tasks.context import in_thread, settings
 from tasks.journal import step
-from tasks.pages import show_markdown
+from tasks.replica_watch import ready_together
 from tasks.retries import PLAIN
-from tasks.together import ready_together
 
 R = TypeVar("R")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from moorage.engines.registry import ENGINES
-from moorage.images.image import Image
-from moorage.launch import (
+from moorage.common.units import GIB
+from moorage.common.values import Origin
+from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
     LABEL_RELEASE,
@@ -17,21 +17,21 @@ from moorage.launch import (
     Flag,
     Workload,
 )
+from moorage.engines.registry import ENGINES
+from moorage.images.image import Image
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.cluster_snapshot import ClusterSnapshot
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
+from moorage.memory.calibration import CalibrationKey, Measurement
 from moorage.models.assets import Asset, AssetRole, assets_of
-from moorage.models.memory.calibration import CalibrationKey, Measurement
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile, ResolvedModel, WeightSummary
-from moorage.placement.claims import Claim, Resource
-from moorage.placement.cluster import ClusterSnapshot
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.propose import Subject, propose, request_for
-from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
 from moorage.readiness.measured import Measured
-from moorage.release import Release
+from moorage.releases.release import Release
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
-from moorage.units import GIB
-from moorage.values import Origin
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 REVISION = "a3c1f0e5b7d94c2e8f6a1b0d3e5c7f9a2b4d6e8f"

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
-from moorage.adapters import api_server
+from moorage.adapters.prefect import api_server
 from tests.waiting import until
 
 END_SECONDS = 300

@@ -13,7 +13,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from moorage.fleet import Fleet
+from moorage.inventory.fleet import Fleet
 
 HELPER = "python:3.12-slim"
 CONTAINER = "c0ffee"

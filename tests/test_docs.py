@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from moorage.failures import CAUSES
+from moorage.common.failures import CAUSES
 from moorage.policy.rules import Policy, Rules
 
 REPOSITORY = Path(__file__).parents[1]

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import httpx
 from prefect.settings import get_current_settings
 
-from moorage.adapters.api_login import provide_login
-from moorage.adapters.api_server import is_loopback
-from moorage.adapters.settings import Settings
-from moorage.adapters.sign_in import client_login, configured_login, login_refused
-from moorage.failures import Cause, Failure
+from moorage.adapters.prefect.api_login import provide_login
+from moorage.adapters.prefect.api_server import is_loopback
+from moorage.adapters.prefect.sign_in import client_login, configured_login, login_refused
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
 
 GUARDED_PATH = "/admin/version"
 """What Prefect answers only to those who log in, where it has an auth string; `/health` it always

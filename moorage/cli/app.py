@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter
 
-from moorage.adapters.arguments import check_early
+from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.files.pretrained import warm
+from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.pretrained import warm
-from moorage.adapters.settings import Settings
-from moorage.adapters.specs import load_fleet, load_spec
+from moorage.adapters.system.settings import Settings
 from moorage.cli import apply as files
 from moorage.cli import approvals as approval_commands
 from moorage.cli import doctor as doctor_checks
@@ -33,13 +33,13 @@ from moorage.cli import show as pages
 from moorage.cli.find import known, release_of, unknown
 from moorage.cli.flows import Outcome, existing, exit_code, guarded, run_flow
 from moorage.cli.output import err
+from moorage.common.failures import ExitCode
+from moorage.common.input_value import LARGEST
 from moorage.engines.registry import ENGINES
-from moorage.failures import ExitCode
-from moorage.fleet import Fleet
-from moorage.input_value import LARGEST
-from moorage.release import Release, ReleaseRow
+from moorage.inventory.fleet import Fleet
+from moorage.releases.release import Release, ReleaseRow
+from moorage.releases.timeline import Transition
 from moorage.spec import ModelSpec, Name
-from moorage.timeline import Transition
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -10,19 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.arguments import check_early
-from moorage.adapters.desired import load_hosts, load_specs
+from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.files.desired import load_hosts, load_specs
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.settings import Settings
+from moorage.adapters.system.settings import Settings
 from moorage.cli import render
 from moorage.cli.flows import Outcome, exit_code, guarded, run_flow
 from moorage.cli.output import dump, print_table
-from moorage.failures import Cause, ExitCode, Failure
-from moorage.fleet import Fleet
-from moorage.history.change import Change
-from moorage.history.desired import IDLE, Action, Applied, Intent, intents
+from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.inventory.fleet import Fleet
+from moorage.operations.history.change import Change
+from moorage.operations.history.desired import IDLE, Action, Applied, Intent, intents
+from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
-from moorage.states import SERVING
 
 DEPLOYMENTS = Path("deployments")
 

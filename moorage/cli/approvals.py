@@ -8,7 +8,7 @@ import typer
 
 from moorage.cli.flows import guarded
 from moorage.cli.output import dump, out, print_table
-from moorage.redeploy.question import Answer
+from moorage.operations.redeploy.question import Answer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -18,7 +18,7 @@ def approvals(
     as_json: AsJson = False,
 ) -> None:
     """Show the deployments that wait for a person's approval on the Prefect server."""
-    from moorage.adapters.approvals import waiting  # noqa: PLC0415  (imports Prefect)
+    from moorage.adapters.prefect.approvals import waiting  # noqa: PLC0415  (imports Prefect)
 
     found = guarded(waiting, as_json=as_json)
     if as_json:
@@ -42,7 +42,7 @@ def approve(
     as_json: AsJson = False,
 ) -> None:
     """Agree to a deployment that waits, or refuse it."""
-    from moorage.adapters.approvals import Waiting, answer, the_one  # noqa: PLC0415  (as above)
+    from moorage.adapters.prefect.approvals import Waiting, answer, the_one  # noqa: PLC0415  (as above)
 
     said = Answer(approve=not refuse, note=note)
 

@@ -8,7 +8,7 @@ import typer
 
 from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
-from moorage.redeploy.question import Answer, Question
+from moorage.operations.redeploy.question import Answer, Question
 
 
 class TerminalAsker:

@@ -6,14 +6,14 @@ import importlib.metadata
 import shutil
 import sys
 
-from moorage.adapters.hosts import docker_version, survey_host
+from moorage.adapters.hosts.local_host import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.settings import Settings
-from moorage.check import Check
-from moorage.failures import Failure
-from moorage.fleet import Fleet
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Failure
+from moorage.common.units import GIB, human_bytes
+from moorage.inventory.check import Check
+from moorage.inventory.fleet import Fleet
 from moorage.spec import EngineName
-from moorage.units import GIB, human_bytes
 
 LITTLE_DISK = 10 * GIB
 

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.settings import Settings
+from moorage.adapters.system.settings import Settings
 from moorage.cli.find import unknown
 from moorage.cli.flows import guarded
 from moorage.cli.output import dump, print_table
-from moorage.failures import Cause, Failure
-from moorage.routing import Route, models_listing
+from moorage.common.failures import Cause, Failure
+from moorage.releases.routing import Route, models_listing
 
 
 def endpoint(

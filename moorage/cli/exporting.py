@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from moorage.adapters.desired import write_fleet, write_specs
+from moorage.adapters.files.desired import write_fleet, write_specs
+from moorage.adapters.files.specs import FLEET_FILE
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.settings import Settings
-from moorage.adapters.specs import FLEET_FILE
+from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import guarded
 from moorage.cli.output import dump, out
-from moorage.failures import Cause, Failure
-from moorage.history.pinned import pinned_spec
-from moorage.states import SERVING
+from moorage.common.failures import Cause, Failure
+from moorage.operations.history.pinned import pinned_spec
+from moorage.releases.states import SERVING
 
 DEPLOYMENTS = Path("deployments")
 

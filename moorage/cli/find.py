@@ -5,9 +5,9 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from moorage.adapters.ledger import Ledger
-from moorage.failures import Cause, Failure
-from moorage.history.targets import one_of
-from moorage.release import Release, ReleaseRow
+from moorage.common.failures import Cause, Failure
+from moorage.operations.history.targets import one_of
+from moorage.releases.release import Release, ReleaseRow
 
 
 def release_of(ledger: Ledger, text: str) -> ReleaseRow:

@@ -8,24 +8,24 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from moorage.access import parse_access
-from moorage.adapters.fleet_check import check_fleet
+from moorage.adapters.files.specs import load_fleet
+from moorage.adapters.hosts.fleet_check import check_fleet
+from moorage.adapters.hosts.survey import HOST_SECONDS, survey_hosts, whole_snapshot
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ray_check import check_clusters
-from moorage.adapters.ray_survey import survey_clusters
-from moorage.adapters.settings import Settings
-from moorage.adapters.specs import load_fleet
-from moorage.adapters.survey import HOST_SECONDS, survey_hosts, whole_snapshot
-from moorage.check import Check, HostChecks
+from moorage.adapters.ray.cluster_check import check_clusters
+from moorage.adapters.ray.cluster_survey import survey_clusters
+from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, guarded
 from moorage.cli.output import dump, err, out, print_table
 from moorage.cli.waiting import counting
-from moorage.failures import ExitCode, Failure
-from moorage.fleet import Fleet
-from moorage.placement.claims import Resource
-from moorage.placement.cluster import ClusterSnapshot
-from moorage.placement.snapshot import Accelerator, HostSnapshot
-from moorage.units import counted, human_bytes
+from moorage.common.failures import ExitCode, Failure
+from moorage.common.units import counted, human_bytes
+from moorage.inventory.access import parse_access
+from moorage.inventory.check import Check, HostChecks
+from moorage.inventory.claims import Resource
+from moorage.inventory.cluster_snapshot import ClusterSnapshot
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import Accelerator, HostSnapshot
 
 MARKS = {"ok": "[green]✓[/]", "absent": "[yellow]-[/]", "broken": "[red]✗[/]"}
 

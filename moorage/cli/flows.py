@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from pydantic import ValidationError
 from rich.markup import escape
 
-from moorage.adapters.settings import Settings
-from moorage.adapters.specs import OTHER_FILES, InvalidFile
+from moorage.adapters.files.specs import OTHER_FILES, InvalidFile
+from moorage.adapters.system.settings import Settings
 from moorage.cli.asking import TerminalAsker
 from moorage.cli.output import err
 from moorage.cli.progress import StepPrinter
-from moorage.failures import CAUSES, Cause, ExitCode, Failure
+from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.placement.propose import NoFit
 from moorage.policy.channel import Channel
 from moorage.policy.violation import PolicyRefused
-from moorage.problems import PATTERNS_IN_WORDS
+from moorage.spec.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
@@ -91,9 +91,9 @@ def run_flow(
         # Importing Prefect takes longer than refusing a bad spec should.
         from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
 
-        from flows.ending import failure_left, has_end_left, whole  # noqa: PLC0415
-        from moorage.adapters.prefect_api import is_login_refused, server_failure  # noqa: PLC0415
-        from moorage.adapters.sign_in import login_refused, sign_in  # noqa: PLC0415
+        from flows.result_recovery import failure_left, has_end_left, whole  # noqa: PLC0415
+        from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
+        from moorage.adapters.prefect.sign_in import login_refused, sign_in  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
         from tasks.context import was_interrupted  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415

@@ -11,16 +11,16 @@ from pydantic import TypeAdapter
 from rich.markup import escape
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.settings import Settings
+from moorage.adapters.system.settings import Settings
 from moorage.cli import render
 from moorage.cli.find import known, record_of
 from moorage.cli.fleet import fleet_of
 from moorage.cli.flows import Outcome, guarded, run_flow
 from moorage.cli.output import dump, out
-from moorage.history.comparison import Comparison, compare
-from moorage.history.page import comparison_document
-from moorage.history.targets import last_two
-from moorage.release import Release
+from moorage.operations.history.comparison import Comparison, compare
+from moorage.operations.history.targets import last_two
+from moorage.releases.release import Release
+from moorage.reports.comparison_report import comparison_document
 from moorage.spec import Name
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

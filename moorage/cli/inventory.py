@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from moorage.check import Check
 from moorage.cli.fleet import print_check
 from moorage.cli.output import dump, print_table
 from moorage.engines.base import Engine
 from moorage.images.catalogue import CATALOGUE
+from moorage.inventory.check import Check
 
 
 def engines(known: Sequence[Engine], *, as_json: bool) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from moorage.adapters.secrets import read_secrets
+from moorage.adapters.secrets.secrets import read_secrets
 from moorage.cli.output import dump
+from moorage.common.failures import Cause, Failure
 from moorage.engines.keys import key_secret
 from moorage.engines.registry import ENGINES
-from moorage.failures import Cause, Failure
-from moorage.release import ReleaseRow
+from moorage.releases.release import ReleaseRow
 
 
 def key_of(row: ReleaseRow, given: str = "") -> str:

@@ -16,10 +16,10 @@ from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
 from moorage.adapters.ledger.copies import restore as bring_back
 from moorage.adapters.ledger.troubles import shown_url
-from moorage.adapters.settings import Settings
+from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, guarded
 from moorage.cli.output import dump, out
-from moorage.failures import ExitCode
+from moorage.common.failures import ExitCode
 
 commands = typer.Typer(
     no_args_is_help=True, help="The ledger: back it up, bring a backup back, check it."

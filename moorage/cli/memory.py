@@ -6,26 +6,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from moorage.adapters.arguments import check_early
-from moorage.adapters.settings import Settings
+from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.sources import resolve_all
-from moorage.adapters.sources.keys import read_keys
-from moorage.adapters.specs import load_fleet, load_spec
-from moorage.arguments import argument, user_tokens, whole_number
+from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import existing, exit_code
 from moorage.cli.output import dump, out
 from moorage.cli.render import page
-from moorage.failures import Cause, ExitCode, Failure
+from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.common.values import Value
+from moorage.memory import MemoryModel, MemoryRefusal, memory_options, wanted_concurrency
+from moorage.memory.devices import COMMON_SIZES, REPORTED_MIB, Device, find_device
+from moorage.memory.draft import draft_of
+from moorage.memory.report import Answer, Question, answer, sizes
+from moorage.memory.settings import KVDtype
 from moorage.models.config import derive_profile
-from moorage.models.memory import MemoryModel, MemoryRefusal, memory_options, wanted_concurrency
-from moorage.models.memory.devices import COMMON_SIZES, REPORTED_MIB, Device, find_device
-from moorage.models.memory.draft import draft_of
-from moorage.models.memory.page import answer_document, refused, sizes_document
-from moorage.models.memory.report import Answer, Question, answer, sizes
-from moorage.models.memory.settings import KVDtype
 from moorage.models.source import ResolvedModel
+from moorage.reports.memory_report import answer_document, refused, sizes_document
 from moorage.spec import ModelSpec
-from moorage.values import Value
+from moorage.spec.arguments import argument, user_tokens, whole_number
 
 
 class Choices(Value):

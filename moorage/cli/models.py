@@ -11,17 +11,17 @@ from typing import Annotated, Any
 
 import typer
 
+from moorage.adapters.files.specs import load_fleet
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.parallel import all_at_once
-from moorage.adapters.settings import Settings
-from moorage.adapters.specs import load_fleet
-from moorage.adapters.staging.keeping import WORK_SECONDS, Store, prune, stores_of
+from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer.store_cleanup import WORK_SECONDS, Store, prune, stores_of
 from moorage.cli.flows import exit_code, guarded
 from moorage.cli.output import dump, err, out, print_table
-from moorage.failures import Cause, ExitCode, Failure
+from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.common.units import human_bytes, parse_bytes
 from moorage.models.stored import Need, Stored, StoredState, needs, to_prune
-from moorage.states import SERVING, UNFINISHED
-from moorage.units import human_bytes, parse_bytes
+from moorage.releases.states import SERVING, UNFINISHED
 
 LIST_SECONDS = 60.0
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 
-from moorage.adapters.policy import load_policy, load_site_fleet, request_of
-from moorage.adapters.settings import Settings
-from moorage.adapters.specs import load_fleet, load_spec
+from moorage.adapters.files.policy_file import load_policy, load_site_fleet, request_of
+from moorage.adapters.files.specs import load_fleet, load_spec
+from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import existing, guarded
 from moorage.cli.output import dump, out, print_table
 from moorage.policy.channel import Channel, Submission

@@ -18,8 +18,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from moorage.release import StepRecord
-from moorage.units import human_seconds
+from moorage.common.units import human_seconds
+from moorage.releases.release import StepRecord
 
 
 class StepPrinter:

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.specs import load_fleet
+from moorage.adapters.files.specs import load_fleet
 from moorage.cli.flows import Outcome as Ended
 from moorage.cli.flows import guarded, run_flow
 from moorage.cli.output import dump, out, print_table
-from moorage.reconcile.actions import Outcome
-from moorage.reconcile.page import COLUMNS, rows
+from moorage.operations.reconcile.actions import Outcome
+from moorage.reports.reconcile_report import COLUMNS, rows
 
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")

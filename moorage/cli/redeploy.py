@@ -12,10 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 from moorage.cli.fleet import fleet_of
 from moorage.cli.flows import exit_code, guarded, run_flow
 from moorage.cli.output import dump, print_table
-from moorage.failures import Cause, ExitCode, Failure
-from moorage.fleet import Fleet
-from moorage.redeploy.outcome import HEADER, Redeployed, is_failure, row_of
-from moorage.redeploy.waves import StopAt, WaveSize
+from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.inventory.fleet import Fleet
+from moorage.operations.redeploy.outcome import HEADER, Redeployed, is_failure, row_of
+from moorage.operations.redeploy.waves import StopAt, WaveSize
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 FleetFile = Annotated[

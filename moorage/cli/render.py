@@ -8,24 +8,24 @@ from typing import Any, NamedTuple
 
 from rich.markup import escape
 
-from moorage.adapters.engine_http import NoAnswer, Question, ask_engine_now
-from moorage.adapters.observation import Observation
-from moorage.adapters.redacting import redacted
-from moorage.adapters.runtime import runtime_for
-from moorage.adapters.secrets import learn_secrets
-from moorage.adapters.settings import Settings
+from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine_now
+from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.secrets.redacting import redacted
+from moorage.adapters.secrets.secrets import learn_secrets
+from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import Outcome
 from moorage.cli.output import dump, out, print_table
-from moorage.document import Document
+from moorage.common.failures import Cause, Failure
+from moorage.common.printable import printable
+from moorage.common.strict_json import JsonError
 from moorage.engines.keys import secrets_of
-from moorage.failures import Cause, Failure
-from moorage.launch import Workload
-from moorage.printable import printable
+from moorage.engines.launch import Workload
 from moorage.readiness.protocol import shorten
-from moorage.release import Release, ReleaseRow, ReleaseState
-from moorage.rendering import plan_document, release_document
+from moorage.releases.release import Release, ReleaseRow, ReleaseState
+from moorage.reports.document import Document
+from moorage.reports.record import plan_document, release_document
 from moorage.spec import Mode
-from moorage.strict_json import JsonError
 
 ANSWER_SECONDS = 300
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from moorage.adapters import extraction
-from moorage.adapters.schemas import SchemaStore
-from moorage.adapters.settings import Settings
+from moorage.adapters.engines import extraction
+from moorage.adapters.engines.schemas import SchemaStore
+from moorage.adapters.system.settings import Settings
 from moorage.cli.output import dump, err, out, print_table
+from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
-from moorage.failures import Cause, Failure
 from moorage.spec import EngineName
 
 

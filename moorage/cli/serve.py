@@ -21,15 +21,15 @@ from prefect.settings import get_current_settings
 
 import flows
 from flows.serving import deployments_of, serve_all
-from moorage.adapters import api_server
-from moorage.adapters.api_login import forget_server, is_listening, record_server
-from moorage.adapters.api_server import is_loopback
-from moorage.adapters.policy import load_policy, load_site_fleet
-from moorage.adapters.settings import Settings
-from moorage.adapters.sign_in import SERVER, adopt, sign_in
+from moorage.adapters.files.policy_file import load_policy, load_site_fleet
+from moorage.adapters.prefect import api_server
+from moorage.adapters.prefect.api_login import forget_server, is_listening, record_server
+from moorage.adapters.prefect.api_server import is_loopback
+from moorage.adapters.prefect.sign_in import SERVER, adopt, sign_in
+from moorage.adapters.system.settings import Settings
 from moorage.cli.api_auth import NO_LOGIN, current_login, login_of_own, require_login_of_other
 from moorage.cli.output import err, out
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 
 PROJECT_FILE = "prefect.yaml"
 START_SECONDS = 120.0

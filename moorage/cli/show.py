@@ -9,10 +9,10 @@ from typing import Any
 
 from moorage.cli.output import dump, out
 from moorage.cli.render import page
-from moorage.document import Document
-from moorage.release import ReleaseRow
-from moorage.rendering import release_document
-from moorage.timeline import Stay, Transition, stays, timeline_section
+from moorage.releases.release import ReleaseRow
+from moorage.releases.timeline import Stay, Transition, stays, timeline_section
+from moorage.reports.document import Document
+from moorage.reports.record import release_document
 
 
 def show(row: ReleaseRow, log: Sequence[Transition], *, as_json: bool) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin, Value
 from moorage.engines.command import filled
-from moorage.engines.schema.argument import Schema
-from moorage.failures import Cause, Failure
-from moorage.launch import (
+from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
     LABEL_RELEASE,
@@ -20,13 +20,13 @@ from moorage.launch import (
     Variable,
     application_name,
 )
+from moorage.engines.ray_serve import MARK_LEDGER, MARK_RELEASE
+from moorage.engines.schema.argument import Schema
+from moorage.inventory.cluster_snapshot import ClusterSnapshot
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.placement.cluster import ClusterSnapshot
 from moorage.placement.placement import Seat
-from moorage.ray_serve import MARK_LEDGER, MARK_RELEASE
 from moorage.spec import ApplicationSpec, ModelSpec
-from moorage.values import Origin, Value
 
 
 class ApplicationRequest(Value):

@@ -6,20 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from moorage.arguments import user_tokens
+from moorage.common.failures import Failure
+from moorage.common.values import Origin
 from moorage.engines.command import kept_flags
 from moorage.engines.draining import Busy
 from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.keys import made_key
-from moorage.engines.preparation import preparation
-from moorage.engines.recovery import Remedy
-from moorage.engines.request import LaunchRequest
-from moorage.engines.schema.rules import Rules
-from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
-from moorage.engines.start import start_flags
-from moorage.engines.updates import AdapterUpdates
-from moorage.failures import Failure
-from moorage.launch import (
+from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
     LABEL_RELEASE,
@@ -32,13 +25,20 @@ from moorage.launch import (
     Variable,
     container_name,
 )
-from moorage.models.memory.need import Need
+from moorage.engines.preparation import preparation
+from moorage.engines.recovery import Remedy
+from moorage.engines.request import LaunchRequest
+from moorage.engines.schema.rules import Rules
+from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
+from moorage.engines.start import start_flags
+from moorage.engines.updates import AdapterUpdates
+from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
-from moorage.values import Origin
+from moorage.spec.arguments import user_tokens
 
 
 class Engine(ABC):

@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from moorage.arguments import WRITTEN, is_written, switch
+from moorage.common.strict_json import JsonError, decode
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.vllm.speculative import Method, Speculative, speculative_flags
-from moorage.launch import ContainerSpec, LaunchPlan
-from moorage.models.memory.calibration import CalibrationKey
-from moorage.models.memory.options import LoraOptions
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.memory.calibration import CalibrationKey
+from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
-from moorage.option_names import in_full
-from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import SpeculativeSpec
-from moorage.strict_json import JsonError, decode
+from moorage.spec.abbreviations import in_full
+from moorage.spec.arguments import WRITTEN, is_written, switch
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")

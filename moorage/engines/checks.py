@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from moorage.failures import Cause, Failure
-from moorage.fleet_engines import EngineVersion, EngineVersions
-from moorage.images.versions import version_key
-from moorage.placement.snapshot import FleetSnapshot
+from moorage.common.failures import Cause, Failure
+from moorage.common.versions import version_key
+from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.spec import EngineSpec, RuntimeName
 
 

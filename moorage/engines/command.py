@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from moorage.arguments import is_written
-from moorage.launch import Flag
+from moorage.engines.launch import Flag
+from moorage.spec.arguments import is_written
 
 PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}")
 OTHER_NAMES = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from moorage.common.units import GIB
+from moorage.common.values import Origin
 from moorage.engines.base import Engine
+from moorage.engines.launch import Flag, Variable
 from moorage.engines.request import LaunchRequest
-from moorage.launch import Flag, Variable
+from moorage.inventory.snapshot import VENDORS
 from moorage.models.profile import ModelProfile
-from moorage.placement.snapshot import VENDORS
 from moorage.spec import EngineName, Mode
-from moorage.units import GIB
-from moorage.values import Origin
 
 PROCESS_BYTES = 2 * GIB
 """RAM for the server itself beside the weights, where the spec does not state `placement.ram`."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.placement.snapshot import Accelerator
-from moorage.values import Value
+from moorage.common.values import Value
+from moorage.inventory.snapshot import Accelerator
 
 RENDER_NODES = "/dev/dri"
 """Directory of the nodes of all graphics devices; Docker hands out every device in it."""

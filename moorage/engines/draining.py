@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from moorage.units import human_seconds
-from moorage.values import Value
+from moorage.common.units import human_seconds
+from moorage.common.values import Value
 
 MOST_LABEL_SETS, MOST_DIGITS, MOST_COUNT = 10_000, 64, 2**53
 """What is believed at most: ranks of an engine, characters of a number, and what it counts."""

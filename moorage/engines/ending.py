@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from moorage.arguments import argument
+from moorage.common.values import Value
 from moorage.engines.draining import Busy
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
-from moorage.launch import LaunchPlan
 from moorage.spec import StoppingSpec
-from moorage.values import Value
+from moorage.spec.arguments import argument
 
 KILL_AFTER_SECONDS = 15
 """How much longer than its own time-out an engine is let, for what it does not count into it."""

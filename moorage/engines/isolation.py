@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from moorage.engines.container_isolation import Isolation
 from moorage.engines.devices import DeviceKind, device_kind, device_nodes, sees_others
 from moorage.engines.request import LaunchRequest
-from moorage.isolation import Isolation
+from moorage.inventory.snapshot import Accelerator
 from moorage.placement.placement import CPU
-from moorage.placement.snapshot import Accelerator
 from moorage.spec import ContainerSettings, IpcMode, NetworkMode
 
 

@@ -6,11 +6,11 @@ import hashlib
 import ipaddress
 from collections.abc import Iterable
 
-from moorage.arguments import has_argument, user_tokens
+from moorage.common.values import Origin
+from moorage.engines.launch import LaunchPlan, Variable
 from moorage.engines.request import LaunchRequest
-from moorage.launch import LaunchPlan, Variable
 from moorage.spec import ApiKey, ModelSpec, slug
-from moorage.values import Origin
+from moorage.spec.arguments import has_argument, user_tokens
 
 KEY_OPTION = "--api-key"
 PREFIX = "moorage-key-"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from moorage.failures import Cause, Failure
-from moorage.launch import Workload
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import Workload
 from moorage.models.assets import Pin
-from moorage.release import Release, ReleaseRow
+from moorage.releases.release import Release, ReleaseRow
 
 Listed = Mapping[str, Set[str]]
 """The names that each workload serves, by the workload's name."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.application import (
     ApplicationRequest,
     Built,
     application,
     custom_application,
 )
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.vllm.on_ray import vllm_application
-from moorage.failures import Cause, Failure
-from moorage.launch import LaunchPlan
 from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from moorage.chain import Placed
+from moorage.common.failures import Cause, Failure
 from moorage.engines.base import Engine
 from moorage.engines.isolation import isolation_warnings
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.request import LaunchRequest, Peer
-from moorage.failures import Cause, Failure
 from moorage.images.image import Image
-from moorage.launch import LaunchPlan
 from moorage.models.placed import on_host
 from moorage.placement.overcommit import overcommit_warnings
+from moorage.placement.placed import Placed
 from moorage.placement.placement import Seat
 from moorage.spec import EngineSpec, ModelSpec, RuntimeName
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from moorage.engines.launch import Preparation
 from moorage.engines.request import LaunchRequest
-from moorage.launch import Preparation
 
 CUDA = "cuda"
 TAGGED = re.compile(r"cuda(\d+)\.(\d+)")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from moorage.arguments import is_written, user_tokens
-from moorage.failures import Cause
-from moorage.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.common.failures import Cause
+from moorage.common.values import Origin, Value
+from moorage.engines.launch import ContainerSpec, Flag, LaunchPlan
 from moorage.spec import ModelSpec
-from moorage.values import Origin, Value
+from moorage.spec.arguments import is_written, user_tokens
 
 
 class Remedy(Value):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
 from moorage.engines.base import Engine
 from moorage.engines.custom import Custom
 from moorage.engines.transformers import Transformers
 from moorage.engines.vllm import Vllm
-from moorage.failures import Cause, Failure
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import EngineName, EngineSpec, ModelSpec
-from moorage.values import Origin
 
 ENGINES: dict[EngineName, Engine] = {
     engine.name: engine for engine in (Vllm(), Transformers(), Custom())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Value
 from moorage.images.image import Image
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile
 from moorage.placement.placement import Seat
-from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import ModelSpec, NetworkMode, RuntimeName
-from moorage.values import Value
 
 MODELS_FOLDER = "/models"
 """Where containers find their model, in a folder of its name."""

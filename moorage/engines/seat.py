@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.common.values import Origin
 from moorage.engines.command import filled
 from moorage.engines.isolation import claimed, kind_of_seat, sees_more_than_claimed
+from moorage.engines.launch import Flag, Mount, Variable
 from moorage.engines.preparation import WITHOUT_CHECK, runs_by_minor_version
 from moorage.engines.request import LaunchRequest
-from moorage.launch import Flag, Mount, Variable
 from moorage.models.source import ModelFile
-from moorage.values import Origin
 
 
 def visibility(request: LaunchRequest) -> tuple[Variable, ...]:

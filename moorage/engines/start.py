@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Origin
+from moorage.engines.launch import Flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import placeholders
 from moorage.engines.versions import CommandLine, command_line
-from moorage.fleet_engines import EngineVersion
-from moorage.launch import Flag
+from moorage.inventory.fleet_engines import EngineVersion
 from moorage.spec import EngineName
-from moorage.values import Origin
 
 Configured = tuple[str, EngineVersion]
 

@@ -6,15 +6,15 @@ started in a directory that holds the model (as a process: a link to it) under i
 
 from __future__ import annotations
 
+from moorage.common.units import GIB
+from moorage.common.values import Origin
 from moorage.engines.base import Engine
 from moorage.engines.keys import open_to_all
+from moorage.engines.launch import Flag, Link, Variable
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
-from moorage.launch import Flag, Link, Variable
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.spec import EngineName, Mode
-from moorage.units import GIB
-from moorage.values import Origin
 
 PROCESS_BYTES = 2 * GIB
 """RAM of the server itself; measured 0.5 GiB with a tiny model, the rest is for the requests."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
+from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 
 Device = tuple[str, str, str]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.failures import Cause, Failure
-from moorage.launch import ContainerSpec
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Value
+from moorage.engines.launch import ContainerSpec
 from moorage.readiness.protocol import Phase, Probe, readiness_probes
-from moorage.release import Release
+from moorage.releases.release import Release
 from moorage.spec import RuntimeName
-from moorage.values import Value
 
 DEADLINE = "warm_up_seconds"
 RANK_TOO_LARGE = "max_lora_rank"

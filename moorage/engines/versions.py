@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moorage.engines.command import filled
-from moorage.fleet_engines import EngineVersion
+from moorage.inventory.fleet_engines import EngineVersion
 
 
 @dataclass(frozen=True, slots=True)

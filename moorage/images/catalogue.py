@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from moorage.images.versions import version_key
+from moorage.common.values import Value
+from moorage.common.versions import version_key
 from moorage.spec import EngineName
-from moorage.values import Value
 
 
 class CatalogueRow(Value):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Origin, Value
 from moorage.images.reference import repository
-from moorage.values import Origin, Value
 
 
 class Image(Value):

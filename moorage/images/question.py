@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from moorage.fleet_engines import EngineVersions
+from moorage.common.values import Origin, Value
+from moorage.inventory.fleet_engines import EngineVersions
 from moorage.spec import EngineName
-from moorage.values import Origin, Value
 
 
 class ImageQuestion(Value):

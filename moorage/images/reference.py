@@ -6,7 +6,7 @@ distribution project defines it; so `host:5000/img` has a port and no tag.
 
 from __future__ import annotations
 
-from moorage.values import Value
+from moorage.common.values import Value
 
 DEFAULT_TAG = "latest"
 

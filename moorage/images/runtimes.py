@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from moorage.images.versions import major, version_key
+from moorage.common.versions import major, version_key
 
 
 class Fit(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 
 LORA = "LORA"
 """The only `peft_type` that engines load; PEFT has some thirty."""

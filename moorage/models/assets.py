@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
+from moorage.common.values import Value
 from moorage.spec import AdapterSpec, EngineName, ModelSpec
-from moorage.values import Value
 
 DRAFT_NAME = "draft"
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.arguments import json_argument, user_tokens
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
 from moorage.models.categories import categories_of
 from moorage.models.config_limits import require_limits
 from moorage.models.profile import ModelProfile
 from moorage.models.rope import POSITIONS, ROPE_KEYS, RopeRule, rope_rule, stretched
 from moorage.models.source import ResolvedModel
 from moorage.spec import Mode, ModelSpec
-from moorage.values import Origin
+from moorage.spec.arguments import json_argument, user_tokens
 
 Config = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.printed import short
 
 Check = Callable[[Any], str]

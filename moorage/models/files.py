@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
+from moorage.common.strict_json import JsonError, JsonLimits, decode
+from moorage.common.units import MIB
 from moorage.models.printed import short
 from moorage.models.source import ModelFile, SkippedFile
-from moorage.strict_json import JsonError, JsonLimits, decode
-from moorage.units import MIB
 
 WEIGHT_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("safetensors", (".safetensors",)),

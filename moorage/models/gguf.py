@@ -9,7 +9,7 @@ import struct
 from collections import Counter
 from math import prod
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile, WeightSummary
 
 MAGIC = b"GGUF"

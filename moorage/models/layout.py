@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.assets import AssetRole
 from moorage.models.files import choose_files
 from moorage.models.source import ModelFile, SkippedFile

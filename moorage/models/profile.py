@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Origin, Value
 from moorage.spec import Mode
-from moorage.values import Origin, Value
 
 
 class ModelProfile(Value):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from moorage.images.versions import version_key
+from moorage.common.versions import version_key
 from moorage.spec import EngineName, ModelSpec, Policy
 
 POSITIONS = "max_position_embeddings"

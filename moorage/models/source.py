@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import Field, InstanceOf
 
+from moorage.common.values import Value
 from moorage.models.adapter_config import largest_rank
 from moorage.models.assets import AssetRole, Pin
 from moorage.models.tensors import TensorHeaders
-from moorage.values import Value
 
 
 class ModelFile(Value):

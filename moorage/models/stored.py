@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+from moorage.common.values import Value
 from moorage.models.assets import assets_of
 from moorage.models.shelf import shelf
-from moorage.release import ReleaseRow, ReleaseState
+from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import ModelSpec
-from moorage.values import Value
 
 
 class StoredState(StrEnum):

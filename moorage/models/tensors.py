@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
-from moorage.values import Value
+from moorage.common.values import Value
 
 
 class TensorHeader(Value):

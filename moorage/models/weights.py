@@ -14,11 +14,11 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
 from moorage.models.printed import short
 from moorage.models.source import ModelFile, WeightSummary
 from moorage.models.tensors import TensorHeaders
-from moorage.units import MIB
 
 LENGTH_BYTES = 8
 """A safetensors file starts with the length of its header, as 64 bits, little-endian."""

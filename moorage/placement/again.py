@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moorage.images.image import Image
-from moorage.placement.claims import Claim, Resource
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.fit import free_ports, misfits
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.replacing import Ways
-from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import ModelSpec
 

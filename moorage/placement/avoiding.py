@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moorage.fleet import Fleet
-from moorage.placement.snapshot import HostSnapshot
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import HostSnapshot
 
 
 def without_avoided(host: HostSnapshot, fleet: Fleet) -> HostSnapshot:

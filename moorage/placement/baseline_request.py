@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.base import Engine
-from moorage.failures import Cause, Failure
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline import BaselineRequest, CacheInRam, ManualAccelerator
 from moorage.placement.baseline import Strategy as BaselineStrategy

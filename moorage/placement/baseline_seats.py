@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
+from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.candidate import Candidate, Share
 from moorage.placement.demand import GRAIN
@@ -16,10 +18,8 @@ from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import Distributed, RuntimeName
-from moorage.units import human_bytes
 
 LONGEST_CONTEXT = 8192
 """Tokens at which the peer caps a context that nobody stated."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from moorage.common.units import GIB, human_bytes
+from moorage.inventory.snapshot import Accelerator
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import MOST_ON_ONE_HOST
 from moorage.placement.place import place_replica
 from moorage.placement.placement import Seat
-from moorage.placement.snapshot import Accelerator
 from moorage.placement.trial import Trial
 from moorage.placement.view import HostView, look_at
-from moorage.units import GIB, human_bytes
 
 SIZES = (16, 24, 32, 40, 48, 80, 96, 141, 192, 288)
 """Memory of accelerators that can be bought, in GiB."""

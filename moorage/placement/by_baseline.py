@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline import BaselineRequest, Decision, decide
 from moorage.placement.baseline.estimate import memory_claim
 from moorage.placement.baseline.terms import terms
@@ -18,7 +19,6 @@ from moorage.placement.filters import Filters
 from moorage.placement.kinds import kind_of
 from moorage.placement.placement import Seat
 from moorage.placement.request import Refused, Request
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import HostView
 

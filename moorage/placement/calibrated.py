@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.common.units import human_bytes
 from moorage.engines.calibration import BATCHED, PIPELINE, SEQUENCES, TENSOR, calibration_key
-from moorage.models.memory.calibration import CalibrationKey, Measurement, apply
-from moorage.models.memory.estimates import Term
-from moorage.models.memory.need import Need
-from moorage.models.memory.refusal import MemoryRefusal
+from moorage.memory.calibration import CalibrationKey, Measurement, apply
+from moorage.memory.estimates import Term
+from moorage.memory.need import Need
+from moorage.memory.refusal import MemoryRefusal
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Memory
-from moorage.units import human_bytes
 
 
 class CalibratedMemory:

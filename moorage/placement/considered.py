@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Value
 from moorage.placement.candidate import Candidate
-from moorage.values import Value
 
 
 class Considered(Value):

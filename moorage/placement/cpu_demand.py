@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moorage.engines.base import Engine
-from moorage.models.memory import MemoryModel
-from moorage.models.memory.need import CpuNeed
-from moorage.models.memory.search import largest
+from moorage.memory import MemoryModel
+from moorage.memory.need import CpuNeed
+from moorage.memory.search import largest
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Wish
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
 
-from moorage.arguments import argument, switch, user_tokens, whole_number
-from moorage.failures import Cause, Failure
-from moorage.models.memory.asked import wanted_concurrency
-from moorage.models.memory.need import Need
-from moorage.models.memory.refusal import MemoryRefusal
-from moorage.models.memory.search import largest
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import human_bytes
+from moorage.common.values import Origin
+from moorage.memory.asked import wanted_concurrency
+from moorage.memory.need import Need
+from moorage.memory.refusal import MemoryRefusal
+from moorage.memory.search import largest
 from moorage.models.profile import ModelProfile
 from moorage.placement.kinds import AcceleratorKind
 from moorage.spec import ModelSpec, Policy
-from moorage.units import human_bytes
-from moorage.values import Origin
+from moorage.spec.arguments import argument, switch, user_tokens, whole_number
 
 LEAST_CONTEXT = 8192
 """An `auto` context is shortened to what fits, and below this not for the sake of fitting."""

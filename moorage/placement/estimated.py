@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import ceil
 
-from moorage.models.memory.batch import Batch
-from moorage.models.memory.estimates import CONTEXT, NCCL, Term
-from moorage.models.memory.need import Need
-from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
+from moorage.common.units import GIB
+from moorage.memory.batch import Batch
+from moorage.memory.estimates import CONTEXT, NCCL, Term
+from moorage.memory.need import Need
+from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Memory
-from moorage.units import GIB
 
 OVERHEAD = GIB
 """Bytes for intermediate results and graphs, beside a fifth of the weights."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from moorage.placement.snapshot import HostSnapshot
+from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.verdict import Verdict, count_refusals
-from moorage.units import human_bytes
 
 MOST_SHOWN = 12
 

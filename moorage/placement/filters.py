@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from moorage.failures import Failure
+from moorage.common.failures import Failure
+from moorage.common.values import fields
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline_request import by_baseline_rules
-from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.image import image_on
 from moorage.placement.links import unjoinable
 from moorage.placement.placement import CPU
 from moorage.placement.request import Refused, Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.placement.view import HostView, narrowed, select
-from moorage.values import fields
 
 
 class Filters:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from moorage.placement.claims import Claim, Resource
+from moorage.common.units import human_bytes
+from moorage.common.values import fields
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.room import Room, room_of
-from moorage.placement.snapshot import HostSnapshot
-from moorage.units import human_bytes
-from moorage.values import fields
 
 
 def misfits(

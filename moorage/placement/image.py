@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.engines.base import Engine
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
-from moorage.placement.snapshot import HostSnapshot
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec import EngineName, ModelSpec
 
 

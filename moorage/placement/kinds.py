@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-from moorage.placement.snapshot import VENDORS
-from moorage.units import human_bytes
+from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import VENDORS
 
 
 class AcceleratorKind(NamedTuple):

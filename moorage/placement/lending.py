@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.source import ResolvedModel
-from moorage.placement.claims import Resource
-from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 
 MOST_PORTS = 8
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 
-from moorage.arguments import user_tokens
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.claims import Resource
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline_request import by_baseline_rules
-from moorage.placement.claims import Resource
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
 from moorage.placement.request import Refused, Request
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.spec import Distributed, ModelSpec, RuntimeName
+from moorage.spec.arguments import user_tokens
 
 USES = {
     "rpc": "data-parallel RPC",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from moorage.arguments import user_tokens
-from moorage.failures import Cause, Failure
-from moorage.images.versions import version_key
-from moorage.launch import application_name
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import counted
+from moorage.common.values import Origin
+from moorage.common.versions import version_key
+from moorage.engines.launch import application_name
+from moorage.inventory.cluster_snapshot import ClusterSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.placement.cluster import ClusterSnapshot
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.propose import NoFit
 from moorage.placement.replacing import Ways
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
-from moorage.units import counted
-from moorage.values import Origin
+from moorage.spec.arguments import user_tokens
 
 OLDEST = {EngineName.CUSTOM: "2.40", EngineName.VLLM: "2.44"}
 """Oldest Ray: for the REST API as it is read here, and for `ray.serve.llm:build_openai_app`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
 from moorage.placement.demand import Split
 from moorage.placement.fit import holders
 from moorage.placement.offer import Offer

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.fit import allocatable_memory
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.offer import Offer
 from moorage.placement.one_host import one_host
 from moorage.placement.placement import Placement
 from moorage.placement.request import Request
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.view import HostView, narrowed
-from moorage.units import human_bytes
 
 
 def overcommitted(request: Request, views: Sequence[HostView]) -> list[Offer]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from moorage.arguments import whole_number
-from moorage.failures import Cause, Failure
-from moorage.values import Value
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Value
+from moorage.spec.arguments import whole_number
 
 SIZES = {
     "tensor": ("--tensor-parallel-size", "-tp"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
+from moorage.common.values import Origin
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.by_baseline import considered, place_by_baseline
 from moorage.placement.demand import Split
@@ -26,10 +28,8 @@ from moorage.placement.refusals import beside_replicas, refuse_all
 from moorage.placement.request import Refused, Request
 from moorage.placement.scores import WEIGHTS, score_all
 from moorage.placement.seating import seats_of, tokens_on, with_seats
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Verdict
 from moorage.placement.view import HostView, look_at
-from moorage.values import Origin
 
 Strategy = Callable[[Request, Sequence[HostView]], list[Offer]]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from moorage.models.memory.need import CpuNeed, Need
-from moorage.placement.claims import Claim, Resource
+from moorage.common.values import Origin, Value
+from moorage.inventory.claims import Claim, Resource
+from moorage.memory.need import CpuNeed, Need
 from moorage.placement.considered import Considered
 from moorage.placement.verdict import Verdict
 from moorage.spec import EngineName, Policy, RuntimeName
-from moorage.values import Origin, Value
 
 CPU = "cpu"
 """Accelerator type of a seat without accelerators."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moorage.arguments import has_argument, user_tokens
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
 from moorage.engines.base import Engine
 from moorage.engines.calibration import words_of_fields
 from moorage.engines.checks import engine_versions, require_configured
 from moorage.engines.registry import ENGINES, choose_engine
-from moorage.failures import Cause, Failure
-from moorage.models.memory import MemoryModel
-from moorage.models.memory.calibration import Measurement
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory import MemoryModel
+from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline_request import (
     baseline_request,
@@ -30,11 +31,10 @@ from moorage.placement.remedies import remedies
 from moorage.placement.replacing import Ways
 from moorage.placement.request import Request
 from moorage.placement.shortage import shortage
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.placement.view import look_at
 from moorage.spec import EngineName, Mode, ModelSpec
-from moorage.values import Origin
+from moorage.spec.arguments import has_argument, user_tokens
 
 OWNED_ARGUMENTS = {
     "--port": "`port`",

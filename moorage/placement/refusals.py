@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from moorage.placement.claims import Resource
+from moorage.common.values import fields
+from moorage.inventory.claims import Resource
 from moorage.placement.fit import holders
 from moorage.placement.joint_refusals import left_out
 from moorage.placement.kinds import AcceleratorKind
@@ -17,7 +18,6 @@ from moorage.placement.shapes import Shape, Shapes, shapes_of
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import HostView
 from moorage.placement.within_ram import short_of_ram, within_ram
-from moorage.values import fields
 
 ACCELERATOR = Resource.ACCELERATOR
 

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from moorage.arguments import has_argument, user_tokens
-from moorage.models.memory import MemoryModel
-from moorage.models.memory.asked import wanted_concurrency
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory import MemoryModel
+from moorage.memory.asked import wanted_concurrency
 from moorage.placement.better_hosts import emptied_or_extended, larger
 from moorage.placement.demand import Demand, Wish
 from moorage.placement.request import Request
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.trial import Trial
 from moorage.placement.variants import other_checkpoints, other_options
 from moorage.placement.view import look_at
 from moorage.spec import EngineName
+from moorage.spec.arguments import has_argument, user_tokens
 
 CONTEXTS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048)
 MOST_RELEASES = 16

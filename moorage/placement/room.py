@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.placement.claims import Claim, Resource
-from moorage.placement.snapshot import HostSnapshot
-from moorage.values import fields
+from moorage.common.values import fields
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import HostSnapshot
 
 ACCELERATOR, RAM = Resource.ACCELERATOR, Resource.RAM
 CORES, PORT = Resource.CORES, Resource.PORT

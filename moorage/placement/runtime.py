@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from moorage.common.failures import Failure
+from moorage.common.values import Origin, Value
 from moorage.engines.base import Engine
 from moorage.engines.devices import device_kind, in_a_process
-from moorage.failures import Failure
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.image import image_on
 from moorage.placement.placement import CPU
-from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import ContainerSettings, ModelSpec, RuntimeName
-from moorage.values import Origin, Value
 
 
 class RuntimeChoice(Value):

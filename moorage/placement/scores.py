@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from moorage.placement.claims import Resource
+from moorage.common.values import fields
+from moorage.inventory.claims import Resource
 from moorage.placement.filters import image_there
 from moorage.placement.offer import Offer, Scored
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.view import HostView
 from moorage.spec import Strategy
-from moorage.values import fields
 
 PORT = Resource.PORT
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.placement.demand import Ask
 from moorage.placement.fit import free_ports
 from moorage.placement.links import joined
@@ -11,10 +13,8 @@ from moorage.placement.offer import Offer
 from moorage.placement.placement import CPU, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.snapshot import Accelerator, HostSnapshot
 from moorage.placement.view import HostView, look_at
 from moorage.spec import RuntimeName, Strategy
-from moorage.units import human_bytes
 
 
 def seats_of(request: Request, offer: Offer, replica: int) -> tuple[Seat, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.demand import Ask, Split
 from moorage.placement.request import Request
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import look_at
-from moorage.units import human_bytes
 
 
 def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:

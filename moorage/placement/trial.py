@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moorage.models.memory import MemoryModel
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory import MemoryModel
 from moorage.placement.place import place_replicas
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.view import HostView
 
 

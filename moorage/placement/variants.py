@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from moorage.models.memory import MemoryModel
-from moorage.models.memory.need import Need
-from moorage.models.memory.refusal import MemoryRefusal
+from moorage.memory import MemoryModel
+from moorage.memory.need import Need
+from moorage.memory.refusal import MemoryRefusal
 from moorage.placement.demand import Demand, Memory
 from moorage.placement.estimated import KnownOrEstimated
 from moorage.placement.request import Request

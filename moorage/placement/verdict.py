@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from moorage.units import human_bytes
+from moorage.common.units import human_bytes
 
 MOST_NAMED = 4
 """Releases that are named as holders; the others are counted."""

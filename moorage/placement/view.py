@@ -6,10 +6,10 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from operator import itemgetter
 
+from moorage.common.values import fields
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.kinds import AcceleratorKind, kind_of
 from moorage.placement.room import Facts, Room, room_with
-from moorage.placement.snapshot import HostSnapshot
-from moorage.values import fields
 
 _facts_of_kind = itemgetter("type", "name", "memory_total")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moorage.models.memory.search import largest
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
+from moorage.memory.search import largest
 from moorage.placement.fit import holders
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.request import Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from moorage.values import Value
+from moorage.common.values import Value
 
 
 class Channel(StrEnum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from moorage.fleet import Fleet, Host
 from moorage.images.reference import parse_reference
+from moorage.inventory.fleet import Fleet, Host
 from moorage.policy.channel import Channel
 from moorage.policy.names import (
     has_image,

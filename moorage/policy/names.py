@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from moorage.fleet import Fleet
 from moorage.images.reference import parse_reference
-from moorage.images.registries import DOCKER_HUB, HUB_NAMES
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.registries import DOCKER_HUB, HUB_NAMES
 from moorage.policy.safe import (
     ANY,
     OFFICIAL,
@@ -16,7 +16,7 @@ from moorage.policy.safe import (
     SAFE_OPTIONS,
     SAFE_VARIABLES,
 )
-from moorage.words import is_option, user_tokens
+from moorage.spec.tokenize import is_option, user_tokens
 
 
 def has_name(patterns: Iterable[str], name: str) -> bool:

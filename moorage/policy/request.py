@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from moorage.fleet import Fleet
+from moorage.common.values import Value
+from moorage.inventory.fleet import Fleet
 from moorage.placement.placement import Placement
 from moorage.policy.channel import Submission
 from moorage.spec import ModelSpec
-from moorage.values import Value
 
 Folders = tuple[tuple[str, str], ...]
 """Fields with a `file://` source, each with its folder, links followed."""

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from moorage.input_value import InputValue
+from moorage.common.input_value import InputValue
+from moorage.common.values import Value
 from moorage.policy.channel import Channel
 from moorage.policy.safe import ANY, OFFICIAL, SAFE
 from moorage.spec import IpcMode, RuntimeName
-from moorage.values import Value
 
 IMAGES_PATTERN = (
     r"^(\*|\[[0-9a-fA-F:.]+\](:\d{1,5})?(/[\w.-]+)*/?"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.failures import Cause, Failure
-from moorage.redaction import Redactor
-from moorage.values import Value
+from moorage.common.failures import Cause, Failure
+from moorage.common.redaction import Redactor
+from moorage.common.values import Value
 
 LONGEST = 80
 PLAIN = Redactor({})

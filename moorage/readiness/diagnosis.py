@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from moorage.failures import Cause, Failure
-from moorage.printable import printable
-from moorage.values import Value
+from moorage.common.failures import Cause, Failure
+from moorage.common.printable import printable
+from moorage.common.values import Value
 
 
 class LogCause(Value):

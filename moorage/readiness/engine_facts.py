@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from moorage.arguments import argument, whole_number
-from moorage.launch import ContainerSpec
+from moorage.common.units import human_bytes
+from moorage.common.values import Value
+from moorage.engines.launch import ContainerSpec
 from moorage.readiness.measured import Measured, Size
 from moorage.readiness.protocol import MOST_TOKENS, shorten
-from moorage.units import human_bytes
-from moorage.values import Value
+from moorage.spec.arguments import argument, whole_number
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from moorage.units import GIB
-from moorage.values import Value
+from moorage.common.units import GIB
+from moorage.common.values import Value
 
 Size = Annotated[int, Field(ge=0)] | None
 

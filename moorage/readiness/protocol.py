@@ -9,11 +9,11 @@ import math
 from enum import StrEnum
 from typing import Any
 
+from moorage.common.printable import printable
+from moorage.common.values import Value
 from moorage.models.categories import TRANSCRIBERS
 from moorage.models.profile import ModelProfile
-from moorage.printable import printable
 from moorage.spec import Mode, ModelSpec, ProbeSpec
-from moorage.values import Value
 
 SHOWN, MOST_NAMES = 200, 10
 """Characters of an answer, and names that a server lists, that a message quotes."""

@@ -1,4 +1,4 @@
-"""What a user writes: one `ModelSpec` per model. Its fleet is in `moorage.fleet`.
+"""What a user writes: one `ModelSpec` per model. Its fleet is in `moorage.inventory.fleet`.
 
 Every field has a description: it is the form in the Prefect UI and the reference in docs/spec.md.
 """
@@ -8,7 +8,6 @@ from moorage.spec.application import ApplicationSpec, AutoscalingSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, RuntimeName
 from moorage.spec.extended_cache import ExtendedCacheSpec
-from moorage.spec.gate import CompareSpec, MessageSpec, PromptSpec
 from moorage.spec.memory import MemorySpec
 from moorage.spec.model import BESIDE, Mode, ModelSpec, slug
 from moorage.spec.patterns import (
@@ -48,6 +47,7 @@ from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
 from moorage.spec.redeploying import Approval, OnDrift, RedeploySpec
 from moorage.spec.replacing import ReplaceSpec, ReplaceStrategy
 from moorage.spec.restart import RestartSpec, WhenDead
+from moorage.spec.smoke_test import CompareSpec, MessageSpec, PromptSpec
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
 from moorage.spec.stopping import StoppingSpec
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from moorage.input_value import InputValue
+from moorage.common.input_value import InputValue
+from moorage.common.units import Bytes
 from moorage.spec.patterns import CAPABILITY_PATTERN, GROUP_PATTERN, ULIMIT_PATTERN
-from moorage.units import Bytes
 
 Capability = Annotated[str, StringConstraints(pattern=CAPABILITY_PATTERN)]
 Group = Annotated[str, StringConstraints(pattern=GROUP_PATTERN)]

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_validator
 
-from moorage.arguments import user_tokens
-from moorage.failures import Failure
-from moorage.input_value import InputValue
+from moorage.common.failures import Failure
+from moorage.common.input_value import InputValue
+from moorage.common.units import GIB, Bytes
 from moorage.spec.application import ApplicationSpec
+from moorage.spec.arguments import user_tokens
 from moorage.spec.container import ContainerSettings, IpcMode
 from moorage.spec.patterns import (
     IMAGE_PATTERN,
@@ -27,7 +28,6 @@ from moorage.spec.safe import (
     plain_words,
     starts_with_a_program,
 )
-from moorage.units import GIB, Bytes
 
 DEFAULT_SHM = ByteSize(10 * GIB)
 

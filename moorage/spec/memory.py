@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from moorage.input_value import InputValue
-from moorage.units import Bytes
+from moorage.common.input_value import InputValue
+from moorage.common.units import Bytes
 
 
 class MemorySpec(InputValue):

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from moorage.input_value import InputValue
+from moorage.common.input_value import InputValue
+from moorage.common.units import Bytes
 from moorage.spec.patterns import AcceleratorId, Kind, Name
-from moorage.units import Bytes
 
 
 class Strategy(StrEnum):

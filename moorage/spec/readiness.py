@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from moorage.input_value import InputValue
-from moorage.spec.gate import CompareSpec, PromptSpec
+from moorage.common.input_value import InputValue
 from moorage.spec.patterns import UrlPath
+from moorage.spec.smoke_test import CompareSpec, PromptSpec
 
 LONGEST_SECONDS = 31_536_000
 """A year."""

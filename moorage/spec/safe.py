@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic_core import PydanticCustomError
 
-from moorage.redaction import has_password, looks_like_a_secret
+from moorage.common.redaction import has_password, looks_like_a_secret
 
 IN_CLEAR = "secret_in_clear"
 """Type of the error; whoever shows it leaves out what was found."""

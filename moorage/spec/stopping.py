@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from moorage.input_value import InputValue
+from moorage.common.input_value import InputValue
 
 
 class StoppingSpec(InputValue):

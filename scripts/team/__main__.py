@@ -16,8 +16,8 @@ from signal import Signals
 
 import httpx
 
-from moorage.adapters import api_server
-from moorage.failures import Failure
+from moorage.adapters.prefect import api_server
+from moorage.common.failures import Failure
 from scripts.team import postgres
 from scripts.team.place import LOOPBACK, Place
 from scripts.team.program import Program, Trouble, must_be_free, say

@@ -24,7 +24,7 @@ from moorage.cli.api_auth import (
     login_of_own,
     require_login_of_other,
 )
-from moorage.failures import Cause, ExitCode, Failure
+from moorage.common.failures import Cause, ExitCode, Failure
 from tests.prefect_server import free_port
 
 LOGIN = "admin:hush"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from moorage.adapters.ledger import Ledger
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
-from moorage.failures import ExitCode
+from moorage.common.failures import ExitCode
 from tests.adapters.ledger.test_routes import started, switch
 
 

@@ -11,14 +11,14 @@ import pytest
 from ruamel.yaml import YAML
 from typer.testing import CliRunner, Result
 
-from moorage.adapters import fleet_check, remote_host
+from moorage.adapters.hosts import fleet_check, remote_host
 from moorage.adapters.ledger.claims import Claims
 from moorage.cli import fleet as commands
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
-from moorage.fleet import Fleet
-from moorage.placement.claims import Claim, Resource
-from moorage.units import GIB
+from moorage.common.units import GIB
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.fleet import Fleet
 from tests.simulated_hosts import SimulatedHosts
 
 HELD = tuple(

@@ -12,9 +12,9 @@ import pytest
 from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
 
-from moorage.adapters.settings import Settings
+from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import existing, guarded, run_flow
-from moorage.failures import Failure
+from moorage.common.failures import Failure
 
 
 async def losing_its_api() -> State[None]:

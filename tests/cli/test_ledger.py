@@ -17,8 +17,8 @@ from moorage.adapters.ledger import Ledger, copies
 from moorage.adapters.ledger.author import Author, writing_as
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
-from moorage.failures import Cause, ExitCode
-from moorage.release import ReleaseState
+from moorage.common.failures import Cause, ExitCode
+from moorage.releases.release import ReleaseState
 from tests.builders import REVISION, a_release, a_spec
 
 Run = Callable[..., Result]

@@ -14,11 +14,11 @@ from typer.testing import CliRunner, Result
 
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
-from moorage.failures import ExitCode
-from moorage.models.memory.dtypes import SIZES
-from moorage.units import GIB
+from moorage.common.failures import ExitCode
+from moorage.common.units import GIB
+from moorage.memory.dtypes import SIZES
 from tests.hub.tiny import with_header
-from tests.models.memory.known import known, needed, plain
+from tests.memory.known import known, needed, plain
 
 Golden = Callable[[str, str], None]
 Run = Callable[..., Result]
@@ -28,7 +28,9 @@ Run = Callable[..., Result]
 def _plain_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fixed width, and no transformers, which takes seconds to import."""
     monkeypatch.setattr(out, "_width", WIDE)
-    monkeypatch.setattr("moorage.adapters.pretrained._known", lambda *_: "not asked in this test")
+    monkeypatch.setattr(
+        "moorage.adapters.files.pretrained._known", lambda *_: "not asked in this test"
+    )
 
 
 def write_model(folder: Path, name: str) -> None:

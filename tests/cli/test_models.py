@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.settings import Settings
 from moorage.adapters.sources.store import Manifest, ModelStore
+from moorage.adapters.system.settings import Settings
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
 from moorage.models.source import ModelFile, WeightSummary

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from moorage.cli.app import app
-from moorage.failures import ExitCode
+from moorage.common.failures import ExitCode
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from tests.conformance.launch_answer import Image, Json, answer, error_classes
 from tests.conformance.launch_compare import Difference, compared
 from tests.conformance.launch_defects import excused

@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from moorage.chain import Placed
+from moorage.common.failures import Failure
+from moorage.common.values import Origin
 from moorage.engines.plan import plan_launch
-from moorage.failures import Failure
 from moorage.images.image import Image as ChosenImage
-from moorage.values import Origin
+from moorage.placement.placed import Placed
 from tests.conformance.launch_read import Reading
 from tests.conformance.launch_world import a_placed, position_of
 

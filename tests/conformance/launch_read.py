@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from moorage.arguments import in_one_writing, is_option
-from moorage.launch import LABEL_ROLE, ContainerSpec, Flag, LaunchPlan
-from moorage.placement.claims import Resource
+from moorage.common.units import GIB
+from moorage.common.values import Origin
+from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Flag, LaunchPlan
+from moorage.inventory.claims import Resource
 from moorage.placement.placement import Role, Seat
-from moorage.units import GIB
-from moorage.values import Origin
+from moorage.spec.arguments import in_one_writing, is_option
 from tests.conformance.launch_world import ADAPTER, adapters, is_on, number
 
 Json = Mapping[str, Any]

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.arguments import in_one_writing, is_option, user_tokens
+from moorage.spec.arguments import in_one_writing, is_option, user_tokens
 
 Json = Mapping[str, Any]
 

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.arguments import is_written
-from moorage.chain import Placed
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
+from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.engines.vllm.requested import words_of
-from moorage.failures import Cause, Failure
-from moorage.fleet_engines import EngineVersion, EngineVersions
+from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.assets import AssetRole
 from moorage.models.config import TEXT_CONFIG_KEYS, derive_profile
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ResolvedModel, WeightSummary
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
+from moorage.placement.placed import Placed
 from moorage.placement.placement import Links, Placement, Role, Seat
-from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec, RuntimeName
+from moorage.spec.arguments import is_written
 from moorage.spec.safe import plain_environment
-from moorage.units import GIB
-from moorage.values import Origin
 from tests.conformance.launch_words import written_entries
 
 Json = Mapping[str, Any]

@@ -14,15 +14,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from moorage.models.config import derive_profile
-from moorage.models.memory import (
+from moorage.memory import (
     MemoryPrediction,
     MemoryRefusal,
     MemorySettings,
     RefusalKind,
     predict_memory,
 )
-from moorage.models.memory.demand import memory_model
+from moorage.memory.demand import memory_model
+from moorage.models.config import derive_profile
 from moorage.models.source import ResolvedModel, WeightSummary
 from moorage.models.tensors import TensorHeaders
 from moorage.placement.demand import wish_of

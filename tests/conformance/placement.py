@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moorage.failures import Failure
+from moorage.common.failures import Failure
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.candidate import Candidate, Share
-from moorage.placement.claims import Claim, Resource
 from moorage.placement.fit import misfits
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, propose
-from moorage.placement.snapshot import FleetSnapshot
 from tests.conformance.placement_world import a_fleet, a_subject, host_names
 
 Case = Mapping[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from moorage.units import GIB
+from moorage.common.units import GIB
 
 WORKERS = ("a", "b", "c", "d")
 SIZES = (24 * GIB, 24 * GIB - 1, 80 * GIB, 85899345920 - 7)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from moorage.common.units import GIB
 from moorage.placement.baseline import (
     BaselineRequest,
     CacheInRam,
@@ -13,7 +14,6 @@ from moorage.placement.baseline import (
     Strategy,
     decide,
 )
-from moorage.units import GIB
 from tests.conformance.placement_world import NAME, SHARED_RATIO, a_fleet
 
 Case = Mapping[str, Any]

@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from moorage.arguments import has_argument, is_option, user_tokens
+from moorage.common.units import GIB
+from moorage.common.values import Origin
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.placement.claims import Claim, Resource
 from moorage.placement.links import is_peer_address
 from moorage.placement.propose import OWNED_ARGUMENTS, Subject
-from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.spec import Mode, ModelSpec, RuntimeName
+from moorage.spec.arguments import has_argument, is_option, user_tokens
 from moorage.spec.patterns import NAME_PATTERN, VERSION_PATTERN
-from moorage.units import GIB
-from moorage.values import Origin
 
 Case = Mapping[str, Any]
 

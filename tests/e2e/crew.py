@@ -13,7 +13,7 @@ from pathlib import Path
 
 import docker
 
-from moorage.launch import LABEL_LEDGER, LABEL_MODEL
+from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL
 from tests.e2e.chaos import Kind, Operation
 from tests.e2e.nursery import ForkedWorkplace, Lane
 

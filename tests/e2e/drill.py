@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import psutil
 
-from moorage.placement.claims import Resource
-from moorage.release import ReleaseRow
-from moorage.states import ReleaseState
+from moorage.inventory.claims import Resource
+from moorage.releases.release import ReleaseRow
+from moorage.releases.states import ReleaseState
 from tests.drill_table import COLUMNS, PROPERTY
 from tests.e2e.background import Background
 from tests.e2e.conftest import process_engine

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from moorage.adapters.specs import load_fleet, load_spec
+from moorage.adapters.files.specs import load_fleet, load_spec
 
 POINTS: dict[str, tuple[str, str, str]] = {
     "early check": ("before", "flows.deploy_model", "serving"),
@@ -28,34 +28,34 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "image": ("before", "tasks.image", "_image"),
     "stage": ("before", "tasks.stage", "step"),
-    "plan": ("before", "flows.recipe", "planned"),
+    "plan": ("before", "flows.plan_source", "planned"),
     "before the start": ("before", "tasks.launch", "start"),
     "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.begin"),
     "engine started": ("after", "tasks.launch", "runtime_for.start"),
     "verify": ("before", "tasks.verify", "ask"),
     "first answer": ("after", "tasks.verify", "judge"),
     "measure": ("before", "tasks.measure", "runtime_for"),
-    "facts": ("before", "tasks.facts", "ask"),
+    "facts": ("before", "tasks.engine_facts", "ask"),
     "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
-    "old one stopping": ("before", "flows.attempt", "end_superseded"),
+    "old one stopping": ("before", "flows.release_rollout", "end_superseded"),
     "old one drained": ("before", "tasks.stopping", "end_release"),
     "old one stopped": ("after", "tasks.cleanup", "stop_all"),
     "old one closed": ("after", "moorage.adapters.ledger.releases", "Releases.end"),
-    "before it is kept what was measured": ("before", "flows.attempt", "remember"),
+    "before it is kept what was measured": ("before", "flows.release_rollout", "remember"),
 }
 """Points in the order of the flow: before or after a call."""
 
 SECOND_TRY: dict[str, tuple[str, str, str]] = {
     "before the first try is stopped": ("before", "tasks.correct", "stop"),
     "after the first try is stopped": ("after", "tasks.correct", "stop"),
-    "before the second try": ("before", "flows.starting", "amended"),
+    "before the second try": ("before", "flows.start_replicas", "amended"),
 }
 """Points that only a deploy passes whose first try fails and is corrected."""
 
 
 STOP_FIRST: dict[str, tuple[str, str, str]] = {
-    "before the old one makes room": ("before", "flows.attempt", "stop_for"),
+    "before the old one makes room": ("before", "flows.release_rollout", "stop_for"),
     "the old one is to stop": ("before", "tasks.stopping", "drain"),
     "the old one is drained": ("before", "tasks.stopping", "_stop_all"),
     "the old one has stopped": ("after", "tasks.stopping", "_stop_all"),
@@ -78,8 +78,12 @@ DOWNLOADING: dict[str, tuple[str, str, str]] = {
 """Points of a deploy that has to download its model."""
 
 HALFWAY: dict[str, tuple[str, str, str]] = {
-    "the old one is told to end": ("after", "moorage.adapters.process", "_signal"),
-    "the new one is forked": ("before", "moorage.adapters.process", "ProcessRuntime._appeared"),
+    "the old one is told to end": ("after", "moorage.adapters.hosts.processes", "_signal"),
+    "the new one is forked": (
+        "before",
+        "moorage.adapters.hosts.processes",
+        "ProcessRuntime._appeared",
+    ),
 }
 """Points inside the stop and the start of a process, of a deploy that stops the old one first."""
 

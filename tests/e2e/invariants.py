@@ -10,10 +10,10 @@ from typing import Any
 import docker
 import httpx
 
-from moorage.launch import LABEL_LEDGER, LABEL_MODEL
-from moorage.release import ReleaseRow
-from moorage.states import EDGES, SERVING, ReleaseState
-from tasks.life import claims_of
+from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL
+from moorage.releases.release import ReleaseRow
+from moorage.releases.states import EDGES, SERVING, ReleaseState
+from tasks.release_lifecycle import claims_of
 from tests.e2e.drill import HALF
 from tests.e2e.nursery import ForkedWorkplace
 

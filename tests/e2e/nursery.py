@@ -21,7 +21,7 @@ import flows.reconcile_fleet
 import flows.retire_model  # noqa: F401  (so that no command has to)
 from moorage.cli.app import app
 from moorage.cli.flows import PREFECT_DEFAULTS
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from tests.e2e.interrupted import arm
 from tests.e2e.outages import kill_whole
 from tests.e2e.workplace import REPOSITORY, Workplace

@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable
 
-from moorage.failures import ExitCode
+from moorage.common.failures import ExitCode
 from tests.e2e.drill import Caller, Drill
 
 STEPS = (

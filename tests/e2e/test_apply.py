@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.specs import load_spec
+from moorage.adapters.files.specs import load_spec
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
 from tests.waiting import PATIENCE_SECONDS

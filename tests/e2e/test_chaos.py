@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
 from tests.e2e.chaos import MEMORY_GIB, MODELS, NODES, Kind, drawn, write_fleet
 from tests.e2e.crew import Crew, Done
 from tests.e2e.invariants import broken, left_over

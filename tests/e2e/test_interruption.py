@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
 from tests.e2e.conftest import process_engine
 from tests.e2e.interrupted import POINTS
 from tests.e2e.workplace import REPOSITORY, Workplace

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.process import MARK
-from moorage.release import ReleaseRow
-from moorage.states import SERVING
+from moorage.adapters.hosts.processes import MARK
+from moorage.releases.release import ReleaseRow
+from moorage.releases.states import SERVING
 from tests.e2e.conftest import installed_engine
 from tests.e2e.drill import Caller, Drill, Tell, on_processes, row
 from tests.e2e.interrupted import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moorage.failures import ExitCode
+from moorage.common.failures import ExitCode
 from tests.api_proxy import ANSWERS, ApiProxy, Moment, always
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace

@@ -10,8 +10,8 @@ import httpx
 import openai
 import pytest
 
-from moorage.ray_serve import MARK_RELEASE
-from moorage.states import SERVING
+from moorage.engines.ray_serve import MARK_RELEASE
+from moorage.releases.states import SERVING
 from tests.e2e.workplace import Workplace
 from tests.ray_cluster import RayCluster, ray_program
 

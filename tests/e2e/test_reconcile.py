@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from moorage.states import ReleaseState
+from moorage.releases.states import ReleaseState
 from tasks.replace import LOCK
 from tests.e2e.conftest import process_engine
 from tests.e2e.nursery import ForkedWorkplace, Nursery

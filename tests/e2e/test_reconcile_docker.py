@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage.launch import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
+from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
 from tests.e2e.conftest import container_engine
 from tests.e2e.nursery import ForkedWorkplace
 from tests.prefect_server import PrefectServer

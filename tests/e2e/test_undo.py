@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import pytest
 
-from moorage.release import ReleaseRow
-from moorage.states import SERVING
+from moorage.releases.release import ReleaseRow
+from moorage.releases.states import SERVING
 from tasks import context
 from tasks.adapters import tidy
 from tasks.cleanup import abandon, free_claims, recover
-from tasks.come_back import start_again
 from tasks.journal import Journal
+from tasks.restore_release import start_again
 from tasks.stopping import finish_switch
 from tests.e2e.conftest import installed_engine
 from tests.e2e.drill import Caller, Drill, on_processes

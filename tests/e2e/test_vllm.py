@@ -7,9 +7,9 @@ from pathlib import Path
 import openai
 import pytest
 
-from moorage.models.memory.calibration import CalibrationKey
-from moorage.placement.claims import Resource
-from moorage.units import GIB
+from moorage.common.units import GIB
+from moorage.inventory.claims import Resource
+from moorage.memory.calibration import CalibrationKey
 from tests.e2e.conftest import VLLM_VERSION, vllm_engine
 from tests.e2e.workplace import Workplace
 

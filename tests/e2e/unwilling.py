@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 
-from flows import below
+from flows import subflows as below
 from moorage.cli.app import app
 
 REFUSED = 503

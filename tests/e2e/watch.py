@@ -10,8 +10,8 @@ import docker
 from docker.errors import NotFound
 
 from moorage.adapters.ledger import Ledger
-from moorage.launch import LABEL_LEDGER
-from moorage.placement.claims import Claim, Resource
+from moorage.engines.launch import LABEL_LEDGER
+from moorage.inventory.claims import Claim, Resource
 from tests.e2e.background import Background
 
 PAUSE_SECONDS = 0.2

@@ -17,11 +17,11 @@ from typing import Any
 import psutil
 from ruamel.yaml import YAML
 
+from moorage.adapters.hosts.processes import MARK
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.process import MARK
-from moorage.launch import LABEL_MODEL
-from moorage.placement.claims import Claim
-from moorage.release import ReleaseRow
+from moorage.engines.launch import LABEL_MODEL
+from moorage.inventory.claims import Claim
+from moorage.releases.release import ReleaseRow
 from tests.policies import open_policy
 from tests.waiting import until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.launch import LaunchPlan
+from moorage.engines.launch import LaunchPlan
 from moorage.spec import Mode
 from tests.builders import (
     ON_CPU,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.chain import Placed
+from moorage.common.units import GIB
+from moorage.engines.launch import ContainerSpec, Flag, LaunchPlan
 from moorage.engines.plan import plan_launch
-from moorage.fleet_engines import EngineVersion, EngineVersions
 from moorage.images.image import Image
-from moorage.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
+from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.models.source import ResolvedModel
+from moorage.placement.placed import Placed
 from moorage.placement.propose import Subject, propose
-from moorage.placement.snapshot import HostSnapshot, Program
 from moorage.spec import EngineName
-from moorage.units import GIB
 from tests.builders import (
     LEDGER,
     a_cpu_host,

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from moorage.arguments import user_tokens
-from moorage.chain import Placed
+from moorage.common.values import Origin
 from moorage.engines.calibration import calibration_key, key_of_container, words_of_fields
+from moorage.engines.launch import Flag, LaunchPlan
 from moorage.engines.plan import plan_launch
-from moorage.launch import Flag, LaunchPlan
-from moorage.models.memory.asked import memory_options
-from moorage.models.memory.calibration import CalibrationKey
+from moorage.memory.asked import memory_options
+from moorage.memory.calibration import CalibrationKey
+from moorage.placement.placed import Placed
 from moorage.spec import EngineName, Mode
-from moorage.values import Origin
+from moorage.spec.arguments import user_tokens
 from tests.builders import (
     a_container,
     a_fleet,

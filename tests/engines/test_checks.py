@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.checks import require_configured
-from moorage.failures import Cause, Failure
-from moorage.fleet_engines import EngineVersions
+from moorage.inventory.fleet_engines import EngineVersions
 from tests.builders import a_fleet, a_host, a_spec
 
 ACME = {

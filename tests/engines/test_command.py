@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.common.values import Origin
 from moorage.engines.command import filled, kept_flags
+from moorage.engines.launch import Flag, Preparation
 from moorage.engines.preparation import by_minor_version
 from moorage.engines.versions import CommandLine, command_line
-from moorage.fleet_engines import EngineVersion
-from moorage.launch import Flag, Preparation
-from moorage.values import Origin
+from moorage.inventory.fleet_engines import EngineVersion
 
 VALUES = {"model_path": "/m", "port": "1", "host_ip": "10.0.0.1", "accelerator_ids": "0,1"}
 SERVE = ("vllm", "serve")

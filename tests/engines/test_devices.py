@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from moorage.chain import Placed
+from moorage.common.failures import Failure
 from moorage.engines.devices import DEVICES, device_kind, in_a_process
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
-from moorage.failures import Failure
-from moorage.launch import ContainerSpec, LaunchPlan
+from moorage.inventory.snapshot import VENDORS, HostSnapshot, Program
+from moorage.placement.placed import Placed
 from moorage.placement.propose import Subject, propose
-from moorage.placement.snapshot import VENDORS, HostSnapshot, Program
 from moorage.spec import EngineName
 from tests.builders import LEDGER, a_fleet, a_host, a_model, a_profile, a_spec, an_accelerator
 from tests.builders import an_image as some_image

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from moorage.chain import Placed
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch
-from moorage.launch import LaunchPlan
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.placed import Placed
 from moorage.placement.propose import Subject, propose
-from moorage.placement.snapshot import HostSnapshot
-from moorage.rendering import plan_document
+from moorage.reports.record import plan_document
 from tests.builders import (
     LEDGER,
     ON_CPU,

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LaunchPlan, Workload
 from moorage.engines.loaded import (
     holding,
     lacking,
@@ -12,10 +14,8 @@ from moorage.engines.loaded import (
     with_adapter,
     without_adapter,
 )
-from moorage.failures import Cause, Failure
-from moorage.launch import LaunchPlan, Workload
 from moorage.models.assets import AssetRole, Pin
-from moorage.release import ReleaseRow, ReleaseState
+from moorage.releases.release import ReleaseRow, ReleaseState
 from tests.builders import NOON, REVISION, a_container, a_release, a_spec, a_workload
 
 UPDATES = {

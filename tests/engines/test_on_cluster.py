@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.schemas import SchemaStore
+from moorage.adapters.engines.schemas import SchemaStore
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
 from moorage.engines.application import ApplicationRequest
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.on_cluster import CLUSTER_CAUSES, plan_on_cluster
-from moorage.failures import Cause, Failure
-from moorage.launch import LaunchPlan
 from moorage.placement.on_cluster import propose_on_cluster
 from moorage.readiness.diagnosis import diagnose
 from moorage.spec import Mode
-from moorage.values import Origin
 from tests.builders import LEDGER, REVISION, a_cluster, a_model, a_profile, a_spec
 
 SCHEMA = SchemaStore(Path("/nowhere")).of_version("0.32.0")

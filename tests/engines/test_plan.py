@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from moorage.failures import Cause, Failure
-from moorage.launch import LaunchPlan
-from moorage.models.memory.estimates import CONTEXT
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
+from moorage.common.values import Origin
+from moorage.engines.launch import LaunchPlan
+from moorage.memory.estimates import CONTEXT
 from moorage.models.source import ModelFile
 from moorage.placement.propose import Subject, propose
-from moorage.units import GIB
-from moorage.values import Origin
 from tests.builders import (
     ON_CPU,
     a_container,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.chain import Placed
+from moorage.common.failures import Cause, Failure
 from moorage.engines.plan import plan_launch
-from moorage.failures import Cause, Failure
+from moorage.placement.placed import Placed
 from moorage.placement.placement import Role
 from moorage.placement.propose import Subject, propose
 from moorage.spec import IpcMode, NetworkMode

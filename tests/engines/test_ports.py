@@ -11,19 +11,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from moorage.adapters.arguments import check_early
-from moorage.chain import Placed
+from moorage.adapters.engines.argument_check import check_early
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.vllm.distributed import distributed_flags
 from moorage.engines.vllm.environment import variables
 from moorage.engines.vllm.policy import BASELINE
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
-from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.placement.placed import Placed
 from moorage.placement.placement import Placement, Role, Seat
 from moorage.placement.propose import Subject, propose
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec
 from tests.builders import LEDGER, a_fleet, a_host, a_model, a_profile, a_spec, an_image
 from tests.engines.vllm.contexts import a_context, hosts

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause
+from moorage.common.values import Origin
+from moorage.engines.launch import LABEL_ROLE, Flag, LaunchPlan
 from moorage.engines.recovery import Remedy, amended, corrected_by
-from moorage.failures import Cause
-from moorage.launch import LABEL_ROLE, Flag, LaunchPlan
 from moorage.spec import EngineName
-from moorage.values import Origin
 from tests.builders import a_container, a_spec
 
 REMEDY = Remedy(

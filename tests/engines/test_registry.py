@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES, choose_engine
-from moorage.failures import Cause, Failure
 from moorage.images.catalogue import CATALOGUE
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.assets import assets_of
 from moorage.models.rope import RopeRule, rope_rule
-from moorage.placement.snapshot import HostSnapshot
 from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName, Mode
-from moorage.values import Origin
 from tests.builders import (
     ON_CPU,
     a_cpu_host,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 from moorage.engines.turns import in_turns, split_off
-from moorage.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 from moorage.spec import EngineName
 from tests.builders import a_container
 

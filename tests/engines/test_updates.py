@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import Mount
 from moorage.engines.registry import ENGINES
 from moorage.engines.updates import is_gone, proofs, refusal, seen_by
-from moorage.failures import Cause, Failure
-from moorage.launch import Mount
 from moorage.readiness.protocol import Phase
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_container, a_profile, a_release, a_spec

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from moorage.adapters.docker_client import forget_clients
-from moorage.adapters.helper import LABEL_HELPER
+from moorage.adapters.docker.client import forget_clients
+from moorage.adapters.docker.helper import LABEL_HELPER
 from tests.e2e.conftest import docker, lifecycle_image, lifecycle_program
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.commands import missing

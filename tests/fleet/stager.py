@@ -7,8 +7,8 @@ import sys
 import threading
 from typing import Any
 
-from moorage.access import parse_access
-from moorage.adapters.staging.host_store import HostStore
+from moorage.adapters.transfer.host_store import HostStore
+from moorage.inventory.access import parse_access
 from moorage.models.source import ResolvedModel
 from tests.fleet.sites import HELPER
 from tests.fleet.stores import stage

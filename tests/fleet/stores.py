@@ -6,10 +6,10 @@ import hashlib
 import os
 from pathlib import Path
 
-from moorage.access import Access
-from moorage.adapters.sources.ways import way_from_hub
-from moorage.adapters.staging.host_store import HostStore
-from moorage.adapters.staging.job import job_of
+from moorage.adapters.sources.download_urls import way_from_hub
+from moorage.adapters.transfer.host_store import HostStore
+from moorage.adapters.transfer.job import job_of
+from moorage.inventory.access import Access
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import requests
 
-from moorage.access import Access
-from moorage.adapters import docker_client
-from moorage.adapters.docker import DockerRuntime
-from moorage.adapters.docker_client import connect, forget_clients
-from moorage.adapters.ssh import Tunnel
-from moorage.failures import Cause, Failure
+from moorage.adapters.docker import client as docker_client
+from moorage.adapters.docker.client import connect, forget_clients
+from moorage.adapters.docker.containers import DockerRuntime
+from moorage.adapters.ssh.tunnels import Tunnel
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import Access
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.keys import Certificates, make_ssh_key
 

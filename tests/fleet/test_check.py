@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters import docker_client
-from moorage.adapters.docker_client import forget_clients
-from moorage.adapters.fleet_check import check_fleet
-from moorage.check import Check, HostChecks
-from moorage.fleet import Fleet
+from moorage.adapters.docker import client as docker_client
+from moorage.adapters.docker.client import forget_clients
+from moorage.adapters.hosts.fleet_check import check_fleet
+from moorage.inventory.check import Check, HostChecks
+from moorage.inventory.fleet import Fleet
 from tests.fleet.commands import run
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.keys import Certificates, make_ssh_key

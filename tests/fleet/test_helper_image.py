@@ -9,14 +9,14 @@ from contextlib import suppress
 import docker.errors
 import pytest
 
-from moorage.adapters.docker_client import forget_clients
-from moorage.adapters.helper_image import have_helper
-from moorage.adapters.hosts import describe, survey_host
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
-from moorage.images.registries import Registries, RegistryLogin
-from moorage.placement.snapshot import HostSnapshot
-from moorage.survey.facts import ARCHITECTURES
+from moorage.adapters.docker.client import forget_clients
+from moorage.adapters.docker.helper_image import have_helper
+from moorage.adapters.hosts.local_host import describe, survey_host
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.registries import Registries, RegistryLogin
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.inventory.survey.facts import ARCHITECTURES
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER
 from tests.local_registry import PASSWORD, USER, LocalRegistry, require_registry

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.docker_client import forget_clients
-from moorage.adapters.hosts import describe
-from moorage.adapters.kept import make_kept_on
-from moorage.failures import Cause, Failure
-from moorage.fleet import Host
-from moorage.launch import Mount
-from moorage.placement.snapshot import HostSnapshot
+from moorage.adapters.docker.client import forget_clients
+from moorage.adapters.engines.engine_caches import make_kept_on
+from moorage.adapters.hosts.local_host import describe
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import Mount
+from moorage.inventory.fleet import Host
+from moorage.inventory.snapshot import HostSnapshot
 from tests.builders import a_container
 from tests.e2e.conftest import prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace

@@ -11,14 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
-from moorage.access import Access
-from moorage.adapters.sources.ways import way_from_hub
-from moorage.adapters.staging import lending
-from moorage.adapters.staging.bringing import bring
-from moorage.adapters.staging.host_store import Staged
-from moorage.adapters.staging.lending import lent
+from moorage.adapters.sources.download_urls import way_from_hub
+from moorage.adapters.transfer import lending
+from moorage.adapters.transfer.bring_model import bring
+from moorage.adapters.transfer.host_store import Staged
+from moorage.adapters.transfer.lending import lent
+from moorage.inventory.access import Access
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.source import ResolvedModel
-from moorage.placement.snapshot import HostSnapshot
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER
 from tests.fleet.stores import WEIGHTS, contents, on_hub, there

@@ -12,8 +12,8 @@ import openai
 import pytest
 from docker.errors import APIError
 
-from moorage.adapters.docker_client import forget_clients
-from moorage.placement.claims import Resource
+from moorage.adapters.docker.client import forget_clients
+from moorage.inventory.claims import Resource
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, vllm_engine, vllm_image
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.fleet import PORTS, FleetHost, TestFleet

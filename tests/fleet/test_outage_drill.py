@@ -18,8 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
-from moorage.adapters.docker_client import forget_clients
-from moorage.release import ReleaseRow
+from moorage.adapters.docker.client import forget_clients
+from moorage.releases.release import ReleaseRow
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama
 from tests.e2e.drill import Caller, Drill, Tell, row
 from tests.e2e.nursery import ForkedWorkplace

@@ -14,14 +14,14 @@ import pytest
 from docker.errors import APIError
 from ruamel.yaml import YAML
 
-from moorage.access import parse_access
-from moorage.adapters.docker import DockerRuntime
-from moorage.adapters.docker_client import connect
-from moorage.adapters.docker_images import DockerImages
-from moorage.adapters.helper import run_helper
-from moorage.adapters.podman import is_podman, is_taken
-from moorage.failures import Cause, Failure
-from moorage.survey.vendors import NVIDIA, handed_to
+from moorage.adapters.docker.client import connect
+from moorage.adapters.docker.containers import DockerRuntime
+from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.docker.podman import is_podman, is_taken
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import parse_access
+from moorage.inventory.survey.vendors import NVIDIA, handed_to
 from tests.builders import a_container
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace

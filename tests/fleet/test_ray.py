@@ -27,8 +27,8 @@ __all__ = ["prefect_server", "tiny_llama", "workplace"]
 WHERE = """\
 import asyncio, json, os
 from prefect import flow, task
-from moorage.failures import Cause, Failure
-from tasks.each import OnHost, on_each
+from moorage.common.failures import Cause, Failure
+from tasks.map_hosts import OnHost, on_each
 from tasks.runner import task_runner
 
 @task(persist_result=False)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moorage.access import Access
-from moorage.adapters.settings import Settings
 from moorage.adapters.sources import source_for, ways_to
-from moorage.adapters.sources.keys import Keys
-from moorage.adapters.staging.bringing import bring
-from moorage.adapters.staging.host_store import Staged
-from moorage.placement.snapshot import HostSnapshot
+from moorage.adapters.sources.source_keys import Keys
+from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer.bring_model import bring
+from moorage.adapters.transfer.host_store import Staged
+from moorage.inventory.access import Access
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec import ModelSpec
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER
@@ -47,7 +47,9 @@ def bucket(equipped: TestFleet) -> Iterator[Bucket]:
 def test_hosts_fetch_from_the_bucket_without_its_keys(
     equipped: TestFleet, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moorage.adapters.pretrained._known", lambda *_: "not asked in this test")
+    monkeypatch.setattr(
+        "moorage.adapters.files.pretrained._known", lambda *_: "not asked in this test"
+    )
     settings = Settings(home=tmp_path, s3_endpoint=bucket.url)
     wanted = source_for(SPEC, settings, KEYS).resolve(SPEC)
     before, staged = len(bucket.requests), dict[str, Staged]()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, workplace
 from tests.e2e.workplace import Workplace
 from tests.fleet.commands import run

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from docker.errors import APIError
 
-from moorage.access import Access
-from moorage.adapters.helper import LABEL_HELPER
-from moorage.adapters.staging import host_store
+from moorage.adapters.docker.helper import LABEL_HELPER
+from moorage.adapters.transfer import host_store
+from moorage.inventory.access import Access
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER
 from tests.fleet.stores import WEIGHTS, contents, on_hub, stage, store_on, there

@@ -10,18 +10,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from moorage.adapters import docker_client
-from moorage.adapters.docker_client import forget_clients
-from moorage.adapters.helper import run_helper
-from moorage.adapters.hosts import survey_host
+from moorage.adapters.docker import client as docker_client
+from moorage.adapters.docker.client import forget_clients
+from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.hosts.local_host import survey_host
 from moorage.adapters.sources.store import Manifest
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.inventory.survey.vendors import HANDED, handed_to
 from moorage.models.shelf import MANIFEST
 from moorage.models.source import WeightSummary
-from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import RuntimeName
-from moorage.survey.vendors import HANDED, handed_to
 from tasks import survey
 from tests.fleet.fleet import FleetHost, TestFleet
 from tests.fleet.sites import HELPER

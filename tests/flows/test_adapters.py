@@ -16,11 +16,11 @@ from prefect.testing.utilities import prefect_test_harness
 
 from flows.load_adapter import load_adapter
 from flows.unload_adapter import unload_adapter
-from moorage.failures import Cause, Failure
-from moorage.launch import LaunchPlan, Workload
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LaunchPlan, Workload
 from moorage.models.assets import Pin
 from moorage.policy.channel import Channel
-from moorage.release import ReleaseState
+from moorage.releases.release import ReleaseState
 from moorage.spec import AdapterSpec
 from tasks import context
 from tasks.context import ledger, settings

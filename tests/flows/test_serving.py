@@ -18,7 +18,7 @@ from prefect.utilities.callables import parameter_schema
 from ruamel.yaml import YAML
 
 from flows.serving import deployments_of
-from moorage.adapters.specs import load_spec
+from moorage.adapters.files.specs import load_spec
 from moorage.cli.serve import project_file
 from moorage.spec import ModelSpec
 from tests.e2e.workplace import REPOSITORY

@@ -8,7 +8,7 @@ import pytest
 
 from flows.reconcile_fleet import _over
 from moorage.adapters.ledger.author import Author, writing_as
-from moorage.states import ReleaseState
+from moorage.releases.states import ReleaseState
 from tasks.context import ledger
 from tests.builders import REVISION, a_spec
 

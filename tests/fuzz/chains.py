@@ -7,30 +7,30 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from moorage.adapters.arguments import check_early
-from moorage.adapters.hosts import describe
-from moorage.adapters.metrics import read_metrics
-from moorage.adapters.probe import ask
-from moorage.adapters.served import served_names
-from moorage.adapters.settings import Settings
+from moorage.adapters.engines.argument_check import check_early
+from moorage.adapters.engines.metrics import read_metrics
+from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.served_models import served_names
+from moorage.adapters.files.specs import load_fleet, load_spec
+from moorage.adapters.hosts.local_host import describe
+from moorage.adapters.hosts.survey import whole_snapshot
 from moorage.adapters.sources import resolve_all
-from moorage.adapters.sources.keys import read_keys
-from moorage.adapters.specs import load_fleet, load_spec
-from moorage.adapters.survey import whole_snapshot
-from moorage.chain import Placed
+from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import existing, guarded
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
 from moorage.engines.draining import requests_in_flight
 from moorage.engines.plan import plan_launch
-from moorage.failures import Cause, Failure
-from moorage.fleet import Host, StaticAccelerator
+from moorage.inventory.fleet import Host, StaticAccelerator
+from moorage.inventory.snapshot import Accelerator, HostSnapshot
+from moorage.memory.demand import memory_model
 from moorage.models.config import derive_profile
-from moorage.models.memory.demand import memory_model
+from moorage.placement.placed import Placed
 from moorage.placement.placement import Placement
 from moorage.placement.propose import Subject, propose
-from moorage.placement.snapshot import Accelerator, HostSnapshot
 from moorage.readiness.protocol import judge, readiness_probes
 from moorage.spec import Mode, RuntimeName
-from moorage.units import GIB
 from tests.builders import LEDGER, a_profile, a_spec, an_image
 
 ASK_SECONDS = 1.0

@@ -18,10 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from urllib.parse import quote
 
-from moorage.adapters.engine_http import trusted_authorities
-from moorage.adapters.schemas import SchemaStore
+from moorage.adapters.engines.engine_http import trusted_authorities
+from moorage.adapters.engines.schemas import SchemaStore
 from moorage.cli.app import app
-from moorage.failures import ExitCode
+from moorage.common.failures import ExitCode
 from tests.fuzz import chains
 from tests.fuzz.targets import Case
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from moorage.failures import Failure
+from moorage.common.failures import Failure
+from moorage.common.versions import version_key
 from moorage.images.ascend import VARIANTS
 from moorage.images.catalogue import CATALOGUE, CatalogueRow
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
 from moorage.images.runner import runner_rows
-from moorage.images.versions import version_key
 from moorage.spec import EngineName
 from tests.builders import a_spec
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.failures import Cause, Failure
-from moorage.fleet_engines import EngineVersion, EngineVersions
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
 from moorage.images.runner import runner_rows
+from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.spec import EngineName
-from moorage.values import Origin
 from tests.builders import a_spec, an_image
 
 DIGEST = f"sha256:{'0' * 64}"

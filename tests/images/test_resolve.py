@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from moorage.fleet_engines import EngineVersion, EngineVersions
+from moorage.common.values import Origin
 from moorage.images.catalogue import CATALOGUE, CatalogueRow
 from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.resolve import resolve_image
 from moorage.images.runner import runner_rows
+from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.spec import EngineName
-from moorage.values import Origin
 
 
 def asked(catalogue: tuple[CatalogueRow, ...] = CATALOGUE, **wish: Any) -> ImageAnswer:

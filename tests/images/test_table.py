@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.images.catalogue import CATALOGUE, CatalogueRow
 from moorage.images.image import Image
 from moorage.images.runner import runner_rows

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
+from moorage.memory.options import LORA_RANKS
 from moorage.models.adapter_config import (
     LARGEST_RANK,
     base_model,
@@ -13,7 +14,6 @@ from moorage.models.adapter_config import (
     require_lora,
     require_rank,
 )
-from moorage.models.memory.options import LORA_RANKS
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
 from moorage.models.config import context_length, derive_profile
 from moorage.models.profile import ModelProfile
 from moorage.spec import Mode
-from moorage.values import Origin
 from tests.builders import a_model, a_spec
 
 CONFORMANCE = json.loads((Path(__file__).parent / "data" / "context.json").read_text())

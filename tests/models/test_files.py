@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.files import (
     Index,
     announced_size,

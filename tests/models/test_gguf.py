@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.gguf import BLOCKS, NeedsMore, read_gguf
 from moorage.models.source import ModelFile, WeightSummary
 from tests.hub.tiny import gguf

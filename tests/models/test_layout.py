@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.assets import AssetRole
 from moorage.models.layout import ADAPTER, MODEL, choose_adapter_files, layout_of
 from moorage.models.source import ModelFile

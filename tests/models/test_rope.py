@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.adapters.pretrained import read_config
+from moorage.adapters.files.pretrained import read_config
+from moorage.memory.facts import Facts
 from moorage.models.config import context_length, overridden
-from moorage.models.memory.facts import Facts
 from moorage.models.rope import HELD_BY, RopeRule
 
 Rope = dict[str, Any]

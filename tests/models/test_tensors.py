@@ -5,7 +5,7 @@ from typing import Any
 
 from prefect.utilities.collections import visit_collection
 
-from moorage.models.memory import MemoryModel, MemoryOptions
+from moorage.memory import MemoryModel, MemoryOptions
 from moorage.models.tensors import TensorHeader, TensorHeaders
 from tests.builders import a_model
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile, WeightSummary
 from moorage.models.tensors import TensorHeader
 from moorage.models.weights import (

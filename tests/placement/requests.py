@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from moorage.common.values import Origin
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
-from moorage.models.memory.batch import Batch
-from moorage.models.memory.estimates import Term
-from moorage.models.memory.need import Need
-from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.memory.batch import Batch
+from moorage.memory.estimates import Term
+from moorage.memory.need import Need
+from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Demand, Memory
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.propose import Subject, request_for
 from moorage.placement.request import Request
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.view import HostView, look_at
 from moorage.spec import EngineName, ModelSpec
-from moorage.values import Origin
 from tests.builders import a_fleet, a_profile, a_spec
 
 Size = Callable[[int, int, int], int]

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from moorage.failures import Cause, Failure
-from moorage.placement.claims import Resource
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
-from moorage.units import GIB
 from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator, placed
 
 SHARE = int(80 * GIB * 0.9)

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
 from moorage.engines.calibration import calibration_key
+from moorage.memory.calibration import Measurement
+from moorage.memory.demand import memory_model
+from moorage.memory.need import Need
 from moorage.models.config import derive_profile
-from moorage.models.memory.calibration import Measurement
-from moorage.models.memory.demand import memory_model
-from moorage.models.memory.need import Need
 from moorage.placement.calibrated import CalibratedMemory
 from moorage.readiness.measured import Measured
 from moorage.spec import ModelSpec
-from moorage.units import GIB
 from tests.builders import NOON, a_model, a_spec
-from tests.models.memory.known import known
+from tests.memory.known import known
 
 H100, TOTAL = "NVIDIA H100 80GB HBM3", 80 * GIB
 MEASURED = Measured(activation_bytes=GIB // 2, graph_bytes=GIB)

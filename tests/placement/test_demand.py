@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB, KIB
+from moorage.common.values import Origin
 from moorage.models.config import derive_profile
 from moorage.placement.demand import LEAST_CONTEXT, Ask, Demand, Split, Wish, wish_of
 from moorage.placement.estimated import EstimatedMemory
 from moorage.placement.kinds import AcceleratorKind
 from moorage.spec import Policy
-from moorage.units import GIB, KIB
-from moorage.values import Origin
 from tests.builders import a_model, a_profile, a_spec
-from tests.models.memory.known import plain
+from tests.memory.known import plain
 from tests.placement.requests import Told
 
 H100 = AcceleratorKind("cuda", "NVIDIA H100", 80 * GIB)

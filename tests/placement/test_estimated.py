@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from moorage.models.memory.need import Need
-from moorage.models.memory.refusal import MemoryRefusal, RefusalKind
+from moorage.common.units import GIB
+from moorage.memory.need import Need
+from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated
-from moorage.units import GIB
 from tests.builders import a_profile
 
 TOTAL = 80 * GIB

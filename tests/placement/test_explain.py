@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from moorage.placement.claims import Resource
+from moorage.common.units import GIB
+from moorage.inventory.claims import Resource
 from moorage.placement.explain import MOST_SHOWN, explain, rows, summary
 from moorage.placement.verdict import Refusal, Verdict
-from moorage.units import GIB
 from tests.builders import a_claim, a_host, an_accelerator
 from tests.placement.requests import a_request, on_hosts
 

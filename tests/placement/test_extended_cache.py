@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from moorage.placement.claims import Resource
+from moorage.common.units import GIB
+from moorage.inventory.claims import Resource
 from moorage.placement.verdict import Refusal
-from moorage.units import GIB
 from tests.builders import a_claim, a_host, a_spec, placed
 
 

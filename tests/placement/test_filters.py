@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from moorage.engines.registry import ENGINES
+from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
 from moorage.placement.filters import Filters, image_there
 from moorage.placement.request import Refused, Request
-from moorage.placement.snapshot import Accelerator, HostSnapshot, Program
 from moorage.placement.verdict import Refusal
 from moorage.placement.view import look_at
 from moorage.spec import EngineName, ModelSpec

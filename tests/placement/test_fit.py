@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from moorage.placement.claims import Claim, Resource
+from moorage.common.units import GIB
+from moorage.inventory.claims import Claim, Resource
 from moorage.placement.fit import allocatable_memory, allocatable_ram, free_ports, misfits
-from moorage.units import GIB
 from tests.builders import a_claim, a_host, an_accelerator
 
 ACCELERATOR, RAM, PORT = Resource.ACCELERATOR, Resource.RAM, Resource.PORT

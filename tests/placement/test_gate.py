@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.failures import Failure
+from moorage.common.failures import Failure
+from moorage.common.units import GIB
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.profile import ModelProfile
 from moorage.placement.fit import misfits
 from moorage.placement.placement import Placement
 from moorage.placement.propose import Subject, propose
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.spec import ModelSpec, Policy
-from moorage.units import GIB
 from tests.placement.worlds import fleets, profiles, specs
 
 caches = st.sampled_from([None, {"ram": "3GiB"}, {"ram": "62GiB"}, {"ratio": 0.9}, {"ratio": 4.0}])

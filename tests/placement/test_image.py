@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
-from moorage.failures import Cause, Failure
-from moorage.fleet_engines import EngineVersion, EngineVersions
-from moorage.images.registries import Registries
 from moorage.images.runner import runner_rows
+from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
+from moorage.inventory.registries import Registries
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.filters import image_there
 from moorage.placement.image import image_on
 from moorage.placement.propose import Subject, propose, request_for
-from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_fleet, a_host, a_profile, a_spec, an_accelerator
 

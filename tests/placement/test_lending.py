@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
-from moorage.placement.claims import Claim, Resource
 from moorage.placement.lending import lender_for, ports_for_lending
-from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 
 NAMED = "hf://acme/tiny@abc"
 

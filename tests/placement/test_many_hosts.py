@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB, KIB
 from moorage.engines.vllm import Vllm
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placement, Role
 from moorage.placement.request import Request
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.spec import Strategy
-from moorage.units import GIB, KIB
 from tests.builders import a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import Told, a_request, on_hosts
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
 from moorage.placement.on_cluster import propose_on_cluster
 from moorage.placement.propose import NoFit
 from moorage.spec import Mode
-from moorage.values import Origin
 from tests.builders import a_cluster, a_profile, a_spec
 
 CUSTOM = {"name": "custom", "application": {"import_path": "shop:build"}}

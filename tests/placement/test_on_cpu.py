@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
-from moorage.models.memory import MemoryModel, memory_options
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.memory import MemoryModel, memory_options
 from moorage.placement.placement import CPU
 from moorage.placement.propose import Subject, request_for
 from moorage.placement.request import Request
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.spec import EngineName
-from moorage.units import GIB
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
-from tests.models.memory.known import known
+from tests.memory.known import known
 from tests.placement.requests import a_request, on_hosts
 
 TRANSFORMERS = ENGINES[EngineName.TRANSFORMERS]

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
-from moorage.failures import Cause, Failure
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placement, Role
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.spec import EngineName
-from moorage.units import GIB
 from tests.builders import a_claim, a_host, a_profile, a_spec
 from tests.placement.requests import a_request, on_hosts
 

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from moorage.chain import Placed
+from moorage.common.units import GIB, KIB, human_bytes
 from moorage.engines.plan import plan_launch
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.fit import misfits
+from moorage.placement.placed import Placed
 from moorage.placement.placement import Placement
 from moorage.placement.propose import Subject, propose
 from moorage.placement.request import Request
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.spec import ModelSpec, Policy
-from moorage.units import GIB, KIB, human_bytes
 from tests.builders import (
     LEDGER,
     a_claim,

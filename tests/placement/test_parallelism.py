@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from moorage.arguments import user_tokens
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.placement.verdict import Refusal
+from moorage.spec.arguments import user_tokens
 from tests.builders import a_host, a_profile, a_spec, placed
 from tests.placement.requests import a_request
 

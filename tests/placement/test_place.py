@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from moorage.placement.claims import Resource
+from moorage.common.units import GIB
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.explain import explain, rows
 from moorage.placement.placement import CPU, Placement
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import EngineName
-from moorage.units import GIB
 from tests.builders import (
     ON_CPU,
     a_claim,

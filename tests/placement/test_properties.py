@@ -9,15 +9,15 @@ from math import ceil
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.placement.claims import Claim, Resource
+from moorage.common.units import GIB
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.filters import Filters
 from moorage.placement.placement import Placement, Role, Seat
 from moorage.placement.request import Refused, Request
-from moorage.placement.snapshot import FleetSnapshot
 from moorage.placement.verdict import Refusal
 from moorage.placement.view import HostView, look_at
 from moorage.spec import Distributed, Policy, Strategy
-from moorage.units import GIB
 from tests.builders import a_fleet, a_host
 from tests.placement.worlds import (
     NAMES,

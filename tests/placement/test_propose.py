@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from moorage.failures import Cause, Failure
-from moorage.placement.claims import Resource
-from moorage.placement.page import placement_sections
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
+from moorage.common.values import Origin
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.propose import Subject, propose
-from moorage.placement.snapshot import HostSnapshot
+from moorage.reports.placement_report import placement_sections
 from moorage.spec import EngineName, Mode, ModelSpec
-from moorage.units import GIB
-from moorage.values import Origin
 from tests.builders import (
     a_claim,
     a_cpu_host,

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from moorage.placement.claims import Resource
+from moorage.common.units import GIB, KIB
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.request import Request
-from moorage.placement.snapshot import HostSnapshot
 from moorage.placement.verdict import Refusal, Verdict
-from moorage.units import GIB, KIB
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import Told, a_request, on_hosts
 

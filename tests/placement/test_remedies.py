@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from moorage.common.units import GIB, KIB
+from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
-from moorage.models.memory import MemoryModel, memory_options
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
+from moorage.memory import MemoryModel, memory_options
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
 from moorage.placement.remedies import remedies
 from moorage.placement.request import Request
-from moorage.placement.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.placement.view import look_at
 from moorage.spec import EngineName
-from moorage.units import GIB, KIB
-from moorage.values import Origin
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
-from tests.models.memory.known import known
+from tests.memory.known import known
 from tests.placement.requests import Told, a_request, on_hosts
 from tests.placement.worlds import fleets, requests
 

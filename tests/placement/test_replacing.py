@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.failures import Cause
-from moorage.placement.claims import Resource
+from moorage.common.failures import Cause
+from moorage.common.units import GIB
+from moorage.inventory.claims import Resource
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
-from moorage.units import GIB
 from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec
 
 ROOM = {"room": (0,), "none": (0, 1)}

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from moorage.placement.claims import Claim, Resource
+from moorage.common.units import GIB
+from moorage.inventory.claims import Claim, Resource
 from moorage.placement.room import room_of
-from moorage.units import GIB
 from tests.builders import a_claim, a_host, an_accelerator
 
 ACCELERATOR, RAM, CORES = Resource.ACCELERATOR, Resource.RAM, Resource.CORES

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
-from moorage.fleet_engines import EngineVersions
+from moorage.inventory.fleet_engines import EngineVersions
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.runtime import RuntimeChoice, choose_runtime
-from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, RuntimeName
-from moorage.values import Origin
 from tests.builders import a_cpu_host, a_host, a_spec
 
 VLLM, TRANSFORMERS = ENGINES[EngineName.VLLM], ENGINES[EngineName.TRANSFORMERS]

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from moorage.placement.claims import Claim, Resource
+from moorage.common.units import GIB
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.demand import Split
 from moorage.placement.offer import Offer
 from moorage.placement.request import Request
 from moorage.placement.scores import WEIGHTS, score_all
-from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import Strategy
-from moorage.units import GIB
 from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import a_request, on_hosts, views
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
-from moorage.placement.claims import Resource
+from moorage.inventory.claims import Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.request import Request
 from moorage.placement.room import room_of
 from moorage.placement.seating import with_seats
-from moorage.placement.snapshot import HostSnapshot
 from moorage.spec import EngineName, RuntimeName
-from moorage.units import GIB
 from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import Told, a_request, on_hosts, views
 

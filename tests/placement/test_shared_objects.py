@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.request import Request
-from moorage.placement.snapshot import FleetSnapshot
 from tests.placement.worlds import fleets, placement_of, requests
 
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.accelerators import nvidia_here
+from moorage.adapters.hosts.accelerators import nvidia_here
+from moorage.common.units import GIB, MIB
+from moorage.inventory.claims import Claim
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.memory.demand import memory_model
 from moorage.models.config import derive_profile
-from moorage.models.memory.demand import memory_model
-from moorage.placement.claims import Claim
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
-from moorage.placement.snapshot import HostSnapshot
-from moorage.units import GIB, MIB
-from tests.adapters.test_accelerators import L4, Recording
+from tests.adapters.hosts.test_accelerators import L4, Recording
 from tests.builders import a_fleet, a_host, a_model, a_spec
-from tests.models.memory.known import known
+from tests.memory.known import known
 
 L4_BYTES = 23034 * MIB
 

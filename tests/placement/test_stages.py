@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.common.units import GIB
 from moorage.placement.depths import Depths
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.stages import shares, stages_over_hosts
-from moorage.units import GIB
 from tests.builders import a_profile
 from tests.placement.requests import Told, a_request
 

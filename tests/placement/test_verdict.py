@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from moorage.common.units import GIB
 from moorage.placement.verdict import Refusal, Verdict, count_refusals
-from moorage.units import GIB
 
 
 def refused(refusal: Refusal = Refusal.RAM, **changes: Any) -> Verdict:

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+from moorage.common.units import GIB, KIB
 from moorage.engines.registry import ENGINES
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.placement.claims import Claim, Resource
 from moorage.placement.demand import Memory
 from moorage.placement.fit import misfits
 from moorage.placement.placement import Placement
 from moorage.placement.request import Request
-from moorage.placement.snapshot import FleetSnapshot, HostSnapshot
 from moorage.spec import EngineName, ModelSpec
-from moorage.units import GIB, KIB
 from tests.builders import a_cpu_host, a_fleet, a_profile, a_spec, an_accelerator
 from tests.placement.requests import Told, a_request, on_hosts
 

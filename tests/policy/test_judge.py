@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.common.failures import Cause, ExitCode
 from moorage.engines import vllm
-from moorage.failures import Cause, ExitCode
-from moorage.fleet import Fleet
+from moorage.inventory.fleet import Fleet
 from moorage.policy.channel import Channel, Submission
 from moorage.policy.judge import allowed_hosts, size_violations, violations
 from moorage.policy.names import has_image, is_below, refused_words

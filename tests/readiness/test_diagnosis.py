@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from moorage.common.failures import CAUSES, Cause, Failure
 from moorage.engines.registry import ENGINES
-from moorage.failures import CAUSES, Cause, Failure
 from moorage.readiness.diagnosis import COMMON_CAUSES, TAIL_LINES, LogCause, diagnose
 from moorage.spec import EngineName
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from moorage.launch import Flag
+from moorage.common.units import GIB
+from moorage.common.values import Origin
+from moorage.engines.launch import Flag
 from moorage.readiness.engine_facts import EngineFacts, engine_facts
 from moorage.readiness.measured import Measured
-from moorage.units import GIB
-from moorage.values import Origin
 from tests.builders import a_container
 
 NAME = "moorage-tiny.v1-r0-leader"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
 from moorage.readiness.measured import Measured, read_measured, summed_up
-from moorage.units import GIB
 
 DATA = Path(__file__).parent / "data"
 

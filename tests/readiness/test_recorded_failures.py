@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
-from moorage.failures import Cause, Failure
 from moorage.readiness.diagnosis import diagnose
 from moorage.spec import EngineName
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moorage.adapters.schemas import SchemaStore
-from moorage.chain import Placed
+from moorage.adapters.engines.schemas import SchemaStore
+from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.argument import Argument, Kind, Schema
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
-from moorage.placement.snapshot import HostSnapshot, Program
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import HostSnapshot, Program
+from moorage.placement.placed import Placed
 from moorage.spec import EngineName
 from tasks.arguments import check_early, check_placed
 from tests.builders import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.adapters.owner import Owner
-from moorage.reconcile.actions import Action, Deed
-from moorage.release import ReleaseState
+from moorage.adapters.ledger.lock_owner import Owner
+from moorage.operations.reconcile.actions import Action, Deed
+from moorage.releases.release import ReleaseState
 from tasks import cleanup, repair
 from tasks.cleanup import abandoned, end_release, recover, recover_others
 from tasks.context import ledger, router
@@ -14,9 +14,9 @@ from tasks.journal import Journal
 from tasks.probing import lease_of
 from tasks.repair import _give_up
 from tests.builders import a_spec, a_workload
-from tests.tasks.test_come_back import PLACEMENT, stopping_for_another
-from tests.tasks.test_decided import ran
+from tests.tasks.test_restore_release import PLACEMENT, stopping_for_another
 from tests.tasks.test_stopping import away
+from tests.tasks.test_superseded_since import ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

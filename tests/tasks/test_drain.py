@@ -6,8 +6,8 @@ import pytest
 
 from moorage.engines.draining import Drained
 from moorage.engines.ending import Ending
+from moorage.engines.launch import Workload
 from moorage.engines.vllm.shutdown import IN_FLIGHT
-from moorage.launch import Workload
 from tasks.drain import POLL_SECONDS, until_idle
 from tests.builders import a_workload
 

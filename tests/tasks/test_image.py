@@ -12,18 +12,18 @@ from uuid import uuid4
 import docker
 import pytest
 
-from moorage.adapters.docker_images import DockerImages
-from moorage.adapters.secrets import read_secrets
-from moorage.failures import Cause, ExitCode, Failure
-from moorage.fleet import Fleet
+from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.secrets.secrets import read_secrets
+from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
-from moorage.images.registries import Registries
-from moorage.launch import LaunchPlan
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.registries import Registries
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.inventory.survey.facts import ARCHITECTURES
 from moorage.placement.placement import Placement
-from moorage.placement.snapshot import FleetSnapshot
-from moorage.release import ReleaseRow, ReleaseState
+from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import EngineName, ModelSpec
-from moorage.survey.facts import ARCHITECTURES
 from tasks.image import choose, have_again, moved, pull
 from tests.builders import NOON, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 from tests.local_registry import PASSWORD, USER, LocalRegistry, empty_image, require_registry

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from moorage.failures import Cause, Failure
-from moorage.release import StepRecord
+from moorage.common.failures import Cause, Failure
+from moorage.releases.release import StepRecord
 from tasks.journal import heard_as, journal, listening, step
 
 

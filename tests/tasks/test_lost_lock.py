@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.failures import Cause, Failure
-from moorage.release import ReleaseState
+from moorage.common.failures import Cause, Failure
+from moorage.releases.release import ReleaseState
 from tasks import launch
 from tasks.context import ledger, router
 from tasks.launch import start
 from tasks.stopping import stop_for
 from tests.builders import REVISION, a_container, a_spec
-from tests.tasks.test_decided import failed, ran
+from tests.tasks.test_superseded_since import failed, ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

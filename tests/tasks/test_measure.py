@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from moorage.launch import LaunchPlan, Workload, planned_workload
-from moorage.models.memory.calibration import Measurement
+from moorage.common.units import GIB
+from moorage.engines.launch import LaunchPlan, Workload, planned_workload
+from moorage.memory.calibration import Measurement
 from moorage.spec import EngineName, RuntimeName
-from moorage.units import GIB
 from tasks import context
 from tasks.context import ledger
 from tasks.journal import journal

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from moorage.adapters.ledger import Ledger
-from moorage.chain import Analyzed, Placed
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet, Host, StaticAccelerator
-from moorage.placement.claims import Claim, Resource
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
 from moorage.placement.propose import propose
-from moorage.placement.snapshot import FleetSnapshot
-from moorage.release import ReleaseState
+from moorage.releases.release import ReleaseState
 from tasks import context
 from tasks import place as module
 from tasks.context import ledger, settings

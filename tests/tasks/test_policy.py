@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from moorage.failures import Cause, Failure
-from moorage.fleet import Fleet
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.fleet import Fleet
 from moorage.policy.channel import Channel, Submission
 from moorage.policy.request import Usage, usage_of
 from moorage.policy.violation import PolicyRefused
-from moorage.release import Release
+from moorage.releases.release import Release
 from tasks import policy
 from tasks.context import in_thread
 from tests.builders import a_host, a_placement, a_release, a_spec

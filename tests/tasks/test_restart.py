@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from moorage.adapters.owner import this_process
-from moorage.failures import Cause, Failure
-from moorage.launch import planned_workload
-from moorage.reconcile.actions import Action, Deed
-from moorage.release import ReleaseRow, ReleaseState
+from moorage.adapters.ledger.lock_owner import this_process
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import planned_workload
+from moorage.operations.reconcile.actions import Action, Deed
+from moorage.releases.release import ReleaseRow, ReleaseState
 from tasks import repair, restart
 from tasks.context import ledger
 from tasks.probing import lease_of
 from tests.builders import a_release
-from tests.tasks.test_come_back import PLAN, stopping_for_another
-from tests.tasks.test_turns import on
+from tests.tasks.test_accelerator_start_lock import on
+from tests.tasks.test_restore_release import PLAN, stopping_for_another
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 from prefect.states import Completed, Crashed, Failed
 
-from moorage.failures import CAUSES, Cause, Failure
+from moorage.common.failures import CAUSES, Cause, Failure
 from tasks.retries import PLAIN, RETRIED, is_retryable
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.failures import Cause, Failure
-from moorage.launch import Workload
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import Workload
 from moorage.placement.placement import Role
 from moorage.spec import RuntimeName
 from tasks import launch

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.registry_ways import CERTIFICATES
-from moorage.failures import Cause, Failure
+from moorage.adapters.registry.transport import CERTIFICATES
+from moorage.common.failures import Cause, Failure
 from tests.certificates import Authority, require_openssl
 from tests.docker_bridge import bridge_address
 from tests.local_registry import LocalRegistry, require_registry

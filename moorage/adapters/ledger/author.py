@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from moorage.timeline import Transition
+from moorage.releases.timeline import Transition
 
 
 def _nobody(_transition: Transition) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, func, or_, select
 from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.decoding import undecodable
 from moorage.adapters.ledger.tables import CLAIMS, GATE, RELEASES, TRANSITION_LOG
-from moorage.states import ReleaseState
+from moorage.releases.states import ReleaseState
 
 MOST = 20
 """How many problems of one kind are told."""

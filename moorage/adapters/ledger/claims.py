@@ -11,11 +11,11 @@ from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.hosts import must_be_the_same_machines, remember_machines
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES
 from moorage.adapters.ledger.transitions import changing
-from moorage.failures import Cause, Failure
-from moorage.placement.claims import Claim, Resource, remainder
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.claims import Claim, Resource, remainder
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.fit import misfits
-from moorage.placement.snapshot import FleetSnapshot
-from moorage.states import FINAL, SERVING, ReleaseState
+from moorage.releases.states import FINAL, SERVING, ReleaseState
 
 PROVEN = SERVING | {ReleaseState.STOPPING}
 """States in which a release really uses what it claims."""

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from moorage.adapters.ledger.tables import GATE
 from moorage.adapters.ledger.traces import database_file, mark, must_be_there
 from moorage.adapters.ledger.troubles import UNDECODABLE, shown_url, trouble, unreadable
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 
 BUSY_SECONDS = 30
 """How long a writer waits for another one before it gives up."""

@@ -27,7 +27,7 @@ from moorage.adapters.ledger.tables import (
 )
 from moorage.adapters.ledger.transitions import transition_of, utc
 from moorage.adapters.ledger.troubles import UNDECODABLE
-from moorage.states import ReleaseState
+from moorage.releases.states import ReleaseState
 
 LONGEST = 200
 """Characters of a reason."""

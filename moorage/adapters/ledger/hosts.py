@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, delete, insert, select
 
-from moorage.access import LOCAL, parse_access
 from moorage.adapters.ledger.tables import CLAIMS, HOSTS
-from moorage.failures import Cause, Failure
-from moorage.placement.snapshot import FleetSnapshot
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import LOCAL, parse_access
+from moorage.inventory.snapshot import FleetSnapshot
 
 
 def must_be_the_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:

@@ -17,9 +17,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select, update
 
 from moorage.adapters.ledger.database import gate, reading
+from moorage.adapters.ledger.lock_owner import Owner, is_gone, this_process
 from moorage.adapters.ledger.tables import LOCKS
-from moorage.adapters.owner import Owner, is_gone, this_process
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 
 LEASE_SECONDS = 60.0
 RENEW_SECONDS = 10.0

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from moorage.adapters.owner import Owner, is_alive, this_process
+from moorage.adapters.ledger.lock_owner import Owner, is_alive, this_process
 
 BESIDE = ("-wal", "-shm", "-journal")
 """Files that belong to an SQLite database, by what they are called after it."""

@@ -13,14 +13,14 @@ from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.adapters.ledger.transitions import Change, changing, logged, utc
-from moorage.failures import Cause, Failure
-from moorage.input_value import RECORDED
-from moorage.launch import Workload
-from moorage.placement.claims import Claim
-from moorage.release import Release, ReleaseRow, ReleaseState, Restart, release_id
+from moorage.common.failures import Cause, Failure
+from moorage.common.input_value import RECORDED
+from moorage.engines.launch import Workload
+from moorage.inventory.claims import Claim
+from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
+from moorage.releases.states import SERVING, UNFINISHED
+from moorage.releases.timeline import Transition, outage
 from moorage.spec import ModelSpec
-from moorage.states import SERVING, UNFINISHED
-from moorage.timeline import Transition, outage
 
 RESTARTS_KEPT = 100
 

@@ -9,8 +9,8 @@ from sqlalchemy import Engine, Row, delete, insert, select
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import RELEASES, REPAIRS
 from moorage.adapters.ledger.transitions import utc
-from moorage.reconcile.facts import Record
-from moorage.states import FINAL
+from moorage.operations.reconcile.facts import Record
+from moorage.releases.states import FINAL
 
 MOMENTS = ("not_before", "started_at", "well_since", "probed_at")
 

@@ -14,9 +14,9 @@ from moorage.adapters.ledger.releases import Releases
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
 from moorage.adapters.ledger.transitions import utc
 from moorage.placement.placement import Role
-from moorage.release import Release, ReleaseState
-from moorage.routing import Route
-from moorage.states import SERVING
+from moorage.releases.release import Release, ReleaseState
+from moorage.releases.routing import Route
+from moorage.releases.states import SERVING
 
 
 class Routes:

@@ -81,7 +81,7 @@ ALLOWED = Table(
     Column("from_state", String(20), primary_key=True),
     Column("to_state", String(20), primary_key=True),
 )
-"""The pairs of `moorage.states.EDGES`; every transition refers to one."""
+"""The pairs of `moorage.releases.states.EDGES`; every transition refers to one."""
 
 TRANSITION_LOG = Table(
     "transitions",
@@ -162,7 +162,7 @@ REPAIRS = Table(
     Column("missed", Integer, nullable=False),
     Column("tokens", JSON, nullable=False),
 )
-"""What reconciling keeps about a release: the columns of `moorage.reconcile.facts.Record`."""
+"""What reconciling keeps about a release: the columns of `Record` (operations/reconcile/facts)."""
 
 MEASUREMENTS = Table(
     "measurements",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 
 MARKER = ".made"
 """How the name of the file goes on that stays beside a ledger from its first opening on."""

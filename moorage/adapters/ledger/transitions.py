@@ -1,10 +1,10 @@
 """Changes of state: allowed, guarded and logged, in one transaction with what goes with them.
 
 Three things stand between a release and a state that it may not enter. The table of
-`moorage.states` is looked at first, for a message that a person understands. The update names the
-state that it leaves, so of two writers who both saw it one changes nothing. And the database
-itself refuses a transition that is not in `allowed_transitions`, and a change of `releases.state`
-that the newest transition of the release does not tell of, whoever writes it.
+`moorage.releases.states` is looked at first, for a message that a person understands. The update
+names the state that it leaves, so of two writers who both saw it one changes nothing. And the
+database itself refuses a transition that is not in `allowed_transitions`, and a change of
+`releases.state` that the newest transition of the release does not tell of, whoever writes it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sqlalchemy import Connection, Engine, Row, func, insert, select, update
 from moorage.adapters.ledger.author import author
 from moorage.adapters.ledger.database import gate
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG
-from moorage.failures import Cause, Failure
-from moorage.states import SERVING, TRANSITIONS, ReleaseState
-from moorage.timeline import Transition
+from moorage.common.failures import Cause, Failure
+from moorage.releases.states import SERVING, TRANSITIONS, ReleaseState
+from moorage.releases.timeline import Transition
 
 
 class Change:

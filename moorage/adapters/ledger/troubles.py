@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 FULL = {sqlite3.SQLITE_FULL}

@@ -6,9 +6,9 @@ from sqlalchemy import Connection, Engine, delete, insert, select
 
 from moorage.adapters.ledger.database import gate
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
-from moorage.failures import Cause, Failure
-from moorage.launch import Workload
-from moorage.states import FINAL
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import Workload
+from moorage.releases.states import FINAL
 
 
 class Workloads:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from moorage.adapters.settings import Settings
-from moorage.adapters.sources.client import HubClient
+from moorage.adapters.sources.download_urls import way_from_hub, way_from_s3
 from moorage.adapters.sources.hub import HubSource
-from moorage.adapters.sources.keys import NO_KEYS, Keys
+from moorage.adapters.sources.hub_client import HubClient
+from moorage.adapters.sources.hub_http import Wire
 from moorage.adapters.sources.local import LocalSource
 from moorage.adapters.sources.s3_client import S3Client
-from moorage.adapters.sources.s3_wire import S3Wire
+from moorage.adapters.sources.s3_http import S3Wire
+from moorage.adapters.sources.source_keys import NO_KEYS, Keys
 from moorage.adapters.sources.store import ModelStore
-from moorage.adapters.sources.ways import way_from_hub, way_from_s3
-from moorage.adapters.sources.wire import Wire
+from moorage.adapters.system.settings import Settings
 from moorage.models.adapter_config import require_rank
 from moorage.models.assets import Asked, Asset, AssetRole, assets_of
 from moorage.models.companions import brought_together

@@ -9,9 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from moorage.adapters.pretrained import read_config
-from moorage.adapters.regular_files import read_json, read_part, read_whole
-from moorage.failures import Cause, Failure
+from moorage.adapters.files.pretrained import read_config
+from moorage.adapters.files.regular_files import read_json, read_part, read_whole
+from moorage.common.failures import Cause, Failure
+from moorage.common.strict_json import LIMITS, JsonLimits
+from moorage.common.units import MIB, human_bytes
+from moorage.common.values import Value
 from moorage.models.adapter_config import require_lora
 from moorage.models.config_limits import require_limits
 from moorage.models.files import (
@@ -26,9 +29,6 @@ from moorage.models.gguf import NeedsMore, read_gguf
 from moorage.models.layout import ADAPTER, MODEL, Layout
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 from moorage.models.weights import FileWeights, from_size, header_end, read_header
-from moorage.strict_json import LIMITS, JsonLimits
-from moorage.units import MIB, human_bytes
-from moorage.values import Value
 
 FIRST_READ = 65_536
 """Bytes of a weight file to read at once; most headers are shorter."""

@@ -15,10 +15,10 @@ from moorage.adapters.sources.describe import (
     weigh,
     weigh_here,
 )
-from moorage.adapters.sources.parallel import Tick, deadline, holding, run_all
 from moorage.adapters.sources.refs import COMMIT
 from moorage.adapters.sources.store import Manifest, ModelStore
-from moorage.failures import Cause, Failure
+from moorage.adapters.sources.transfer_jobs import Tick, deadline, holding, run_all
+from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asked
 from moorage.models.files import is_weight
 from moorage.models.layout import MODEL, Layout

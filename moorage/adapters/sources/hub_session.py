@@ -9,9 +9,9 @@ from typing import Any
 from huggingface_hub import hf_raise_for_status, is_offline_mode
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-from moorage.adapters.guarded_http import guarded_client
-from moorage.adapters.staging.redirects import Guard
-from moorage.strict_json import JsonError, decode
+from moorage.adapters.system.guarded_http import guarded_client
+from moorage.adapters.transfer.redirects import Guard
+from moorage.common.strict_json import JsonError, decode
 
 http: Any = import_module(HfHubHTTPError.__bases__[0].__module__.partition(".")[0])
 """The hub client's HTTP library: httpx for its versions 1 and httpx2 for 2."""

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from moorage.adapters.regular_files import require_regular
+from moorage.adapters.files.regular_files import require_regular
 from moorage.adapters.sources.verify import MOST_FILES, require_name
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
 from moorage.spec.safe import is_of_the_system
 

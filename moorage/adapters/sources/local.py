@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from moorage.adapters.sources.anything import as_it_is
+from moorage.adapters.sources.custom_model import as_it_is
 from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
 from moorage.adapters.sources.listing import list_files
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asked
 from moorage.models.layout import MODEL, Layout
 from moorage.models.printed import short

@@ -6,8 +6,8 @@ import base64
 import re
 from typing import Any
 
-from moorage.adapters.sources.answers import CONTENT_RANGE
-from moorage.failures import Cause, Failure
+from moorage.adapters.sources.hub_answers import CONTENT_RANGE
+from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
 
 try:

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
-from moorage.adapters.sources.patience import WAITS, grow, patiently
+from moorage.adapters.sources.retrying import WAITS, grow, patiently
 from moorage.adapters.sources.s3_answers import announced_file
-from moorage.adapters.sources.s3_wire import S3Wire
+from moorage.adapters.sources.s3_http import S3Wire
 from moorage.adapters.sources.verify import MOST_FILES, is_size, require_inside
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
 
 HEADS = 8

@@ -17,10 +17,10 @@ from typing import Literal
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.disk import watching_the_disk
+from moorage.adapters.hosts.disk import watching_the_disk
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
-from moorage.adapters.staging.checks import (
+from moorage.adapters.transfer.file_checks import (
     File,
     damaged,
     is_whole,
@@ -28,11 +28,11 @@ from moorage.adapters.staging.checks import (
     recorded,
     sha256_of,
 )
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import human_bytes
+from moorage.common.values import Value
 from moorage.models.shelf import MANIFEST
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
-from moorage.units import human_bytes
-from moorage.values import Value
 
 INCOMPLETE = ".incomplete"
 MARGIN = 1.05

@@ -6,8 +6,8 @@ import hashlib
 import re
 from pathlib import Path, PurePosixPath
 
-from moorage.adapters.staging.checks import md5_of
-from moorage.failures import Cause, Failure
+from moorage.adapters.transfer.file_checks import md5_of
+from moorage.common.failures import Cause, Failure
 from moorage.models.printed import short
 from moorage.models.source import ModelFile
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
-from moorage.values import Value
+from moorage.common.values import Value
 
 
 class Kind(StrEnum):

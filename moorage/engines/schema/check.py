@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.judge import Judgement, judge, judge_unknown
 from moorage.engines.schema.rules import Rules
-from moorage.failures import Cause, Failure
 from moorage.images.reference import parse_reference
 from moorage.images.tagged import tagged_version
 from moorage.spec import EngineName, EngineSpec, RuntimeName
 from moorage.spec.safe import secret_option
-from moorage.words import user_tokens
+from moorage.spec.tokenize import user_tokens
 
 Schemas = Callable[[], Sequence[Schema]]
 """Gives the schemas of all versions that are known, the newest first."""

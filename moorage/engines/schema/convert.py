@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from moorage.arguments import WRITTEN
+from moorage.common.strict_json import JsonError, decode
 from moorage.engines.schema.argument import Argument, Kind
 from moorage.engines.schema.problem import Problem
-from moorage.strict_json import JsonError, decode
+from moorage.spec.arguments import WRITTEN
 
 DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from moorage.common.values import Value
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.problem import Problem
 from moorage.engines.schema.reading import Reading, read
 from moorage.engines.schema.rules import Owned, Rules
 from moorage.engines.schema.unknown import unknown
-from moorage.values import Value
 
 MOST_UNKNOWN = 20
 """Unknown options for which the nearest known one is looked for: that takes milliseconds each."""

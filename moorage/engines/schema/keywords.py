@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.engines.schema.convert import CONVERSIONS, NOTHING, NotAccepted
 from moorage.engines.schema.writing import rewritten
-from moorage.failures import Cause, Failure
-from moorage.words import is_option
+from moorage.spec.tokenize import is_option
 
 
 def keywords(words: Sequence[str], schema: Schema) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.values import Value
+from moorage.common.values import Value
 
 SHOWN = 100
 """Characters of a word that is repeated."""

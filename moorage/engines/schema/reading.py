@@ -10,12 +10,12 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+from moorage.common.values import Value
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.engines.schema.convert import NotAccepted, problem_of
 from moorage.engines.schema.problem import Problem
 from moorage.engines.schema.writing import rewritten
-from moorage.values import Value
-from moorage.words import is_option
+from moorage.spec.tokenize import is_option
 
 MODEL = "model"
 """Stands where the model stands: before the user's words."""

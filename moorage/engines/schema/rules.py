@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Value
 from moorage.engines.schema.versions import Gone
-from moorage.values import Value
 
 
 class Owned(Value):

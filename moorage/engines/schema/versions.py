@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from moorage.common.values import Value
+from moorage.common.versions import version_key
 from moorage.engines.schema.argument import Schema
-from moorage.images.versions import version_key
-from moorage.values import Value
 
 
 class Gone(Value):

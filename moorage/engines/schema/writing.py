@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from moorage.arguments import WRITTEN
+from moorage.common.strict_json import JsonError, decode
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.convert import NotAccepted, readable
-from moorage.strict_json import JsonError, decode
+from moorage.spec.arguments import WRITTEN
 
 LEVELS = ("0", "1", "2", "3")
 """What may follow `-O` as a word of its own."""

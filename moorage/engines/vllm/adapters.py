@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from moorage.arguments import is_written, whole_number
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin, Value
+from moorage.engines.launch import Flag, Variable
 from moorage.engines.vllm.rule import derived, variable, wanted
-from moorage.failures import Cause, Failure
-from moorage.launch import Flag, Variable
-from moorage.models.memory.options import allowed_rank
+from moorage.memory.options import allowed_rank
 from moorage.spec import AdapterUpdatesSpec
-from moorage.values import Origin, Value
+from moorage.spec.arguments import is_written, whole_number
 
 
 class Adapter(Value):

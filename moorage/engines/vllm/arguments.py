@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Origin
+from moorage.engines.launch import Flag
 from moorage.engines.vllm.adapters import adapter_flags
 from moorage.engines.vllm.ascend import ascend_flags
 from moorage.engines.vllm.context import LaunchContext
@@ -13,8 +15,6 @@ from moorage.engines.vllm.parallel import parallel_flags
 from moorage.engines.vllm.rule import derived, wanted
 from moorage.engines.vllm.shutdown import shutdown_flags
 from moorage.engines.vllm.speculative import speculative_flags
-from moorage.launch import Flag
-from moorage.values import Origin
 
 
 def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from moorage.engines.launch import Flag, Variable
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.rule import derived, variable
-from moorage.launch import Flag, Variable
 
 CANN = "cann"
 EVERYWHERE = (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from moorage.common.units import human_bytes
+from moorage.engines.launch import Flag
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.requested import version_of
 from moorage.engines.vllm.rule import derived, wanted
 from moorage.engines.vllm.version import at_least
-from moorage.launch import Flag
 from moorage.models.profile import ModelProfile
 from moorage.spec import Mode, ModelSpec
-from moorage.units import human_bytes
 
 RUNNER_SINCE = "0.10.1"
 """First version with `--runner`, by its own list of arguments."""

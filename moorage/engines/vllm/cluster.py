@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Origin
+from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Flag, Mount, Variable, container_name
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.ray import SIDE_VARIABLES, RayPorts, meeting_place, ray_start
 from moorage.engines.vllm.rule import derived, variable
-from moorage.launch import LABEL_ROLE, ContainerSpec, Flag, Mount, Variable, container_name
 from moorage.placement.placement import Role
 from moorage.spec import IpcMode
-from moorage.values import Origin
 
 TMP = "/tmp"
 """Where Ray's processes and the engine that uses them find each other's sockets."""

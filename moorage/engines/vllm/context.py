@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Origin, Value
 from moorage.engines.vllm.adapters import Adapter
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.policy import OURS, Executor, LaunchPolicy
 from moorage.engines.vllm.speculative import Speculative
 from moorage.spec import AdapterUpdatesSpec
-from moorage.values import Origin, Value
 
 
 class Member(Value):

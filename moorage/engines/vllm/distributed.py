@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from moorage.arguments import argument, switch, user_tokens, whole_number
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import Flag
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.peer_words import peer_words
@@ -10,8 +11,6 @@ from moorage.engines.vllm.policy import Executor
 from moorage.engines.vllm.ports import PortUse, ports_of
 from moorage.engines.vllm.rule import derived
 from moorage.engines.vllm.version import at_least
-from moorage.failures import Cause, Failure
-from moorage.launch import Flag
 from moorage.placement.topology import (
     ParallelSizes,
     Shape,
@@ -20,6 +19,7 @@ from moorage.placement.topology import (
     multi_host_topology,
 )
 from moorage.spec import Distributed, ModelSpec, Policy
+from moorage.spec.arguments import argument, switch, user_tokens, whole_number
 
 EXECUTOR = "--distributed-executor-backend"
 SIZES = {

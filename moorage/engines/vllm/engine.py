@@ -7,19 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from moorage.common.failures import Failure
+from moorage.common.units import GIB
+from moorage.common.values import Origin
 from moorage.engines.base import Engine
 from moorage.engines.devices import DEVICES
+from moorage.engines.launch import ContainerSpec, Flag, Mount, Variable
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.rules import Rules
 from moorage.engines.updates import AdapterUpdates
 from moorage.engines.vllm.adapters import update_variables
 from moorage.engines.vllm.arguments import derived_flags, serving_flags
-from moorage.engines.vllm.beside import base_warnings, companion_mounts, update_warnings
 from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.claimed import claimed_flags
 from moorage.engines.vllm.cluster import clustered, is_clustered
+from moorage.engines.vllm.companions import base_warnings, companion_mounts, update_warnings
 from moorage.engines.vllm.distributed import wanted_executor
+from moorage.engines.vllm.engine_caches import kept_mounts, kept_variables
 from moorage.engines.vllm.environment import (
     SILENT,
     cache_variables,
@@ -29,25 +34,20 @@ from moorage.engines.vllm.environment import (
     variables,
 )
 from moorage.engines.vllm.exposure import API_KEY, exposure_warnings, unguarded
-from moorage.engines.vllm.gone import GONE
-from moorage.engines.vllm.kept import kept_mounts, kept_variables
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
-from moorage.engines.vllm.owned import OWNED
 from moorage.engines.vllm.recovery import remedy_for
+from moorage.engines.vllm.removed_options import GONE
 from moorage.engines.vllm.requested import context_of, extended_cache, policy_of, version_of
+from moorage.engines.vllm.reserved_options import OWNED
 from moorage.engines.vllm.rule import variable
 from moorage.engines.vllm.shutdown import IN_FLIGHT, OPTION
 from moorage.engines.vllm.spanning import spanning_refusal, spanning_warnings
-from moorage.failures import Failure
-from moorage.launch import ContainerSpec, Flag, Mount, Variable
-from moorage.models.memory.need import Need
+from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
-from moorage.units import GIB
-from moorage.values import Origin
 
 CPU_PROCESS_BYTES = 3 * GIB
 """RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache.

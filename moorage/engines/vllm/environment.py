@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from moorage.common.values import Origin
+from moorage.engines.launch import Variable
 from moorage.engines.vllm.ascend import CANN, ascend_variables
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import data_ranks, joins_natively, topology_of
 from moorage.engines.vllm.offload import SEED, offload_flags, offload_variables
 from moorage.engines.vllm.ports import PortUse, ports_of
 from moorage.engines.vllm.rule import variable
-from moorage.launch import Variable
 from moorage.placement.placement import CPU
 from moorage.placement.topology import Shape
-from moorage.values import Origin
 
 SILENT = (
     variable("VLLM_NO_USAGE_STATS", "1", "a server does not report home"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.keys import asks_for_a_key, is_exposed
 from moorage.engines.request import LaunchRequest
-from moorage.failures import Cause, Failure
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 API_KEY = "VLLM_API_KEY"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from moorage.engines.launch import Flag
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.rule import by_default
 from moorage.engines.vllm.version import at_least
-from moorage.launch import Flag
 
 GATES = (
     (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from moorage.common.values import Origin
+from moorage.engines.launch import Flag
 from moorage.engines.vllm.context import LaunchContext, Length
 from moorage.engines.vllm.policy import LaunchPolicy
-from moorage.launch import Flag
-from moorage.values import Origin
 
 
 def length_flags(context: LaunchContext) -> tuple[Flag, ...]:

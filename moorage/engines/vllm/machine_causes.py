@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.failures import Cause
+from moorage.common.failures import Cause
 from moorage.readiness.diagnosis import LogCause
 
 MACHINE_CAUSES = (

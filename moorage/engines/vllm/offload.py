@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from moorage.common.units import GIB
+from moorage.common.values import Origin, Value
+from moorage.engines.launch import Flag, Variable
 from moorage.engines.vllm.rule import variable, wanted
-from moorage.launch import Flag, Variable
-from moorage.units import GIB
-from moorage.values import Origin, Value
 
 SEED = variable("PYTHONHASHSEED", "0", "all processes have to know a block by the same hash")
 CONNECTOR = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'

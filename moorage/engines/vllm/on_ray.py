@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.arguments import user_tokens
+from moorage.common.values import Origin
 from moorage.engines.application import ApplicationRequest, Built
 from moorage.engines.command import kept_flags
+from moorage.engines.launch import Flag
 from moorage.engines.schema.keywords import keywords
 from moorage.engines.vllm.claimed import mode_flags, trust_flags
 from moorage.engines.vllm.context import LaunchContext, Length
@@ -19,9 +20,8 @@ from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.parallel import PIPELINE, TENSOR
 from moorage.engines.vllm.rule import derived, variable
 from moorage.engines.vllm.speculative import Speculative, speculative_flags
-from moorage.launch import Flag
 from moorage.placement.placement import CPU
-from moorage.values import Origin
+from moorage.spec.arguments import user_tokens
 
 BUILDER = "ray.serve.llm:build_openai_app"
 VARIABLES = (variable("VLLM_NO_USAGE_STATS", "1", "a server does not report home"),)

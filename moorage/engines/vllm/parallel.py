@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.arguments import is_written
+from moorage.engines.launch import Flag
 from moorage.engines.vllm.context import LaunchContext, Member
 from moorage.engines.vllm.distributed import joins_natively, topology_of
 from moorage.engines.vllm.names import SHORT_NAMES
 from moorage.engines.vllm.rule import derived
-from moorage.launch import Flag
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.topology import Shape
+from moorage.spec.arguments import is_written
 
 TENSOR, PIPELINE, DATA = (
     "--tensor-parallel-size",

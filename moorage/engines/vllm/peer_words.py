@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.arguments import is_option
+from moorage.spec.arguments import is_option
 
 FOUND_ANYWAY = ("--lora_modules", "--max_lora_rank")
 """Written with `_`, and looked for by GPUStack."""

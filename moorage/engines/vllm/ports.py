@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.vllm.context import LaunchContext
-from moorage.failures import Cause, Failure
 from moorage.placement.topology import Shape
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.values import Value
+from moorage.common.values import Value
 
 SIDE_VARIABLES = {"RAY_LOG_TO_STDERR": "1"}
 """Beside the leader runs Ray alone; there its log is what the log is for."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import floor
 
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB, human_bytes
 from moorage.engines.recovery import Remedy
-from moorage.failures import Cause, Failure
-from moorage.models.memory.need import STEPS, Need
-from moorage.units import GIB, human_bytes
+from moorage.memory.need import STEPS, Need
 
 LEAST_TOKENS = 256
 """A shorter context hardly holds a chat template and an answer: that is no service."""

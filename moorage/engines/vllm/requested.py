@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from moorage.arguments import switch, user_tokens
+from moorage.common.values import Origin
 from moorage.engines.isolation import claimed
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.ascend import is_310p
-from moorage.engines.vllm.beside import adapters, draft_path
 from moorage.engines.vllm.cluster import is_clustered
+from moorage.engines.vllm.companions import adapters, draft_path
 from moorage.engines.vllm.context import LaunchContext, Length, Member
-from moorage.engines.vllm.kept import cache_root
+from moorage.engines.vllm.engine_caches import cache_root
 from moorage.engines.vllm.length import capped_length
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.peer_words import peer_words
@@ -17,7 +17,7 @@ from moorage.engines.vllm.policy import BASELINE, OURS, Executor, LaunchPolicy
 from moorage.engines.vllm.speculative import Speculative
 from moorage.models.categories import SPEECH_TO_TEXT, TEXT_TO_SPEECH
 from moorage.spec import Mode, ModelSpec, Policy
-from moorage.values import Origin
+from moorage.spec.arguments import switch, user_tokens
 
 
 def context_of(request: LaunchRequest) -> LaunchContext:

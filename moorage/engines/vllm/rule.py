@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moorage.launch import Flag, Variable
-from moorage.values import Origin
+from moorage.common.values import Origin
+from moorage.engines.launch import Flag, Variable
 
 
 def derived(reason: str, *tokens: str) -> Flag:

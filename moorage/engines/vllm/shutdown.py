@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from moorage.engines.draining import Busy
+from moorage.engines.launch import Flag
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.rule import derived
 from moorage.engines.vllm.version import at_least
-from moorage.launch import Flag
 
 OPTION = "--shutdown-timeout"
 SINCE = "0.18.0"

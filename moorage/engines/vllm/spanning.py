@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.cluster import is_clustered
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
 from moorage.engines.vllm.version import at_least
-from moorage.failures import Cause, Failure
 from moorage.placement.placement import CPU
 from moorage.placement.topology import Shape
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Value
+from moorage.engines.launch import Flag
 from moorage.engines.vllm.rule import wanted
-from moorage.failures import Cause, Failure
-from moorage.launch import Flag
 from moorage.spec import SpeculativeSpec
-from moorage.values import Value
 
 
 class Method(StrEnum):

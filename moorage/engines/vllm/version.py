@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from moorage.images.versions import version_key
+from moorage.common.versions import version_key
 
 NUMBERED = re.compile(r"[vV]?\d")
 

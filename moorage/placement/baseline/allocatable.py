@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from moorage.placement.claims import Claim, Resource
-from moorage.placement.snapshot import Accelerator, HostSnapshot
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import Accelerator, HostSnapshot
 
 
 @dataclass(frozen=True, slots=True)

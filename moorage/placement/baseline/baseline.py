@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.allocatable import Room, rooms
 from moorage.placement.baseline.found import Found
 from moorage.placement.baseline.manual import manual
@@ -22,7 +23,6 @@ from moorage.placement.baseline.scores import scores
 from moorage.placement.baseline.terms import Terms, terms
 from moorage.placement.baseline.views import by_type
 from moorage.placement.candidate import Candidate
-from moorage.placement.snapshot import HostSnapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from moorage.common.units import GIB, MIB
 from moorage.placement.baseline.request import BaselineRequest, CacheInRam
-from moorage.units import GIB, MIB
 
 ACTIVATION_FACTOR = 1.2
 SPEECH_FACTOR = 3

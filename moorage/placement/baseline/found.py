@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from moorage.common.units import GIB
 from moorage.placement.candidate import Candidate
-from moorage.units import GIB
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.allocatable import Room
 from moorage.placement.baseline.found import Found
 from moorage.placement.baseline.overcommit import judge
@@ -15,7 +16,6 @@ from moorage.placement.baseline.request import ManualAccelerator
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.baseline.views import View
 from moorage.placement.candidate import Candidate, Share
-from moorage.placement.snapshot import Accelerator
 
 Selection = Mapping[str, Mapping[str, Sequence[int]]]
 """Indexes by accelerator type and host, ascending."""

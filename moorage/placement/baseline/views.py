@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.allocatable import Room
-from moorage.placement.snapshot import Accelerator
 
 
 @dataclass(frozen=True, slots=True)

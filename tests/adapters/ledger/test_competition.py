@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from moorage.adapters.ledger import Ledger
-from moorage.failures import Cause, Failure
-from moorage.placement.claims import Claim, Resource
-from moorage.release import ReleaseState
-from moorage.units import GIB
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
+from moorage.inventory.claims import Claim, Resource
+from moorage.releases.release import ReleaseState
 from tests.adapters.ledger.together import Team
 from tests.builders import REVISION, a_claim, a_fleet, a_host, a_spec
 

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from moorage.adapters.ledger import database
 from moorage.adapters.ledger.database import gate, open_database
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 
 
 @pytest.fixture

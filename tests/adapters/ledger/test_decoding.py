@@ -12,10 +12,10 @@ import pytest
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
-from moorage.adapters.owner import this_process
-from moorage.failures import Cause, Failure
-from moorage.reconcile.facts import Record
-from moorage.release import ReleaseState, Restart
+from moorage.adapters.ledger.lock_owner import this_process
+from moorage.common.failures import Cause, Failure
+from moorage.operations.reconcile.facts import Record
+from moorage.releases.release import ReleaseState, Restart
 from tests.builders import (
     NOON,
     REVISION,

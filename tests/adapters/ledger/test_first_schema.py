@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Engine, MetaData, insert
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import _connect
 from moorage.adapters.ledger.migrating import MIGRATIONS
-from moorage.failures import Failure
-from moorage.release import ReleaseState
+from moorage.common.failures import Failure
+from moorage.releases.release import ReleaseState
 from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
 
 S = ReleaseState

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Engine
 
 from moorage.adapters.ledger import locks as module
 from moorage.adapters.ledger.database import gate, open_database
+from moorage.adapters.ledger.lock_owner import Owner, this_process
 from moorage.adapters.ledger.locks import LEASE_SECONDS, Locks
-from moorage.adapters.owner import Owner, this_process
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from tests.waiting import until
 
 ELSEWHERE = Owner(machine="another machine", pid=1, started_at=0.0, note="flow run 7")

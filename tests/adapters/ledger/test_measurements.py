@@ -10,11 +10,11 @@ from sqlalchemy import inspect, text
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.migrating import MIGRATIONS
-from moorage.failures import Cause, Failure
-from moorage.models.memory.calibration import CalibrationKey
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
+from moorage.memory.calibration import CalibrationKey
 from moorage.readiness.measured import Measured
-from moorage.release import ReleaseState
-from moorage.units import GIB
+from moorage.releases.release import ReleaseState
 from tests.builders import REVISION, a_key, a_measurement, a_spec
 
 

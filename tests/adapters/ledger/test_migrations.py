@@ -17,7 +17,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.migrating import MIGRATIONS
 from moorage.adapters.ledger.tables import METADATA
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from tests.adapters.ledger.together import Team
 from tests.builders import REVISION, a_spec
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from moorage.adapters.ledger import Ledger
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.assets import AssetRole, Pin
 from moorage.placement.placement import Role
-from moorage.release import Release, ReleaseState
-from moorage.routing import Route
+from moorage.releases.release import Release, ReleaseState
+from moorage.releases.routing import Route
 from moorage.spec import ModelSpec
 from tests.builders import REVISION, a_release, a_spec, a_workload
 

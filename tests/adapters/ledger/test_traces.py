@@ -13,7 +13,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.check import problems_of_file
 from moorage.adapters.ledger.copies import back_up, restore
 from moorage.adapters.ledger.traces import MARKER
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from tests.builders import NOON, REVISION, a_spec
 
 

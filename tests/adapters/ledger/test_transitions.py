@@ -17,10 +17,10 @@ from moorage.adapters.ledger.author import Author, writing_as
 from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.tables import ALLOWED
 from moorage.adapters.ledger.transitions import Change
-from moorage.failures import Cause, Failure
-from moorage.release import ReleaseState
-from moorage.states import EDGES, FINAL, TRANSITIONS
-from moorage.timeline import Transition
+from moorage.common.failures import Cause, Failure
+from moorage.releases.release import ReleaseState
+from moorage.releases.states import EDGES, FINAL, TRANSITIONS
+from moorage.releases.timeline import Transition
 from tests.adapters.ledger.together import Team
 from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec
 

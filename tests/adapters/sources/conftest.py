@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.sources.client import HubClient
 from moorage.adapters.sources.hub import HubSource
+from moorage.adapters.sources.hub_client import HubClient
+from moorage.adapters.sources.hub_http import Wire
 from moorage.adapters.sources.store import ModelStore
-from moorage.adapters.sources.wire import Wire
 from moorage.spec import ModelSpec
 from tests.hub.server import Hub
 from tests.hub.tiny import model
@@ -18,8 +18,10 @@ REPO = "org/tiny"
 
 @pytest.fixture(autouse=True)
 def _no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Importing transformers takes seconds, and tests/adapters/test_pretrained.py covers it."""
-    monkeypatch.setattr("moorage.adapters.pretrained._known", lambda *_: "not asked in this test")
+    """Importing transformers takes seconds; test_pretrained.py covers it."""
+    monkeypatch.setattr(
+        "moorage.adapters.files.pretrained._known", lambda *_: "not asked in this test"
+    )
 
 
 @pytest.fixture(autouse=True)

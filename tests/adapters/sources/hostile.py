@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from moorage.adapters.settings import Settings
 from moorage.adapters.sources import resolve_all
-from moorage.failures import Failure
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Failure
+from moorage.memory import memory_model
+from moorage.memory.devices import COMMON_SIZES, Device
+from moorage.memory.report import Question, sizes
 from moorage.models.config import derive_profile
-from moorage.models.memory import memory_model
-from moorage.models.memory.devices import COMMON_SIZES, Device
-from moorage.models.memory.report import Question, sizes
 from moorage.spec import ModelSpec
 from tests.hub.tiny import CONFIG, model, safetensors, with_header
 

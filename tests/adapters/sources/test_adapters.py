@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.settings import Settings
 from moorage.adapters.sources import resolve_all, resolve_one, source_for
-from moorage.failures import Cause, Failure
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asset, AssetRole
 from moorage.models.source import ResolvedModel
 from tests.builders import a_spec

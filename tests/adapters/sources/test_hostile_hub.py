@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.sources.client import HubClient
 from moorage.adapters.sources.hub import HubSource
-from moorage.adapters.sources.wire import Wire
-from moorage.failures import Cause, Failure
+from moorage.adapters.sources.hub_client import HubClient
+from moorage.adapters.sources.hub_http import Wire
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import MIB
 from moorage.models.source import ModelFile
 from moorage.spec import ModelSpec
-from moorage.units import MIB
 from tests.adapters.sources.conftest import REPO
 from tests.hostile_engine import MISBEHAVIOURS, HostileEngine
 from tests.hub.faults import API, Fault

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from moorage.adapters.settings import Settings
 from moorage.adapters.sources import source_for
-from moorage.adapters.sources.client import HubClient
 from moorage.adapters.sources.hub import HubSource
-from moorage.adapters.sources.keys import Keys
+from moorage.adapters.sources.hub_client import HubClient
+from moorage.adapters.sources.source_keys import Keys
 from moorage.adapters.sources.store import Manifest, ModelStore
-from moorage.failures import Cause, Failure
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 from tests.adapters.sources.conftest import REPO

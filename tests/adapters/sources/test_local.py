@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.settings import Settings
 from moorage.adapters.sources import resolve_one, source_for
-from moorage.failures import Cause, Failure
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
 from moorage.models.assets import assets_of
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec

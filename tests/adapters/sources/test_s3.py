@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moorage.adapters.settings import Settings
 from moorage.adapters.sources import source_for, ways_to
 from moorage.adapters.sources.hub import HubSource
-from moorage.adapters.sources.keys import Keys, read_keys
 from moorage.adapters.sources.s3_answers import announced_file
 from moorage.adapters.sources.s3_client import S3Client
-from moorage.adapters.sources.s3_wire import S3Wire
+from moorage.adapters.sources.s3_http import S3Wire
+from moorage.adapters.sources.source_keys import Keys, read_keys
 from moorage.adapters.sources.store import Manifest, ModelStore
-from moorage.adapters.staging import checks, program, redirects, way
-from moorage.adapters.staging.bundle import bundle
-from moorage.adapters.staging.job import job_of
-from moorage.failures import Cause, Failure
+from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer import file_checks as checks
+from moorage.adapters.transfer import mirror as way
+from moorage.adapters.transfer import redirects
+from moorage.adapters.transfer import staging_program as program
+from moorage.adapters.transfer.bundle import bundle
+from moorage.adapters.transfer.job import job_of
+from moorage.common.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 from tests.hub.tiny import WEIGHT_BYTES, model

@@ -11,7 +11,7 @@ import pytest
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.sources.verify import verify
-from moorage.failures import Cause, Failure
+from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 
 COMMIT = "c" * 40

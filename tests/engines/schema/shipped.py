@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from moorage.adapters.schemas import SchemaStore
+from moorage.adapters.engines.schemas import SchemaStore
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.judge import Judgement, judge
 from moorage.engines.vllm.engine import Vllm
-from moorage.words import user_tokens
+from moorage.spec.tokenize import user_tokens
 
 STORE = SchemaStore(Path("/nowhere"))
 RULES = Vllm.argument_rules

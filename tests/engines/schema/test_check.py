@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.check import check_arguments, check_likely, likely_versions
-from moorage.failures import Cause, Failure
 from moorage.spec import EngineSpec
 from tests.engines.schema.shipped import RULES, schema_of, shipped
 

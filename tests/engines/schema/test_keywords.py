@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.schemas import SchemaStore
+from moorage.adapters.engines.schemas import SchemaStore
+from moorage.common.failures import Failure
 from moorage.engines.schema.keywords import keywords
-from moorage.failures import Failure
-from moorage.words import user_tokens
+from moorage.spec.tokenize import user_tokens
 
 SCHEMA = SchemaStore(Path("/nowhere")).of_version("0.32.0")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.engines.launch import Flag
 from moorage.engines.vllm.context import LaunchContext, Member
-from moorage.launch import Flag
 
 
 def a_context(*words: str, **changes: Any) -> LaunchContext:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.vllm.adapters import Adapter, adapter_flags, update_variables
-from moorage.failures import Cause, Failure
-from moorage.models.memory.options import allowed_rank
+from moorage.memory.options import allowed_rank
 from moorage.spec import AdapterUpdatesSpec
 
 TWO = (Adapter(name="a", path="/a", rank=8), Adapter(name="b", path="/b", rank=33))

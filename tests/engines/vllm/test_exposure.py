@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.keys import key_name, key_secret
-from moorage.failures import Cause, Failure
-from moorage.launch import LaunchPlan
+from moorage.engines.launch import LaunchPlan
+from moorage.inventory.snapshot import Program
 from moorage.placement.placement import Role
-from moorage.placement.snapshot import Program
 from moorage.spec import EngineName
 from tests.builders import ON_CPU, a_host, an_image
 from tests.engines.plan_cases import CASES

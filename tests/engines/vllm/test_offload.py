@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
 from moorage.engines.transformers import Transformers
 from moorage.engines.vllm import Vllm
 from moorage.engines.vllm.offload import (
@@ -13,7 +14,6 @@ from moorage.engines.vllm.offload import (
     offload_variables,
     offload_warning,
 )
-from moorage.units import GIB
 from tests.builders import a_spec
 
 

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
+from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.engines.vllm.recovery import LEAST_TOKENS
-from moorage.failures import Cause, Failure
-from moorage.models.memory.batch import Batch
-from moorage.models.memory.estimates import Term
-from moorage.models.memory.need import Need
+from moorage.memory.batch import Batch
+from moorage.memory.estimates import Term
+from moorage.memory.need import Need
 from moorage.spec import EngineName
-from moorage.units import GIB
 
 SIZES = {"weights": 20, "kv_cache": 40, "activation": 4}
 

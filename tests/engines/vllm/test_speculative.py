@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from moorage.common.failures import Cause, Failure
 from moorage.engines.vllm.speculative import Speculative, speculative_flags
-from moorage.failures import Cause, Failure
 
 
 @pytest.mark.parametrize(

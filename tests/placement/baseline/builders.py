@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from moorage.common.units import GIB
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.placement.baseline import BaselineRequest, Decision, ManualAccelerator, decide
-from moorage.placement.claims import Claim, Resource
-from moorage.placement.snapshot import Accelerator, HostSnapshot
-from moorage.units import GIB
 
 Shown = tuple[str, tuple[int, ...], tuple[int, ...]]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.allocatable import Load, Room, rooms
-from moorage.placement.claims import Claim, Resource
-from moorage.placement.snapshot import HostSnapshot
 from tests.placement.baseline.builders import accelerator, held, held_ram, host
 
 SERVES_PORT = Claim(host="h", resource=Resource.PORT, index=40000, amount=1, release="cpu")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline import ErrorClass, Strategy, decide
-from moorage.placement.snapshot import HostSnapshot
 from tests.placement.baseline.builders import a_request, held, host, named, seats
 
 MP = "--distributed-executor-backend=mp"

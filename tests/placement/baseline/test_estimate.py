@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB, MIB
 from moorage.placement.baseline import CacheInRam
 from moorage.placement.baseline.estimate import memory_claim, ram_claim, ram_need
-from moorage.units import GIB, MIB
 from tests.placement.baseline.builders import a_request
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
 from moorage.placement.baseline import CacheInRam, decide
-from moorage.units import GIB
 from tests.placement.baseline.builders import (
     a_request,
     accelerator,

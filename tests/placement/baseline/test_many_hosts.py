@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
 from moorage.placement.baseline import CacheInRam, decide
 from moorage.placement.baseline.messages import header
 from moorage.placement.baseline.terms import terms
-from moorage.units import GIB
 from tests.placement.baseline.builders import a_request, accelerator, found, held, host, seats
 
 HALF = "--gpu-memory-utilization=0.5"

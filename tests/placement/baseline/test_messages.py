@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
 from moorage.placement.baseline import CacheInRam
 from moorage.placement.baseline.messages import messages
 from moorage.placement.baseline.terms import terms
-from moorage.units import GIB
 from tests.placement.baseline.builders import a_request
 
 

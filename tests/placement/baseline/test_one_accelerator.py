@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from moorage.common.units import GIB
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline import CacheInRam, decide
-from moorage.placement.snapshot import HostSnapshot
-from moorage.units import GIB
 from tests.placement.baseline.builders import (
     a_request,
     accelerator,

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline import Strategy
 from moorage.placement.baseline.allocatable import rooms
 from moorage.placement.baseline.scores import scores
 from moorage.placement.candidate import Candidate, Share
-from moorage.placement.snapshot import HostSnapshot
 from tests.placement.baseline.builders import accelerator, held, held_ram, host
 
 

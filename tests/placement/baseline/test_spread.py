@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.inventory.claims import Claim
 from moorage.placement.baseline.allocatable import rooms
 from moorage.placement.baseline.spread import spread_scores
 from moorage.placement.candidate import Candidate, Share
-from moorage.placement.claims import Claim
 from tests.placement.baseline.builders import held, host
 
 FREE = 100.0

@@ -1,0 +1,99 @@
+"""Runs below a run of many models: what becomes of one is not the end of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from prefect.client.schemas.objects import State
+
+from flows.deploy_model import deploy_model
+from flows.result_recovery import whole
+from flows.retire_model import retire_model
+from flows.run_outcome import broken, outcome_of
+from moorage.adapters.prefect.api_errors import is_server_trouble
+from moorage.common.failures import CAUSES, Cause
+from moorage.operations.history.desired import Applied
+from moorage.releases.release import ReleaseRow
+from moorage.releases.states import SERVING
+from tasks.context import in_thread, ledger, was_interrupted
+
+DEPLOY = deploy_model.with_options(validate_parameters=False)
+RETIRE = retire_model.with_options(validate_parameters=False)
+"""As runs below another one, whose parameters were validated with it: Prefect would make a model
+of all parameters anew for each call, which takes longer than any other part of a call."""
+
+Begin = Callable[[], Awaitable[State[Any]]]
+
+PAUSES_SECONDS: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
+"""How long to wait before a run that did not come to be is begun again, and so how often.
+
+Before each of them Prefect's client has asked for about a minute by itself.
+"""
+
+
+async def deployed_below(model: str, begin: Begin) -> Applied:
+    """Deploy a model in a run below this one; whatever goes wrong is this model's own failure.
+
+    Where Prefect's server does not answer, the run is begun again, unless it has begun a release:
+    then the ledger tells what became of that, whether or not the server knows.
+
+    Args:
+        model: Its name.
+        begin: Begins the run, and returns its final state.
+    """
+    since = datetime.now(UTC)
+    return await _below(model, "deploy", begin, lambda: _begun(model, since))
+
+
+async def retired_below(model: str, begin: Begin) -> Applied:
+    """The same for a retirement. Done twice it changes nothing, so it may always be done again."""
+    return await _below(model, "retire", begin, lambda: None)
+
+
+async def _below(
+    model: str, action: str, begin: Begin, made: Callable[[], ReleaseRow | None]
+) -> Applied:
+    pauses = iter(PAUSES_SECONDS)
+    while True:
+        try:
+            state = whole(await begin())
+            error = await state.aresult(raise_on_failure=False)
+        except Exception as raised:
+            if was_interrupted(raised):
+                raise
+            state, error = None, raised
+        if not (isinstance(error, Exception) and is_server_trouble(error)):
+            break
+        if row := await in_thread(made):
+            return _as_recorded(row, action, error)
+        if (pause := next(pauses, None)) is None:
+            break
+        # Not all of them at the same moment.
+        await asyncio.sleep(pause * random.uniform(0.8, 1.2))
+    return await outcome_of(model, action, state) if state else broken(model, action, error)
+
+
+def _begun(model: str, since: datetime) -> ReleaseRow | None:
+    """The release of a model that was begun since then."""
+    newest = next(iter(ledger().releases.of_model(model)), None)
+    return newest if newest and newest.created_at >= since else None
+
+
+def _as_recorded(row: ReleaseRow, action: str, error: Exception) -> Applied:
+    """What became of a run whose end Prefect's server did not take, as the ledger has it."""
+    told = f"Prefect's server did not take the end of its run: {error}"
+    common = {"model": row.model, "action": action, "release": row.id}
+    if row.state in SERVING:
+        return Applied(**common, outcome="done", message=f"{row.id} serves {row.model}; {told}")
+    cause = Cause.SERVER_UNAVAILABLE
+    return Applied(
+        **common,
+        outcome="failed",
+        message=f"{row.id} is {row.state} ({row.cause}); {told}",
+        cause=cause,
+        exit_code=int(CAUSES[cause].exit_code),
+    )

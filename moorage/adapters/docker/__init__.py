@@ -1,0 +1,1 @@
+"""Docker Engines: containers, images, volumes and helper containers."""

@@ -1,0 +1,177 @@
+"""Docker: containers without privileges, with exactly the devices that were claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import docker
+from docker.errors import APIError, ImageNotFound, NotFound
+from docker.models.containers import Container
+
+from moorage.adapters.docker.container_options import container_arguments
+from moorage.adapters.docker.daemon import daemon
+from moorage.adapters.docker.errors import start_failure
+from moorage.adapters.docker.podman import must_heed_requests
+from moorage.adapters.docker.removal import remove_container
+from moorage.adapters.docker.secret_files import deliver
+from moorage.adapters.docker.volumes import remove_volumes
+from moorage.adapters.engines.engine_caches import make_kept
+from moorage.adapters.hosts.log_tail import log_of_container
+from moorage.adapters.hosts.observation import Observation
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import (
+    LABEL_LEDGER,
+    LABEL_RELEASE,
+    ContainerSpec,
+    Workload,
+    planned_workload,
+)
+from moorage.inventory.access import parse_access
+
+RUN_TIMEOUT_SECONDS = 300
+
+
+class DockerRuntime:
+    """The Docker daemon of one host.
+
+    Args:
+        address: A line of `Access`; `local` means what the Docker client itself would use.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def version(self) -> str:
+        """The daemon's version.
+
+        Raises:
+            Failure: `RUNTIME_UNAVAILABLE`.
+        """
+        with daemon(self.address) as client:
+            return str(client.version()["Version"])
+
+    def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
+        """Create and start a container; one left over from the same release is replaced.
+
+        Raises:
+            Failure: With the cause that the daemon's answer stands for.
+        """
+        with daemon(self.address) as client:
+            self._clear(client, spec)
+            if not parse_access(self.address).is_remote:
+                make_kept(spec)
+            arguments = container_arguments(spec)
+            if arguments["device_requests"]:
+                must_heed_requests(client, spec.host)
+            try:
+                container = client.containers.create(**arguments)
+                try:
+                    deliver(container, spec, secrets)
+                    container.start()
+                except (APIError, Failure):
+                    remove_container(container)
+                    remove_volumes(client, spec.labels[LABEL_RELEASE], spec.labels[LABEL_LEDGER])
+                    raise
+            except ImageNotFound as error:
+                raise Failure(Cause.IMAGE_MISSING, f"{spec.image} is not on {spec.host}") from error
+            except APIError as error:
+                raise start_failure(error, spec) from error
+            return planned_workload(spec).model_copy(update={"identity": container.id})
+
+    def observe(self, workload: Workload) -> Observation:
+        """The container's state."""
+        with daemon(self.address) as client:
+            container = _find(client, workload)
+            if container is None:
+                return Observation(running=False, detail="the container is gone")
+            return _seen(container.attrs["State"], int(container.attrs["RestartCount"]))
+
+    def logs(self, workload: Workload, tail: int) -> str:
+        """The last lines of both streams."""
+        with daemon(self.address) as client:
+            container = _find(client, workload)
+            return log_of_container(container, tail) if container else ""
+
+    def stop(self, workload: Workload, grace_seconds: float) -> None:
+        """SIGTERM, SIGKILL after the grace period, and removal; a foreign container stays."""
+        with daemon(self.address) as client:
+            with suppress(NotFound):
+                if container := _find(client, workload):
+                    container.stop(timeout=int(grace_seconds))
+                    remove_container(container)
+            remove_volumes(client, workload.release, workload.ledger)
+
+    def output_of(self, image: str, program: str, arguments: list[str]) -> str:
+        """Run a program in a throw-away container without a network; what it writes.
+
+        Raises:
+            Failure: `IMAGE_MISSING` when the host does not have the image, `LAUNCH_REFUSED` when
+                the program fails.
+        """
+        with daemon(self.address, RUN_TIMEOUT_SECONDS) as client:
+            try:
+                container = client.containers.create(
+                    image, arguments, entrypoint=[program], network_mode="none"
+                )
+            except ImageNotFound as error:
+                raise Failure(Cause.IMAGE_MISSING, f"{image} is not on this host") from error
+            try:
+                container.start()
+                code = container.wait(timeout=RUN_TIMEOUT_SECONDS)["StatusCode"]
+                said = log_of_container(container, stdout=True, stderr=code != 0)
+            finally:
+                remove_container(container)
+        if code:
+            raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {said[-500:]}")
+        return said
+
+    def _clear(self, client: docker.DockerClient, spec: ContainerSpec) -> None:
+        try:
+            leftover = client.containers.get(spec.name)
+        except NotFound:
+            return
+        if not _belongs(leftover, planned_workload(spec)):
+            raise Failure(
+                Cause.LAUNCH_REFUSED,
+                f"a container named {spec.name} is on {spec.host} that this ledger does not know",
+                suggestion=f"Rename or remove it: `docker rm {spec.name}`.",
+            )
+        with suppress(NotFound):
+            remove_container(leftover)
+
+
+def _seen(state: Mapping[str, Any], restarts: int) -> Observation:
+    """A container that waits to be started again counts as running, and says how it ended."""
+    running = state["Status"] in ("running", "paused", "restarting")
+    killed = bool(state.get("OOMKilled"))
+    words = [f"the container is {state['Status']}"]
+    if restarts:
+        words.append(f"it has ended and was started again {restarts} times")
+    if said := "it ran out of memory" if killed else state.get("Error"):
+        words.append(said)
+    return Observation(
+        running=running,
+        exit_code=None if running and state["Status"] != "restarting" else state["ExitCode"],
+        out_of_memory=killed,
+        restarts=restarts,
+        detail=": ".join(words),
+    )
+
+
+def _find(client: docker.DockerClient, workload: Workload) -> Container | None:
+    """The container of a workload; one of the same name that is not ours counts as none."""
+    try:
+        container = client.containers.get(workload.name)
+    except NotFound:
+        return None
+    return container if _belongs(container, workload) else None
+
+
+def _belongs(container: Container, workload: Workload) -> bool:
+    labels = container.labels
+    return (labels.get(LABEL_RELEASE), labels.get(LABEL_LEDGER)) == (
+        workload.release,
+        workload.ledger,
+    )

@@ -1,0 +1,95 @@
+"""What Docker's words mean when it cannot start something, or cannot be talked to."""
+
+from __future__ import annotations
+
+from docker.errors import APIError
+
+from moorage.adapters.system.network_errors import NETWORK_ERRORS, plain
+from moorage.common.failures import Cause, Failure
+from moorage.engines.devices import device_kind
+from moorage.engines.launch import ContainerSpec
+
+NO_INIT = "container-init binary not found"
+"""Said by Podman; Docker brings its own."""
+
+START_ERRORS: tuple[tuple[str, Cause], ...] = (
+    ("port is already allocated", Cause.PORT_TAKEN),
+    ("address already in use", Cause.PORT_TAKEN),
+    ("unsatisfied condition: cuda", Cause.DRIVER_TOO_OLD),
+    ("could not select device driver", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("Unknown runtime specified", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("unresolvable CDI devices", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
+    ("error gathering device information", Cause.ACCELERATOR_RUNTIME_MISSING),
+    # Podman's words, from here on those of both.
+    ("container create: stat /dev/", Cause.ACCELERATOR_RUNTIME_MISSING),
+    (NO_INIT, Cause.LAUNCH_REFUSED),
+    ("no space left on device", Cause.DISK_FULL),
+    ("executable file not found", Cause.PROGRAM_MISSING),
+    ("no such file or directory", Cause.PROGRAM_MISSING),
+)
+"""Texts of the daemon when a start fails, and what they mean; the first that matches counts."""
+
+NO_MOUNT = "bind source path does not exist"
+"""Said when a directory that a container should see is not on the host; its path ends the text."""
+
+NO_CERTIFICATES = (
+    "The directory of `tls` has to hold `ca.pem`, `cert.pem` and `key.pem`, and this user must be"
+    " able to read them."
+)
+
+REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
+    (
+        "certificate verify failed",
+        Cause.HOST_UNTRUSTED,
+        "The `ca.pem` of `tls` did not sign the daemon's certificate, or that is for another"
+        " address.",
+    ),
+    (
+        "bad certificate",
+        Cause.HOST_UNAUTHORIZED,
+        "The daemon does not take the `cert.pem` of `tls`: its own authority did not sign it.",
+    ),
+    ("certificate required", Cause.HOST_UNAUTHORIZED, "The daemon asks for a `tls` certificate."),
+    (
+        "HTTP request to an HTTPS server",
+        Cause.HOST_UNAUTHORIZED,
+        "The daemon speaks TLS: name the directory of the certificates under `tls`.",
+    ),
+    (
+        "wrong version number",
+        Cause.RUNTIME_UNAVAILABLE,
+        "What listens there does not speak TLS: check the port (TLS is usually on 2376).",
+    ),
+    ("Path to a certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    ("Invalid CA certificate", Cause.HOST_UNAUTHORIZED, NO_CERTIFICATES),
+    *NETWORK_ERRORS,
+)
+"""Texts when a daemon cannot be talked to, and what they mean."""
+
+
+def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
+    """The failure behind a daemon's answer to a start."""
+    text = str(error.explanation or error)
+    kind = device_kind(spec.accelerator_type)
+    causes = [cause for fragment, cause in START_ERRORS if fragment.lower() in text.lower()]
+    if NO_MOUNT in text and any(text.endswith(path) for path in kind.mounts):
+        causes = [Cause.ACCELERATOR_RUNTIME_MISSING]
+    cause = next(iter(causes), Cause.LAUNCH_REFUSED)
+    remedy = kind.remedy if cause is Cause.ACCELERATOR_RUNTIME_MISSING else ""
+    if NO_INIT in text:
+        remedy = "Install Podman's init there (package `catatonit`)."
+    return Failure(cause, f"{spec.name} on {spec.host}: {text}", suggestion=remedy or None)
+
+
+def reach_failure(
+    error: Exception, address: str, otherwise: Cause = Cause.RUNTIME_UNAVAILABLE
+) -> Failure:
+    """The failure behind a daemon that cannot be talked to, or that refused what was asked."""
+    text = str(getattr(error, "explanation", None) or error)
+    detail = f"Docker at {address}: {plain(text)}"
+    for fragment, cause, suggestion in REACH_ERRORS:
+        if fragment.lower() in text.lower().replace("_", " "):
+            return Failure(cause, detail, suggestion=suggestion)
+    return Failure(otherwise, detail)

@@ -1,0 +1,167 @@
+"""The images of a Docker daemon: which it has, and how it gets others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from docker.errors import APIError, ImageNotFound
+
+from moorage.adapters.docker.client import connect
+from moorage.adapters.docker.daemon import daemon
+from moorage.adapters.docker.streams import followed
+from moorage.adapters.registry.auth import Credentials
+from moorage.adapters.registry.registry_errors import pull_failure
+from moorage.images.reference import DEFAULT_TAG, familiar, parse_reference, repository
+from moorage.inventory.access import parse_access
+
+PULL_TIMEOUT_SECONDS = 3600
+IN_USE = 409
+ANSWER_SECONDS = 10
+"""How long a daemon that pulls may take to say that it is there."""
+
+
+class LocalImage(NamedTuple):
+    """An image that a daemon has.
+
+    Attributes:
+        identity: Its local id.
+        digests: Its digests in the repository that it was asked for by; none when it was never
+            pulled from there.
+        architecture: CPU architecture that it is built for, such as `amd64`; empty = not known.
+    """
+
+    identity: str
+    digests: tuple[str, ...] = ()
+    architecture: str = ""
+
+
+class DockerImages:
+    """The images of the Docker daemon of one host.
+
+    Args:
+        address: As in the fleet; `local` means what the Docker client itself would use.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def names(self) -> frozenset[str]:
+        """References and digests of all images that are there.
+
+        Raises:
+            Failure: `RUNTIME_UNAVAILABLE`.
+        """
+        with daemon(self.address) as client:
+            images = client.api.images()
+        names = (image.get(key) or () for image in images for key in ("RepoTags", "RepoDigests"))
+        told = [name for some in names for name in some]
+        # What was never in a registry is `localhost/...` for Podman.
+        own = (name.removeprefix("localhost/") for name in told)
+        return frozenset((*told, *map(familiar, told), *own))
+
+    def find(self, reference: str) -> LocalImage | None:
+        """An image by tag, digest or id; None when it is not there."""
+        with daemon(self.address) as client:
+            try:
+                attributes = client.images.get(reference).attrs
+            except ImageNotFound:
+                return None
+            except APIError as error:
+                raise pull_failure(str(error.explanation or error), reference) from error
+        own = familiar(repository(reference))
+        known = (entry.split("@", 1) for entry in attributes.get("RepoDigests") or ())
+        return LocalImage(
+            identity=str(attributes["Id"]),
+            digests=tuple(digest for name, digest in known if familiar(name) == own),
+            architecture=str(attributes.get("Architecture") or ""),
+        )
+
+    def pull(
+        self,
+        reference: str,
+        on_progress: Callable[[int, int], None],
+        credentials: Credentials | None = None,
+    ) -> None:
+        """Pull an image.
+
+        Where a layer is cut off, the daemon goes on from the byte that it has, five times, with
+        pauses of 5 to 25 s; layers that are complete are not fetched again. What a pull that
+        failed after all has fetched is thrown away by daemons without containerd's image store.
+
+        Args:
+            reference: By tag or by digest.
+            on_progress: Told the bytes, done and known so far.
+            credentials: Account of the registry; None = what Docker was logged in with.
+
+        Raises:
+            Failure: With the cause that the daemon's words stand for.
+        """
+        login = credentials.model_dump() if credentials else None
+        layers = _Layers()
+        with daemon(self.address, PULL_TIMEOUT_SECONDS) as client:
+            try:
+                pulling = partial(
+                    client.api.pull, reference, stream=True, decode=True, auth_config=login
+                )
+                for event in followed(pulling, self._must_answer):
+                    if "error" in event:
+                        raise pull_failure(str(event["error"]), reference)
+                    if layers.saw(event):
+                        on_progress(layers.done, layers.total)
+            except APIError as error:
+                raise pull_failure(str(error.explanation or error), reference) from error
+
+    def remove(self, reference: str) -> None:
+        """Remove an image by one of its names; one that a container uses stays, whatever its state.
+
+        Nothing happens when it is not there.
+        """
+        with daemon(self.address) as client:
+            try:
+                client.api.remove_image(reference, noprune=False)
+            except ImageNotFound:
+                return
+            except APIError as error:
+                if error.status_code != IN_USE:
+                    raise pull_failure(str(error.explanation or error), reference) from error
+
+    def _must_answer(self) -> None:
+        connect(parse_access(self.address), ANSWER_SECONDS).ping()
+
+    def tag(self, pinned: str, reference: str) -> None:
+        """Give an image that was pulled by digest the tag that it was asked for by."""
+        with daemon(self.address) as client:
+            wanted = parse_reference(reference)
+            client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
+
+
+class _Layers:
+    """How much of each layer has arrived, as a daemon tells it; bytes."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, int]] = {}
+
+    @property
+    def done(self) -> int:
+        return sum(done for done, _ in self._known.values())
+
+    @property
+    def total(self) -> int:
+        return sum(total for _, total in self._known.values())
+
+    def saw(self, event: dict[str, Any]) -> bool:
+        """Take an event; tells whether it changed something."""
+        layer, status = event.get("id", ""), event.get("status", "")
+        detail = event.get("progressDetail") or {}
+        if status == "Downloading" and detail.get("total"):
+            left, whole = int(detail["total"]), self._known.get(layer, (0, 0))[1]
+            whole = max(left, whole)
+            # Where it goes on after a cut, it counts anew, what is left only.
+            self._known[layer] = (whole - left + int(detail["current"]), whole)
+            return True
+        if status == "Download complete" and layer in self._known:
+            self._known[layer] = (self._known[layer][1],) * 2
+            return True
+        return False

@@ -1,0 +1,1 @@
+"""Engines that run: their HTTP interface, their arguments, their caches."""

@@ -1,0 +1,1 @@
+"""Files that users write or that hold logins."""

@@ -1,0 +1,170 @@
+"""The site's policy: where its file is, whether it is trusted, and what its paths mean here."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from moorage.adapters.files.specs import POLICY_FILE, InvalidFile, load_file, load_fleet
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause
+from moorage.inventory.fleet import Fleet
+from moorage.policy.channel import Submission
+from moorage.policy.request import Folders, Request
+from moorage.policy.rules import EffectivePolicy, Policy
+from moorage.spec import AdapterSpec, ModelSpec
+from moorage.spec.problems import Problem
+
+POLICY_PATH = Path("deployments", POLICY_FILE)
+PROJECT_FILE = "prefect.yaml"
+STORE = "store"
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def load_policy(settings: Settings) -> EffectivePolicy:
+    """The policy that counts here; the default one where there is no file.
+
+    Raises:
+        InvalidFile: `BAD_SETTING` when the file that is meant cannot be read or trusted, or has
+            mistakes. Nothing is allowed then.
+    """
+    path = find_policy(settings)
+    if path is None:
+        return EffectivePolicy()
+    _require_trusted(path)
+    return EffectivePolicy(policy=load_file(path, Policy, Cause.BAD_SETTING), file=str(path))
+
+
+def find_policy(settings: Settings) -> Path | None:
+    """The absolute path of the policy file, there or not where the setting names it."""
+    if settings.policy is not None:
+        return settings.policy.expanduser().absolute()
+    folders = (*_started_in(), project_folder(settings))
+    return next((found for one in folders if os.path.lexists(found := one / POLICY_PATH)), None)
+
+
+def project_folder(settings: Settings) -> Path:
+    """Where relative paths of a policy start.
+
+    A worker runs each flow in an empty folder; its shell tells where it was started itself.
+    """
+    if settings.project is not None:
+        return settings.project.expanduser().absolute()
+    folders = list(_started_in())
+    return next((one for one in folders if (one / PROJECT_FILE).is_file()), folders[0])
+
+
+def load_site_fleet(policy: EffectivePolicy, settings: Settings) -> Fleet:
+    """The worker's fleet: the policy's, else this machine.
+
+    Raises:
+        InvalidFile: `BAD_FLEET` when the policy names a file that cannot be read.
+    """
+    if not policy.policy.fleet:
+        return Fleet()
+    return load_fleet(_absolute(policy.policy.fleet, project_folder(settings)))
+
+
+def request_of(
+    spec: ModelSpec,
+    fleet: Fleet,
+    submission: Submission,
+    policy: EffectivePolicy,
+    settings: Settings,
+) -> Request:
+    """A request, with what this machine says about its folders and secrets.
+
+    Args:
+        spec: The model.
+        fleet: The hosts that it may be placed on.
+        submission: How it was submitted.
+        policy: The policy that judges it.
+        settings: Of this machine.
+    """
+    rules = policy.policy.rules(submission.channel)
+    return Request(
+        spec=spec,
+        submission=submission,
+        fleet=fleet,
+        folders=folders_of(spec),
+        roots=roots_of(rules.file_roots, settings),
+        variables=frozenset(name for name in spec.secrets.values() if name in os.environ),
+    )
+
+
+def roots_of(entries: Iterable[str], settings: Settings) -> tuple[str, ...]:
+    """Folders that a rule names, links followed; `store` stands for those of the home."""
+    folders = [
+        folder
+        for entry in entries
+        for folder in (
+            (settings.models, settings.adapters)
+            if entry == STORE
+            else (_absolute(entry, project_folder(settings)),)
+        )
+    ]
+    return tuple(os.path.realpath(folder) for folder in folders)
+
+
+def folders_of(spec: ModelSpec) -> Folders:
+    """The `file://` sources of a spec, links followed."""
+    sources = [("source", spec.source)]
+    sources += [(f"lora[{index}].source", one.source) for index, one in enumerate(spec.lora)]
+    if spec.speculative and spec.speculative.model:
+        sources.append(("speculative.model", spec.speculative.model))
+    return _folders(sources)
+
+
+def folders_of_adapter(adapter: AdapterSpec) -> Folders:
+    """The same of an adapter."""
+    return _folders([("adapter.source", adapter.source)])
+
+
+def _folders(sources: Iterable[tuple[str, str]]) -> Folders:
+    return tuple(
+        (field, os.path.realpath(source.removeprefix("file://")))
+        for field, source in sources
+        if source.startswith("file://")
+    )
+
+
+def _absolute(path: str, folder: Path) -> Path:
+    return folder / Path(path).expanduser()
+
+
+def _started_in() -> Iterator[Path]:
+    """The current folder, and that of the shell which started this process."""
+    yield Path.cwd()
+    if (shell := Path(os.environ.get("PWD", ""))).is_absolute() and shell.is_dir():
+        yield shell
+
+
+def _require_trusted(path: Path) -> None:
+    """Refuse a file that others than its owner may change, itself or by its folders."""
+    try:
+        real = path.resolve(strict=True)
+        if not real.is_file():
+            raise _invalid(path, "is no file")
+        for place in (real, *real.parents):
+            if why := _untrusted(place, owned=place in (real, real.parent)):
+                raise _invalid(path, f"{place} {why}; the policy is not trusted")
+    except (OSError, RuntimeError) as error:
+        raise _invalid(path, f"cannot be read: {error}") from error
+
+
+def _untrusted(place: Path, *, owned: bool) -> str:
+    found = place.stat()
+    if owned and found.st_uid not in (0, os.geteuid()):
+        return "belongs to another user than root and this one"
+    # In a folder such as /tmp nobody may replace what belongs to others.
+    shared = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+    if found.st_mode & OTHERS_WRITE and not shared:
+        return "can be written by others than its owner (`chmod go-w`)"
+    return ""
+
+
+def _invalid(path: Path, message: str) -> InvalidFile:
+    problem = Problem(file=str(path), path="", found="", message=message)
+    return InvalidFile(Cause.BAD_SETTING, [problem])

@@ -1,0 +1,156 @@
+"""Reading a model's configuration, with the help of transformers where it knows the model type."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from moorage.adapters.files.regular_files import read_json
+from moorage.common.failures import Cause, Failure
+from moorage.common.strict_json import JsonLimits
+from moorage.models.config_limits import require_limits
+from moorage.models.printed import short
+
+Config = dict[str, Any]
+
+CONFIG = "config.json"
+AUTO_MODULE = "transformers.models.auto.configuration_auto"
+
+LIMITS = JsonLimits(constants=True)
+"""Some configurations hold `Infinity`, as Python writes it."""
+
+NOT_THE_MODELS_OWN = ("_name_or_path", "transformers_version")
+"""What transformers adds about this machine, not about the model."""
+
+NO_ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
+"""While it is set, an import of transformers does not tell that there is no torch."""
+
+TORCH = "torch"
+"""What transformers imports where it is installed. No configuration needs it, and it takes seconds
+and 300 MiB."""
+
+OTHER_FILES = "configuration_files"
+"""The key under which a configuration names others, for other versions of transformers."""
+
+
+_TORCH_HIDDEN = threading.RLock()
+
+
+def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, str]:
+    """Read config.json, enriched with the defaults that transformers knows for the model type.
+
+    What the file says wins over what transformers makes of it; a `null` in the file says nothing.
+    The network is never used.
+
+    Args:
+        directory: Where config.json is.
+        trust_remote_code: Whether Python code that comes with the model may run.
+
+    Returns:
+        The configuration as plain JSON values, and who read it: `transformers` or `config.json`.
+
+    Raises:
+        Failure: `CONFIG_UNREADABLE` when the file cannot be opened, `SOURCE_CORRUPT` when it is
+            malformed, or a field of it is beyond the limits of any model.
+    """
+    written = _written(directory)
+    known = _known(directory, written, trust_remote_code)
+    if isinstance(known, str):
+        return written, CONFIG
+    return _merge(known, written), "transformers"
+
+
+def warm() -> None:
+    """Import transformers in the background, while the caller waits for something else anyway."""
+    threading.Thread(target=_import_transformers, daemon=True).start()
+
+
+def _import_transformers() -> None:
+    with _without_torch():
+        given = os.environ.get(NO_ADVICE)
+        os.environ[NO_ADVICE] = "1"
+        try:
+            importlib.import_module(AUTO_MODULE)
+        finally:
+            if given is None:
+                del os.environ[NO_ADVICE]
+            else:
+                os.environ[NO_ADVICE] = given
+
+
+def _written(directory: Path) -> Config:
+    """The file's content. Nothing is imported for one that is refused."""
+    try:
+        content = read_json(directory / CONFIG, LIMITS)
+    except OSError as error:
+        raise Failure(Cause.CONFIG_UNREADABLE, f"{CONFIG}: {error}") from None
+    if not isinstance(content, dict):
+        raise Failure(Cause.SOURCE_CORRUPT, f"{CONFIG} is not a JSON object")
+    require_limits(content, CONFIG, Cause.SOURCE_CORRUPT)
+    return content
+
+
+def _known(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
+    """The configuration as transformers completes it, or why it cannot."""
+    try:
+        _import_transformers()
+        from transformers import AutoConfig, logging  # noqa: PLC0415  (few commands come here)
+
+        # It would repeat what a stranger wrote.
+        logging.set_verbosity(logging.CRITICAL)
+        # Code of the model's own may need torch.
+        lean = nullcontext() if trust_remote_code else _without_torch()
+        with lean, _seen_by_transformers(directory, written, trust_remote_code) as seen:
+            config = AutoConfig.from_pretrained(
+                seen, local_files_only=True, trust_remote_code=trust_remote_code
+            ).to_dict()
+        # Through JSON, so that keys are texts and values plain, as in the file.
+        plain: Config = json.loads(json.dumps(config, default=str))
+    except Exception as error:  # the model's own code may raise anything, and so may torch
+        return f"{type(error).__name__}: {short(str(error))}"
+    return {key: value for key, value in plain.items() if key not in NOT_THE_MODELS_OWN}
+
+
+@contextmanager
+def _seen_by_transformers(directory: Path, written: Config, trusted: bool) -> Iterator[Path]:
+    """The directory if its code may run; else one with nothing but what was checked."""
+    if trusted:
+        yield directory
+        return
+    with TemporaryDirectory(prefix="moorage-config-") as alone:
+        checked = {key: value for key, value in written.items() if key != OTHER_FILES}
+        Path(alone, CONFIG).write_text(json.dumps(checked))
+        yield Path(alone)
+
+
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    """Have `import torch` fail meanwhile, as where it is not installed, unless it is loaded."""
+    with _TORCH_HIDDEN:
+        hides = TORCH not in sys.modules
+        if hides:
+            sys.modules[TORCH] = None  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            if hides:
+                del sys.modules[TORCH]
+
+
+def _merge(known: Config, written: Config) -> Config:
+    merged = dict(known)
+    for key, value in written.items():
+        below = known.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            merged[key] = _merge(below, value)
+        elif value is not None or key not in known:
+            merged[key] = value
+    return merged

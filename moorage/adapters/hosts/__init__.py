@@ -1,0 +1,1 @@
+"""Hosts: what is on them, and the processes that run there."""

@@ -1,0 +1,194 @@
+"""Looking at hosts: processors, RAM, accelerators, ports, runtimes and installed engines."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from moorage.adapters.docker.containers import DockerRuntime
+from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.hosts.accelerators import found_here
+from moorage.adapters.hosts.ports import ports_in_use
+from moorage.adapters.hosts.remote_host import look_at
+from moorage.adapters.registry.runner_catalogue import runner_images
+from moorage.common.failures import Failure
+from moorage.engines.base import Engine
+from moorage.engines.registry import ENGINES
+from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
+from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
+from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts
+from moorage.inventory.survey.routes import interface_of
+from moorage.spec import RuntimeName
+
+NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
+"""What an engine's program needs beside its own package."""
+
+
+def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
+    """What is there and really in use on a host; claims are the ledger's to add.
+
+    Args:
+        host: The host.
+        fleet: What it belongs to; None = a fleet of its own.
+    """
+    look = _look_at_another if host.access.is_remote else _look_at_this
+    return describe(host).model_copy(update=look(host, fleet or Fleet()))
+
+
+def describe(host: Host) -> HostSnapshot:
+    """A host as it is written down, before anybody has looked at it."""
+    return HostSnapshot(
+        name=host.name,
+        address=host.access.url,
+        bind=host.bind,
+        labels=host.labels,
+        ram_reserve=int(host.reserve.ram),
+        accelerator_reserve=int(host.reserve.accelerator_memory),
+        port_range=host.port_range,
+        ray_range=host.ray_range,
+    )
+
+
+def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
+    runtimes, docker, trouble = _runtimes(host)
+    memory = psutil.virtual_memory()
+    facts = HostFacts(
+        cores=psutil.cpu_count() or 1,
+        ram_total=memory.total,
+        ram_free=memory.available,
+        ports=tuple(sorted(ports_in_use(host.bind, *host.port_range))),
+        docker=docker,
+        machine=platform.machine(),
+        **dict(found_here() if host.accelerators == "auto" else Found()),
+    )
+    return {
+        **_described(host, facts),
+        "unreachable": "" if runtimes else trouble,
+        "runtimes": runtimes,
+        "interface": host.interface or _interface_with(host.bind),
+        "programs": _programs() if RuntimeName.PROCESS in runtimes else (),
+        "images": _images(host) if RuntimeName.DOCKER in runtimes else frozenset(),
+    }
+
+
+def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
+    gpus = host.accelerators == "auto"
+    try:
+        known = describe(host).model_copy(update={"registries": fleet.registries})
+        facts = look_at(known, fleet.helper_image, host.store, gpus)
+        images = DockerImages(host.access.url).names()
+    except Failure as failure:
+        return {"unreachable": failure.detail}
+    return {
+        **_described(host, facts),
+        "runtimes": (RuntimeName.DOCKER,),
+        "images": images,
+        "interface": host.interface or interface_of(host.bind, facts.routes),
+        "store": host.store,
+        "models": frozenset(facts.models),
+        "helper_image": facts.helper_image or fleet.helper_image,
+        "shares_models": fleet.share_models,
+    }
+
+
+def _described(host: Host, facts: HostFacts) -> dict[str, Any]:
+    """What is written down wins over what was found."""
+    architecture = ARCHITECTURES.get(facts.machine, facts.machine)
+    total = facts.ram_total if host.ram == "auto" else int(host.ram)
+    accelerators = facts.accelerators
+    if host.accelerators != "auto":
+        accelerators = tuple(_written(item) for item in host.accelerators)
+    return {
+        "architecture": architecture,
+        "docker": facts.docker,
+        "cpus": facts.cores if host.cores == "auto" else host.cores,
+        "ram_total": total,
+        "ram_free": min(total, facts.ram_free),
+        "ports_in_use": facts.ports,
+        "accelerators": accelerators,
+        "unified_memory": host.unified_memory or facts.unified_memory,
+        "links": facts.links,
+        "troubles": facts.troubles,
+        "catalogue": runner_images({item.type for item in accelerators}, architecture),
+    }
+
+
+def docker_version(address: str) -> tuple[str, str]:
+    """The version of the Docker daemon of a host, or why it does not answer."""
+    try:
+        return DockerRuntime(address).version(), ""
+    except Failure as failure:
+        return "", failure.detail
+
+
+def installed_program(engine: Engine) -> Program | None:
+    """An engine as it is installed on this machine: beside this Python, else on the path."""
+    if not engine.program:
+        return None
+    beside = Path(sys.executable).parent / engine.program
+    if beside.exists():
+        needed = NEEDED_MODULES.get(engine.program, ())
+        if not all(importlib.util.find_spec(module) for module in needed):
+            return None
+        try:
+            version = importlib.metadata.version(engine.program)
+        except importlib.metadata.PackageNotFoundError:
+            # The program asks for it too (vLLM 0.32, `entrypoints/cli/main.py`), and ends.
+            return None
+        return Program(engine=engine.name, path=str(beside), version=version)
+    elsewhere = shutil.which(engine.program)
+    return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
+
+
+def _images(host: Host) -> frozenset[str]:
+    """What need not be pulled; a daemon that does not answer now just gets no bonus for it."""
+    try:
+        return DockerImages(host.access.url).names()
+    except Failure:
+        return frozenset()
+
+
+def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str, str]:
+    """What there is, the version of Docker, and why that does not answer."""
+    allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
+    found: list[RuntimeName] = []
+    version, trouble = "", "no runtime is allowed on this host"
+    if "docker" in allowed:
+        version, trouble = docker_version(host.access.url)
+        found += [RuntimeName.DOCKER] if version else []
+    if "process" in allowed and host.address == "local":
+        found.append(RuntimeName.PROCESS)
+    return tuple(found), version, trouble
+
+
+def _written(item: StaticAccelerator) -> Accelerator:
+    memory = int(item.memory)
+    return Accelerator(
+        type=item.type,
+        index=item.index,
+        name=item.name,
+        memory_total=memory,
+        memory_free=memory,
+        runtime_version=item.runtime_version or "",
+        family=item.family,
+        node=item.node or "",
+    )
+
+
+def _programs() -> tuple[Program, ...]:
+    return tuple(program for engine in ENGINES.values() if (program := installed_program(engine)))
+
+
+def _interface_with(bind: str) -> str:
+    """The interface of this machine that has an address; none for a daemon in another network."""
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(item.address == bind for item in addresses):
+            return str(name)
+    return ""

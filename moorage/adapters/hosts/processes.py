@@ -1,0 +1,228 @@
+"""Engines as processes of this machine: each in its own session, with a log and a supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from moorage.adapters.hosts import supervisor
+from moorage.adapters.hosts.disk import watching_the_disk
+from moorage.adapters.hosts.log_tail import log_of_file
+from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.hosts.process_environment import bearing
+from moorage.adapters.ledger.lock_owner import is_alive
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import ContainerSpec, Workload, planned_workload
+
+MARK = "MOORAGE_WORKLOAD"
+"""Variable in the environment of every process of a workload: its folder. By it a process is found,
+come what may, and told apart from one of the same name that belongs to another home."""
+
+STATE_FILE = "state.json"
+LABELS_FILE = "labels.json"
+"""What the supervisor tells of the process, and whose it is, in the folder of a workload."""
+
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+"""What a program needs of this process's environment; nothing else is passed on."""
+
+APPEAR_SECONDS = 10.0
+KILL_SECONDS = 5.0
+EXIT_SECONDS = 1.0
+POLL_SECONDS = 0.05
+
+
+class ProcessRuntime:
+    """Processes of this machine.
+
+    Args:
+        root: Folder that gets one folder a workload: log, state, working directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+
+    def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
+        """Start a process, or return the one that already runs.
+
+        Raises:
+            Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` when it does not come up at all.
+        """
+        if not (state := self._living(spec.name)):
+            # What runs under this name without a state to know it by must not run twice.
+            self._end(self._processes(spec.name), 0)
+            with watching_the_disk(self._root):
+                state = self._spawn(spec, secrets)
+        identity = f"{state['pid']}@{state['started_at']}"
+        return planned_workload(spec).model_copy(update={"identity": identity})
+
+    def observe(self, workload: Workload) -> Observation:
+        """The process's state."""
+        state = self._state(workload.name)
+        if state is None:
+            return Observation(running=False, detail="the process is gone")
+        if state["pid"] and is_alive(state["pid"], state["started_at"]):
+            return Observation(running=True, detail=f"process {state['pid']} runs")
+        code = self._exit_code(workload.name)
+        return Observation(
+            running=False,
+            exit_code=code,
+            out_of_memory=code == -signal.SIGKILL,
+            detail="the process was killed (SIGKILL); if nobody did that, memory ran out"
+            if code == -signal.SIGKILL
+            else "the process has ended",
+        )
+
+    def logs(self, workload: Workload, tail: int) -> str:
+        """The last lines of its log."""
+        return log_of_file(self._folder(workload.name) / "log", tail)
+
+    def stop(self, workload: Workload, grace_seconds: float) -> None:
+        """SIGTERM, SIGKILL after the grace period; its folder is removed.
+
+        The engine itself is told first, as in a container, and alone: vLLM's workers end at once
+        when they get a SIGTERM, so that nothing could finish its requests.
+        """
+        give_up = time.monotonic() + grace_seconds
+        if grace_seconds and (state := self._living(workload.name)):
+            found = self._processes(workload.name)
+            engine = [process for process in found if process.pid == state["pid"]]
+            for process in engine:
+                _signal(process, signal.SIGTERM)
+            _wait(engine, grace_seconds)
+        self._end(self._processes(workload.name), max(0, give_up - time.monotonic()))
+        self._end(self._processes(workload.name), 0)
+        shutil.rmtree(self._folder(workload.name), ignore_errors=True)
+
+    def _spawn(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, Any]:
+        folder = self._folder(spec.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        work = folder / "work"
+        work.mkdir(parents=True)
+        # An engine may write what it likes into its log, its own secrets too.
+        folder.chmod(0o700)
+        (folder / LABELS_FILE).write_text(json.dumps(spec.labels))
+        for link in spec.links:
+            (work / link.name).symlink_to(link.target)
+        if not shutil.which(spec.argv[0]):
+            raise Failure(Cause.PROGRAM_MISSING, f"{spec.argv[0]} is not on {spec.host}")
+        supervising = subprocess.Popen(
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                str(Path(supervisor.__file__)),
+                str(folder / STATE_FILE),
+                str(folder / "log"),
+                *spec.argv,
+            ],
+            cwd=work,
+            env={**_inherited(), MARK: str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        _hand_over(supervising.stdin, {**_environment(spec, secrets), MARK: str(folder)})
+        return self._appeared(spec)
+
+    def _appeared(self, spec: ContainerSpec) -> dict[str, Any]:
+        give_up = time.monotonic() + APPEAR_SECONDS
+        while (state := self._state(spec.name)) is None:
+            if time.monotonic() > give_up:
+                raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
+            time.sleep(POLL_SECONDS)
+        return state
+
+    def _exit_code(self, name: str) -> int | None:
+        """How the engine ended; its supervisor may need a moment to write it down."""
+        give_up = time.monotonic() + EXIT_SECONDS
+        while True:
+            state = self._state(name)
+            code: int | None = state["exit_code"] if state else None
+            if code is not None or time.monotonic() > give_up:
+                return code
+            time.sleep(POLL_SECONDS)
+
+    def _living(self, name: str) -> dict[str, Any] | None:
+        state = self._state(name)
+        return state if state and is_alive(state["pid"], state["started_at"]) else None
+
+    def _state(self, name: str) -> dict[str, Any] | None:
+        try:
+            content: dict[str, Any] = json.loads((self._folder(name) / STATE_FILE).read_text())
+        except (OSError, ValueError):
+            return None
+        return content
+
+    def _processes(self, name: str) -> list[psutil.Process]:
+        """All processes of a workload, by their mark: also those that a killed flow left behind."""
+        found = []
+        for pid in bearing(MARK, str(self._folder(name))):
+            with suppress(psutil.Error):
+                found.append(psutil.Process(pid))
+        return found
+
+    def _end(self, processes: list[psutil.Process], grace_seconds: float) -> None:
+        if grace_seconds:
+            for process in processes:
+                _signal(process, signal.SIGTERM)
+            processes = _wait(processes, grace_seconds)
+        for process in processes:
+            _signal(process, signal.SIGKILL)
+        _wait(processes, KILL_SECONDS)
+
+    def _folder(self, name: str) -> Path:
+        return self._root / name
+
+
+def _hand_over(pipe: IO[bytes] | None, environment: dict[str, str]) -> None:
+    """Send a supervisor what its engine gets; one that is gone already is found out later."""
+    assert pipe is not None
+    with suppress(BrokenPipeError), pipe:
+        pipe.write(json.dumps(environment).encode())
+
+
+def _inherited() -> dict[str, str]:
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
+
+
+def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, str]:
+    own = {
+        variable.name: secrets[variable.secret] if variable.secret else variable.value
+        for variable in spec.environment
+    }
+    return {**_inherited(), **own}
+
+
+def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Wait for processes to end; those that have not. A dead one that nobody reaps has ended."""
+    give_up = time.monotonic() + seconds
+    while (left := list(filter(_runs, processes))) and time.monotonic() < give_up:
+        time.sleep(POLL_SECONDS)
+    psutil.wait_procs(processes, timeout=0)  # reaps those that this process started
+    return left
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return

@@ -1,0 +1,127 @@
+"""What is on a host that says it is this ledger's: containers, processes, helpers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from docker.errors import NotFound
+
+from moorage.adapters.docker.daemon import daemon
+from moorage.adapters.docker.helper import LABEL_HELPER
+from moorage.adapters.docker.removal import remove_container
+from moorage.adapters.hosts.processes import LABELS_FILE, STATE_FILE
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.ledger.lock_owner import is_alive
+from moorage.adapters.system.settings import Settings
+from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE, Workload
+from moorage.operations.reconcile.facts import Found, Place
+from moorage.spec import RuntimeName
+
+LIST_SECONDS = 15
+RUNS = {"running", "paused", "restarting"}
+STOP_SECONDS = 10.0
+
+
+def found_at(
+    place: Place, ledger: str, settings: Settings, known: Sequence[Workload] = ()
+) -> tuple[Found, ...]:
+    """Everything there that carries the label of a ledger, and all helpers.
+
+    Args:
+        place: A runtime of a host.
+        ledger: Identity of the ledger; what is another's is left out.
+        settings: Of this machine.
+        known: What should run there. A Ray cluster knows no labels: it is asked for these alone.
+
+    Raises:
+        Failure: When the host cannot be asked.
+    """
+    if place.runtime == RuntimeName.PROCESS:
+        return tuple(_processes(settings.root / "run", ledger))
+    if place.runtime == RuntimeName.RAY:
+        return tuple(_application(one, settings) for one in known)
+    with daemon(place.address, LIST_SECONDS) as client:
+        own = client.api.containers(all=True, filters={"label": f"{LABEL_LEDGER}={ledger}"})
+        helpers = client.api.containers(all=True, filters={"label": LABEL_HELPER})
+    return tuple(_container(one) for one in (*own, *helpers))
+
+
+def remove(place: Place, found: Found, ledger: str, settings: Settings) -> None:
+    """Remove what was found; nothing happens when it is gone or is not what it was any more.
+
+    Raises:
+        Failure: When the host cannot be asked.
+    """
+    if found.helper:
+        with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):
+            remove_container(client.containers.get(found.identity))
+        return
+    workload = Workload(
+        name=found.name,
+        release=found.release,
+        ledger=ledger,
+        host=place.host,
+        address=place.address,
+        runtime=place.runtime,
+        identity=found.identity,
+    )
+    runtime_for(place.runtime, place.address, settings).stop(workload, STOP_SECONDS)
+
+
+def _application(workload: Workload, settings: Settings) -> Found:
+    seen = runtime_for(workload.runtime, workload.address, settings).observe(workload)
+    return Found(
+        name=workload.name,
+        identity=workload.identity,
+        release=workload.release,
+        running=seen.running,
+        state=seen.detail,
+        since=datetime.now(UTC),
+    )
+
+
+def _container(told: dict[str, Any]) -> Found:
+    """A container as the daemon lists it; one question for all of them."""
+    labels = told.get("Labels") or {}
+    return Found(
+        name=str((told.get("Names") or ["/?"])[0]).lstrip("/"),
+        identity=str(told["Id"]),
+        release=labels.get(LABEL_RELEASE, ""),
+        model=labels.get(LABEL_MODEL, ""),
+        running=told["State"] in RUNS,
+        state=f"the container is {told['State']} ({told['Status']})",
+        since=datetime.fromtimestamp(int(told["Created"]), UTC),
+        helper=labels.get(LABEL_HELPER, ""),
+        fresh=told["State"] == "created",
+    )
+
+
+def _processes(root: Path, ledger: str) -> Iterator[Found]:
+    for folder in sorted(root.iterdir()) if root.is_dir() else []:
+        labels, state = _read(folder / LABELS_FILE), _read(folder / STATE_FILE)
+        if labels.get(LABEL_LEDGER) != ledger:
+            continue
+        with suppress(OSError):  # it went meanwhile
+            pid, started = state.get("pid") or 0, state.get("started_at") or 0
+            alive = bool(pid) and is_alive(pid, started)
+            yield Found(
+                name=folder.name,
+                identity=f"{pid}@{started}",
+                release=labels[LABEL_RELEASE],
+                model=labels[LABEL_MODEL],
+                running=alive,
+                state=f"process {pid} runs" if alive else "the process has ended",
+                since=datetime.fromtimestamp((folder / LABELS_FILE).stat().st_mtime, UTC),
+            )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        content = json.loads(path.read_text())
+        return content if isinstance(content, dict) else {}
+    return {}

@@ -1,0 +1,1 @@
+"""Prefect's server and API: login, guard, errors, approvals."""

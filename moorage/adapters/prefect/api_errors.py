@@ -1,0 +1,93 @@
+"""Prefect's API where it does not answer, or not what Prefect's client expects: as failures.
+
+Prefect's client raises whatever comes of an answer: its own errors for statuses, those of httpx, of
+the JSON decoder and of pydantic, or a `RuntimeError` where it could not connect at all.
+"""
+
+from __future__ import annotations
+
+import traceback
+from http import HTTPStatus
+
+import httpx
+
+from moorage.common.failures import Cause, Failure
+
+TRY_LATER = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
+NOT_LET_IN = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+
+UNREACHED = "Failed to reach API"
+"""What Prefect says where it could not connect at all."""
+
+CLIENT = ("prefect.client.orchestration", "prefect.client.base")
+"""Modules that send requests and read the answers."""
+
+READERS = {"propose_state", "propose_state_sync"}
+"""Functions of Prefect's engine that judge an answer themselves."""
+
+LONGEST = 400
+"""Characters of what Prefect's client says."""
+
+LOG_IN = (
+    "Set PREFECT_API_AUTH_STRING to what the server was started with, or PREFECT_API_KEY for"
+    " Prefect Cloud."
+)
+
+
+def server_failure(error: BaseException) -> Failure | None:
+    """The failure that an error of Prefect's client stands for; None = it is none of its errors.
+
+    Args:
+        error: As it was raised, with its traceback.
+    """
+    if isinstance(error, Failure):
+        return None
+    if is_server_trouble(error):
+        return Failure(Cause.SERVER_UNAVAILABLE, _first_line(error))
+    if isinstance(error, httpx.HTTPError) or _is_of_the_client(error):
+        return Failure(Cause.SERVER_REFUSED, _first_line(error), suggestion=_advice(error))
+    return None
+
+
+def is_login_refused(error: BaseException) -> bool:
+    """Whether Prefect's server asks for a login, or for another one."""
+    unauthorized = HTTPStatus.UNAUTHORIZED
+    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code == unauthorized
+
+
+def is_server_trouble(error: BaseException) -> bool:
+    """Whether Prefect's server did not answer, or said that it cannot now.
+
+    Its client has asked again before, for about a minute (`PREFECT_CLIENT_MAX_RETRIES`).
+    """
+    if isinstance(error, Failure):
+        return error.cause is Cause.SERVER_UNAVAILABLE
+    if isinstance(error, httpx.HTTPStatusError):
+        code = error.response.status_code
+        return code in TRY_LATER or code >= HTTPStatus.INTERNAL_SERVER_ERROR
+    unreached = isinstance(error, RuntimeError) and UNREACHED in str(error)
+    return unreached or isinstance(error, httpx.TransportError)
+
+
+def _is_of_the_client(error: BaseException) -> bool:
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(
+        str(frame.f_globals.get("__name__", "")).startswith(CLIENT)
+        or frame.f_code.co_name in READERS
+        for frame in frames
+    )
+
+
+def _advice(error: BaseException) -> str | None:
+    if isinstance(error, httpx.HTTPStatusError) and error.response.status_code in NOT_LET_IN:
+        return LOG_IN
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    """Its first line, without the advice of httpx to look the status up."""
+    lines = str(error).strip().splitlines() or [repr(error)]
+    line = lines[0].partition(" - For more information check:")[0]
+    plain = isinstance(error, httpx.HTTPError | RuntimeError)
+    shown = line if plain else f"it answered what its client does not understand: {line}"
+    return shown[:LONGEST]

@@ -1,0 +1,113 @@
+"""The login of this home's Prefect server: made once, and sent to that server alone.
+
+Two files of this user alone, in `MOORAGE_HOME/api`: `login` holds `user:password`, `server` says
+which process answers where. A client takes the login when that process listens at the address that
+it is about to ask, so that nobody else who binds the port later is handed it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+from pydantic import ValidationError
+
+from moorage.adapters.files.private_files import read_private, unsafe, write_private
+from moorage.adapters.ledger.lock_owner import Owner, is_present, owner_of
+from moorage.common.values import Value
+
+FOLDER, LOGIN, SERVER = "api", "login", "server"
+USER, PASSWORD_BYTES = "moorage", 32
+WRITTEN = re.compile(r"[!-9;-~]+:[!-~]+")
+
+
+class RunningServer(Value):
+    """A server of this home.
+
+    Attributes:
+        url: Address of its API.
+        process: What listens there.
+    """
+
+    url: str
+    process: Owner
+
+
+def find_login(home: Path) -> str | None:
+    """The login of this home's server; None = none was made.
+
+    Raises:
+        Failure: `BAD_SETTING` when others could have read or written it.
+    """
+    written = read_private(home / FOLDER / LOGIN)
+    if written is None:
+        return None
+    if not WRITTEN.fullmatch(written.strip()):
+        raise unsafe(home / FOLDER / LOGIN, "does not hold user:password")
+    return written.strip()
+
+
+def provide_login(home: Path) -> tuple[str, bool]:
+    """The login of this home's server, and whether it was made just now.
+
+    Raises:
+        Failure: `BAD_SETTING`; `STORE_UNWRITABLE` when it cannot be kept.
+    """
+    if found := find_login(home):
+        return found, False
+    login = f"{USER}:{secrets.token_urlsafe(PASSWORD_BYTES)}"
+    made = write_private(home / FOLDER / LOGIN, login, over=False)
+    return find_login(home) or login, made
+
+
+def record_server(home: Path, url: str, pid: int) -> None:
+    """Note which process answers at an address, for clients of this home."""
+    server = RunningServer(url=url, process=owner_of(pid))
+    write_private(home / FOLDER / SERVER, server.model_dump_json(), over=True)
+
+
+def forget_server(home: Path) -> None:
+    """Take that note away: nothing of this home answers any more."""
+    with contextlib.suppress(OSError):
+        (home / FOLDER / SERVER).unlink(missing_ok=True)
+
+
+def login_for(home: Path, url: str) -> tuple[str, str] | None:
+    """The login for an address, and the address to send it to; None = it is not for that one.
+
+    Raises:
+        Failure: `BAD_SETTING`.
+    """
+    try:
+        server = RunningServer.model_validate_json(read_private(home / FOLDER / SERVER) or "")
+    except ValidationError:
+        return None
+    if _place(url) != _place(server.url) or not is_present(server.process):
+        return None
+    if not is_listening(server.process.pid, urlsplit(server.url).port):
+        return None
+    login = find_login(home)
+    return (login, server.url) if login else None
+
+
+def is_listening(pid: int, port: int | None) -> bool:
+    """Whether that process, and so nobody else, answers at a port of this machine."""
+    try:
+        sockets = psutil.Process(pid).net_connections("tcp")
+    except psutil.Error:
+        return False
+    return any(
+        one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port for one in sockets
+    )
+
+
+def _place(url: str) -> tuple[str, int | None, str]:
+    """An address of an API; all names of the loopback mean the same."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    near = "here" if host in ("localhost", "127.0.0.1", "::1") else host
+    return f"{parts.scheme}://{near}", parts.port, parts.path.rstrip("/")

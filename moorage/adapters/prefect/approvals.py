@@ -1,0 +1,121 @@
+"""Flow runs on the Prefect server that wait for a person's approval."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.exceptions import PrefectHTTPStatusError
+from prefect.settings import get_current_settings
+
+from moorage.adapters.prefect.api_errors import server_failure
+from moorage.adapters.prefect.sign_in import sign_in
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Value
+from moorage.operations.redeploy.question import SERVER_SECONDS, Answer
+
+SCHEMA = "approval"
+"""Part of the schema's title that tells our question from those of other flows."""
+
+
+class Waiting(Value):
+    """A flow run that waits.
+
+    Attributes:
+        id: Of the flow run.
+        name: Of the flow run, such as `deploy llama`.
+        model: Name of the model; empty where it is about several.
+        until: When it counts as refused, UTC; None = the server does not say.
+        plan: What would be done, as Markdown.
+    """
+
+    id: str
+    name: str
+    model: str
+    until: datetime | None
+    plan: str
+
+
+def waiting() -> list[Waiting]:
+    """All that wait, the one that ends first before the others.
+
+    Raises:
+        Failure: `SERVER_UNAVAILABLE` where no server is configured, or it does not answer;
+            `SERVER_REFUSED` where it answers something else.
+    """
+    paused = FlowRunFilter.model_validate({"state": {"type": {"any_": [StateType.PAUSED]}}})
+    with _client() as client:
+        try:
+            runs = client.read_flow_runs(flow_run_filter=paused, limit=200)
+            found = [one for run in runs if (one := _read(client, run))]
+        except Exception as error:
+            raise server_failure(error) or error from None
+    now = datetime.now(UTC)
+    open_still = [one for one in found if one.until is None or one.until > now]
+    return sorted(open_still, key=lambda one: one.until or now)
+
+
+def the_one(named: str) -> Waiting:
+    """The run that is meant by its id, how that begins, its name, or its model.
+
+    Raises:
+        Failure: `UNKNOWN_APPROVAL` when none or several are.
+    """
+    found = [one for one in waiting() if named in (one.id, one.name, one.model)]
+    found = found or [one for one in waiting() if len(named) >= 4 and one.id.startswith(named)]
+    if len(found) != 1:
+        told = f"{len(found)} wait under {named}" if found else named
+        raise Failure(Cause.UNKNOWN_APPROVAL, told)
+    return found[0]
+
+
+def answer(one: Waiting, said: Answer) -> None:
+    """Let the run go on with an answer.
+
+    Raises:
+        Failure: `UNKNOWN_APPROVAL` when it does not wait any more.
+    """
+    with _client() as client:
+        try:
+            result = client.resume_flow_run(UUID(one.id), run_input=said.model_dump())
+        except Exception as error:
+            raise server_failure(error) or error from None
+    if result.status != "ACCEPT":
+        why = getattr(result.details, "reason", "") or result.status
+        raise Failure(Cause.UNKNOWN_APPROVAL, f"{one.name}: {why}")
+
+
+def _read(client: SyncPrefectClient, run: FlowRun) -> Waiting | None:
+    keys = run.state.state_details.run_input_keyset if run.state else None
+    if not keys or not run.state:
+        return None
+    try:
+        if SCHEMA not in client.read_flow_run_input(run.id, keys["schema"]).lower():
+            return None
+        plan = json.loads(client.read_flow_run_input(run.id, keys["description"]))
+    except PrefectHTTPStatusError:
+        return None
+    ends = run.state.state_details.pause_timeout
+    spec = run.parameters.get("spec")
+    return Waiting(
+        id=str(run.id),
+        name=run.name,
+        model=spec.get("name", "") if isinstance(spec, dict) else "",
+        until=ends and ends - timedelta(seconds=SERVER_SECONDS),
+        plan=plan,
+    )
+
+
+def _client() -> SyncPrefectClient:
+    if not get_current_settings().api.url:
+        raise Failure(
+            Cause.SERVER_UNAVAILABLE,
+            "no Prefect server is configured, so nothing waits on one",
+            suggestion="Set PREFECT_API_URL to the server on which the deployment waits.",
+        )
+    sign_in()
+    return get_client(sync_client=True)

@@ -1,0 +1,1 @@
+"""Ray clusters, through the REST API of their dashboard."""

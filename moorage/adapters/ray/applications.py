@@ -1,0 +1,117 @@
+"""Models as applications of Ray Serve on a Ray cluster that runs already."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.ray.dashboard import RayDashboard
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import ContainerSpec, Workload, planned_workload
+from moorage.engines.ray_serve import (
+    AppState,
+    AppStatus,
+    ReplicaLog,
+    Unkept,
+    app_state,
+    with_application,
+    without_application,
+)
+
+POLL_SECONDS = 0.5
+GONE_SECONDS = 30.0
+"""How much longer than its grace the end of an application is waited for; Ray goes on with it."""
+
+ENDED = frozenset({AppStatus.DEPLOY_FAILED, AppStatus.UNHEALTHY, AppStatus.DELETING})
+
+
+class RayRuntime:
+    """Ray Serve on one cluster.
+
+    Args:
+        address: A line of `ClusterAccess`.
+        alone: Keeps every other moorage of the same ledger from changing the cluster's config:
+            two that read it, change it and put it back would undo each other.
+    """
+
+    def __init__(self, address: str, alone: Callable[[], AbstractContextManager[None]]) -> None:
+        self._dashboard, self._alone = RayDashboard(address), alone
+
+    def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:  # noqa: ARG002
+        """Put the application beside the others. One of the same release is updated.
+
+        Raises:
+            Failure: `LAUNCH_REFUSED` with the reason.
+        """
+        if spec.application is None:
+            raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} is no application of Ray Serve")
+        config = spec.application.config
+        workload = planned_workload(spec).model_copy(update={"identity": spec.name})
+        with self._alone():
+            details = self._dashboard.details()
+            there = app_state(details, spec.name)
+            if there and there.status != AppStatus.DELETING and not _belongs(there, workload):
+                raise Failure(
+                    Cause.LAUNCH_REFUSED,
+                    f"{spec.host} has an application {spec.name} that this ledger does not know",
+                    suggestion="Rename the model, or delete that application in Ray.",
+                )
+            self._put(lambda: with_application(details, config))
+        return workload
+
+    def observe(self, workload: Workload) -> Observation:
+        """The application's status, in Ray's words."""
+        state = app_state(self._dashboard.details(), workload.name)
+        if state is None:
+            return Observation(running=False, detail="the application is gone from the cluster")
+        message = state.message.partition("\n")[0]
+        return Observation(
+            running=state.status not in ENDED,
+            ready=state.status == AppStatus.RUNNING,
+            detail=f"the application is {state.status}{f': {message}' if message else ''}",
+        )
+
+    def logs(self, workload: Workload, tail: int) -> str:
+        """What the cluster says about the application, and the logs of its replicas."""
+        state = app_state(self._dashboard.details(), workload.name)
+        if state is None:
+            return ""
+        return "\n".join([state.message, *(self._log(log, tail) for log in state.logs)])
+
+    def stop(self, workload: Workload, grace_seconds: float) -> None:
+        """Take the application out of the config; Ray ends it once its requests are done."""
+        with self._alone():
+            details = self._dashboard.details()
+            state = app_state(details, workload.name)
+            if state is None:
+                return
+            if state.status != AppStatus.DELETING:
+                if not _belongs(state, workload):
+                    return
+                self._put(lambda: without_application(details, workload.name))
+        give_up = time.monotonic() + grace_seconds + GONE_SECONDS
+        while app_state(self._dashboard.details(), workload.name):
+            if time.monotonic() > give_up:
+                return
+            time.sleep(POLL_SECONDS)
+
+    def _put(self, change: Callable[[], dict[str, Any]]) -> None:
+        try:
+            config = change()
+        except Unkept as error:
+            raise Failure(Cause.LAUNCH_REFUSED, str(error)) from None
+        self._dashboard.put(config)
+
+    def _log(self, log: ReplicaLog, tail: int) -> str:
+        """A replica that is gone took its log with it; that is no reason to fail."""
+        try:
+            return self._dashboard.log(log, tail)
+        except Failure:
+            return ""
+
+
+def _belongs(state: AppState, workload: Workload) -> bool:
+    return (state.release, state.ledger) == (workload.release, workload.ledger)

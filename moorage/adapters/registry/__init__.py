@@ -1,0 +1,1 @@
+"""Image registries: digests, logins, manifests."""

@@ -1,0 +1,142 @@
+"""What an image stands for now: asked of its registry, and of the host that has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.adapters.docker.images import DockerImages, LocalImage
+from moorage.adapters.registry.auth import Credentials
+from moorage.adapters.registry.image_mirrors import find_first
+from moorage.adapters.registry.manifest import Found
+from moorage.adapters.registry.registry import RegistryClient
+from moorage.adapters.secrets.secrets import read_secrets
+from moorage.common.failures import Cause, Failure
+from moorage.images.image import Image
+from moorage.images.reference import parse_reference
+from moorage.inventory.registries import Registries
+from moorage.inventory.snapshot import HostSnapshot
+
+UNASKED = "; its registry could not be asked, it is taken as the host has it:"
+MOVED = "; its tag was moved since the host pulled it"
+
+
+def pinned(image: Image, host: HostSnapshot) -> Image:
+    """An image with its digest, at the first of its places that has it.
+
+    The registry decides what a tag stands for. What was built on the host, or is named by its
+    digest, needs no registry; where none answers, the host's own copy is taken, and the reason
+    says so. Call it in a thread.
+
+    Args:
+        image: As its publisher names it.
+        host: Where it will run: its daemon, its registries, its processors.
+
+    Raises:
+        Failure: `IMAGE_MISSING`, `NO_IMAGE` for a host of other processors, or what a registry
+            says. What the host's daemon may still manage, its own way, is no failure yet.
+    """
+    places = host.registries.places(image.reference)
+    for place in dict.fromkeys((*places, image.reference)):
+        if local := DockerImages(host.address).find(place):
+            here = _required(image, local, host).model_copy(update={"reference": place})
+            return _unless_moved(here, local, places, host)
+    try:
+        found = _find(places, host)
+    except Failure as failure:
+        if not _may_still_be_pulled(failure, host.registries, places[0]):
+            raise
+        reason = f"{image.reason}; its digest is not known: {failure.detail}"
+        return image.model_copy(update={"reference": places[0], "reason": reason})
+    return image.model_copy(update={"reference": found.reference, "digest": found.digest})
+
+
+def identified(image: Image, host: HostSnapshot) -> Image:
+    """An image that was pulled, with its local id and, where it was not known before, its digest.
+
+    Raises:
+        Failure: `NO_IMAGE` when it is built for other processors.
+    """
+    local = DockerImages(host.address).find(image.pinned)
+    if local is None:
+        return image
+    digest = image.digest or next(iter(local.digests), "")
+    update = {"identity": local.identity, "digest": digest}
+    return _required(image, local, host).model_copy(update=update)
+
+
+def digest_now(image: Image, registries: Registries) -> str:
+    """The digest that an image's tag stands for in its registry; empty = it cannot be asked."""
+    try:
+        client = _client(image.reference, registries, known=(image.digest,), attempts=1)
+        return client.find(image.reference).digest
+    except Failure:
+        return ""
+
+
+def credentials(registries: Registries, place: str) -> Credentials | None:
+    """The account of a reference's registry, with its secret; None = none is configured."""
+    login = registries.login(place)
+    if login is None:
+        return None
+    password = read_secrets([login.password])[login.password]
+    return Credentials(username=login.username, password=password)
+
+
+def _unless_moved(
+    image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot
+) -> Image:
+    """An image that the host has, unless its registry has another one by now."""
+    named = parse_reference(image.reference).digest
+    digest = named or next(iter(local.digests), "")
+    image = image.model_copy(update={"identity": local.identity, "digest": digest})
+    if named or not digest:
+        return image
+    try:
+        found = _find(places, host, known=local.digests, attempts=1)
+    except Failure as failure:
+        reason = f"{image.reason}{UNASKED} {failure.detail}"
+        return image.model_copy(update={"reason": reason})
+    if found.digest in local.digests:
+        return image.model_copy(update={"digest": found.digest})
+    return image.model_copy(
+        update={
+            "reference": found.reference,
+            "digest": found.digest,
+            "identity": "",
+            "reason": f"{image.reason}{MOVED}",
+        }
+    )
+
+
+def _find(places: tuple[str, ...], host: HostSnapshot, **options: Any) -> Found:
+    return find_first(
+        places, lambda place: _client(place, host.registries, **options), host.architecture
+    )
+
+
+def _client(place: str, registries: Registries, **options: Any) -> RegistryClient:
+    registry = parse_reference(place).registry
+    return RegistryClient(
+        registry,
+        credentials=credentials(registries, place),
+        insecure=registry in registries.insecure,
+        **options,
+    )
+
+
+def _required(image: Image, local: LocalImage, host: HostSnapshot) -> Image:
+    if local.architecture in ("", host.architecture):
+        return image
+    detail = f"{image.reference} is built for {local.architecture}, the host is {host.architecture}"
+    raise Failure(Cause.NO_IMAGE, detail)
+
+
+def _may_still_be_pulled(failure: Failure, registries: Registries, place: str) -> bool:
+    """Whether the daemon may know a way that this process does not: network, login, trust."""
+    if failure.cause is Cause.REGISTRY_UNAUTHORIZED:
+        return registries.login(place) is None
+    return failure.cause in (
+        Cause.REGISTRY_UNAVAILABLE,
+        Cause.REGISTRY_RATE_LIMITED,
+        Cause.REGISTRY_UNTRUSTED,
+    )

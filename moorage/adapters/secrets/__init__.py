@@ -1,0 +1,1 @@
+"""Secrets by name, and their removal from text."""

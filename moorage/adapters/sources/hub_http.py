@@ -1,0 +1,161 @@
+"""Requests to the hub, through huggingface_hub. What goes wrong on the wire becomes a `Failure`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from huggingface_hub import hf_hub_url
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+from moorage.adapters.sources.hub_answers import HTTP_ERRORS, failure_of
+from moorage.adapters.sources.hub_session import require_online, require_success, session
+from moorage.adapters.system.guarded_http import within
+from moorage.common.failures import Cause, Failure
+from moorage.common.printable import printable
+from moorage.common.strict_json import JsonError, JsonLimits, decode
+from moorage.common.units import MIB, human_bytes
+
+TIMEOUT_SECONDS = 30.0
+LISTING_SECONDS = 60.0
+"""For a whole listing. A list of thousands of files comes in a second or two."""
+
+LISTING = JsonLimits(size=32 * MIB, entries=1_000_000)
+SHOWN = 1000
+"""Characters of what went wrong; it may quote what the hub sent."""
+
+
+class Wire:
+    """The way to one repository on the hub.
+
+    Args:
+        repo: `org/repo`.
+        endpoint: Address of the hub.
+        token: Access token. It is sent to the endpoint and appears nowhere else.
+        timeout: Seconds to wait for a connection and for each next byte.
+        listing_seconds: Seconds that a listing, and the headers before a file, may take in all.
+
+    Raises:
+        Failure: `SOURCE_UNAUTHORIZED` when the token cannot be one.
+    """
+
+    def __init__(
+        self,
+        repo: str,
+        endpoint: str,
+        token: str | None = None,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        listing_seconds: float = LISTING_SECONDS,
+    ) -> None:
+        self.repo = repo
+        self._endpoint = endpoint.rstrip("/")
+        self._token = _usable(token)
+        self._timeout, self._listing_seconds = timeout, listing_seconds
+
+    def listing(self, revision: str) -> dict[str, Any]:
+        """Ask what the repository holds at a revision; empty = the default branch.
+
+        Returns:
+            What the hub answers, as data.
+
+        Raises:
+            Failure: As `failure_of` says; `HUB_UNAVAILABLE` also when the answer is not the hub's.
+        """
+        try:
+            validate_repo_id(self.repo)
+        except HFValidationError as error:
+            raise Failure(Cause.SOURCE_MISSING, str(error)) from None
+        at = f"/revision/{quote(revision, safe='')}" if revision else ""
+        url = f"{self._endpoint}/api/models/{self.repo}{at}"
+        with self._translating(revision):
+            body = self._small(url)
+        try:
+            found = decode(body, LISTING)
+        except JsonError as error:
+            raise self.not_a_hub(f"the answer {error}") from None
+        if not isinstance(found, dict):
+            raise self.not_a_hub("the answer is no JSON object")
+        return found
+
+    @contextmanager
+    def file_range(self, commit: str, name: str, start: int, stop: int) -> Iterator[Any]:
+        """Ask for a file from one offset up to another, and read the answer inside the block.
+
+        Yields:
+            The response of the hub client's HTTP library; it may hold the whole file.
+
+        Raises:
+            Failure: As `failure_of` says, for errors while reading too.
+        """
+        url = hf_hub_url(self.repo, name, revision=commit, endpoint=self._endpoint)
+        headers = self._headers() | {"Range": f"bytes={start}-{stop - 1}"}
+        with (
+            self._translating(commit, name),
+            self._begun(url, headers) as response,
+        ):
+            yield response
+
+    def not_a_hub(self, why: str) -> Failure:
+        """Make the failure for an answer that no hub would give."""
+        detail = f"{self._endpoint} does not answer like a hub about {self.repo}: {why}"
+        return Failure(Cause.HUB_UNAVAILABLE, detail)
+
+    def _headers(self) -> dict[str, str]:
+        # Compressed, neither sizes nor offsets would be those of the file.
+        headers = {"User-Agent": "moorage", "Accept-Encoding": "identity"}
+        return headers | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
+
+    def _small(self, url: str) -> bytes:
+        """A whole answer that has one deadline and one limit."""
+        found = bytearray()
+        with (
+            within(self._listing_seconds),
+            session(self._endpoint).stream(
+                "GET",
+                url,
+                params={"blobs": "true"},
+                headers=self._headers(),
+                timeout=self._timeout,
+            ) as response,
+        ):
+            require_success(response)
+            for piece in response.iter_raw():
+                found += piece
+                if len(found) > LISTING.size:
+                    raise self.not_a_hub(f"the answer is larger than {human_bytes(LISTING.size)}")
+        return bytes(found)
+
+    @contextmanager
+    def _begun(self, url: str, headers: dict[str, str]) -> Iterator[Any]:
+        """An answer whose headers have come in time; its body may take as long as it grows."""
+        client = session(self._endpoint)
+        request = client.build_request("GET", url, headers=headers, timeout=self._timeout)
+        with within(self._listing_seconds):
+            response = client.send(request, stream=True)
+        with closing(response):
+            require_success(response)
+            yield response
+
+    @contextmanager
+    def _translating(self, revision: str, name: str = "") -> Iterator[None]:
+        try:
+            require_online()
+            yield
+        except HTTP_ERRORS as error:
+            failure = failure_of(error, repo=self.repo, revision=revision, name=name)
+            detail = printable(failure.detail)
+            if self._token:  # an answer may quote the request
+                detail = detail.replace(self._token, "***")
+            raise Failure(failure.cause, detail[:SHOWN]) from None
+
+
+def _usable(token: str | None) -> str:
+    token = (token or "").strip()
+    # The HTTP library would refuse such a header, and quote it.
+    if token and not (token.isascii() and token.isprintable() and " " not in token):
+        raise Failure(Cause.SOURCE_UNAUTHORIZED, "the token holds characters that no token has")
+    return token

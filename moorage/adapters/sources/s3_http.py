@@ -1,0 +1,154 @@
+"""Requests to an S3-compatible store, through boto3; what goes wrong becomes a `Failure`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import lru_cache
+from typing import Any
+
+from moorage.adapters.sources.s3_answers import S3_ERRORS, failure_of, first_byte
+from moorage.common.failures import Cause, Failure
+from moorage.models.printed import short
+
+TIMEOUT_SECONDS = 30
+LISTING_SECONDS = 120.0
+"""For all pages of a listing; a store that always has another one never ends."""
+
+PIECE = 1 << 20
+ANY_REGION = "us-east-1"
+"""Stores that are not Amazon's take any; Amazon's own redirect from here."""
+
+LONGEST_SECONDS = 7 * 24 * 3600
+"""No presigned address may be valid for longer."""
+
+
+class S3Wire:
+    """The way to what is below a prefix of a bucket.
+
+    Args:
+        place: `bucket` or `bucket/prefix`.
+        endpoint: Address of the store; empty = as AWS's own tools are set, else Amazon's.
+        keys: Key id, secret key, session token; empty = those of AWS's own tools, else unsigned.
+
+    Attributes:
+        named: The place, as messages name it.
+
+    Raises:
+        Failure: `PROGRAM_MISSING` without boto3.
+    """
+
+    def __init__(self, place: str, endpoint: str = "", keys: tuple[str, ...] = ()) -> None:
+        self.named = place.rstrip("/")
+        self._bucket, _, prefix = self.named.partition("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+        with self._translating():
+            self._client = _client(endpoint, keys)
+
+    def listed(self) -> Iterator[tuple[str, int, str]]:
+        """Name, size and ETag of every file below the prefix."""
+        with self._translating():
+            pages = self._client.get_paginator("list_objects_v2")
+            until = time.monotonic() + LISTING_SECONDS
+            for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
+                if time.monotonic() > until:
+                    detail = f"the listing of s3://{self.named} has no end"
+                    raise Failure(Cause.HUB_UNAVAILABLE, detail)
+                for item in page.get("Contents", ()):
+                    name = item["Key"].removeprefix(self._prefix)
+                    if name and not name.endswith("/"):
+                        yield name, item["Size"], item["ETag"].strip('"')
+
+    def head(self, name: str) -> dict[str, Any]:
+        """What the store tells of a file; of one that was sent in parts, `part` is their size."""
+        with self._translating(name):
+            asked = {**self._named(name), "ChecksumMode": "ENABLED"}
+            told: dict[str, Any] = self._client.head_object(**asked)
+            if "-" in told["ETag"]:
+                first = self._client.head_object(**self._named(name), PartNumber=1)
+                told["part"] = first["ContentLength"]
+        return told
+
+    @contextmanager
+    def ranged(
+        self, name: str, start: int, stop: int, etag: str
+    ) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """Ask for a file from one offset up to another, and read the answer inside the block.
+
+        Args:
+            name: The file.
+            start: First byte.
+            stop: Byte after the last.
+            etag: Which content; another one is refused.
+
+        Yields:
+            The offset at which the answer really starts, and its pieces.
+        """
+        with self._translating(name):
+            answer = self._client.get_object(
+                **self._named(name), Range=f"bytes={start}-{stop - 1}", IfMatch=f'"{etag}"'
+            )
+            with closing(answer["Body"]) as body:
+                yield first_byte(answer, start), body.iter_chunks(PIECE)
+
+    def presigned(self, name: str, seconds: float) -> str:
+        """An address of a file for who has no keys, for so many seconds."""
+        with self._translating(name):
+            return str(
+                self._client.generate_presigned_url(
+                    "get_object",
+                    Params=self._named(name),
+                    ExpiresIn=min(int(seconds), LONGEST_SECONDS),
+                )
+            )
+
+    def _named(self, name: str) -> dict[str, str]:
+        return {"Bucket": self._bucket, "Key": f"{self._prefix}{name}"}
+
+    @contextmanager
+    def _translating(self, name: str = "") -> Iterator[None]:
+        try:
+            yield
+        except ImportError as error:
+            raise Failure(
+                Cause.PROGRAM_MISSING,
+                f"s3://{self.named} needs boto3: {error}",
+                suggestion="Install moorage with its extra: `pip install 'moorage[s3]'`.",
+            ) from None
+        except S3_ERRORS as error:
+            raise failure_of(error, f"{self.named}/{name}" if name else self.named) from None
+        except (LookupError, TypeError, ValueError) as error:
+            # Its answer lacks what every store tells, or tells it otherwise.
+            why = short(f"{type(error).__name__} {error}")
+            detail = f"the store does not answer like one about s3://{self.named}: {why}"
+            raise Failure(Cause.HUB_UNAVAILABLE, detail) from None
+
+
+@lru_cache(maxsize=16)
+def _client(endpoint: str, keys: tuple[str, ...]) -> Any:
+    """Finding keys may ask the machine's own service, which takes a while where there is none."""
+    import boto3  # noqa: PLC0415  (an extra, and slow to import)
+    from botocore import UNSIGNED  # noqa: PLC0415
+    from botocore.config import Config  # noqa: PLC0415
+
+    given = (*keys, "", "", "")
+    session = boto3.Session(
+        aws_access_key_id=given[0] or None,
+        aws_secret_access_key=given[1] or None,
+        aws_session_token=given[2] or None,
+    )
+    signed = "s3v4" if session.get_credentials() else UNSIGNED
+    return session.client(
+        "s3",
+        endpoint_url=endpoint or None,
+        region_name=session.region_name or ANY_REGION,
+        config=Config(
+            signature_version=signed,
+            connect_timeout=TIMEOUT_SECONDS,
+            read_timeout=TIMEOUT_SECONDS,
+            retries={"max_attempts": 0},
+            response_checksum_validation="when_required",
+            request_checksum_calculation="when_required",
+        ),
+    )

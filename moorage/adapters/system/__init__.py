@@ -1,0 +1,1 @@
+"""This process and this machine: settings, threads, HTTP, regular expressions."""

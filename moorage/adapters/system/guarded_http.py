@@ -1,0 +1,116 @@
+"""HTTP whose redirects are checked, and which can be given one deadline for all that it reads.
+
+It works with httpx, and with httpx2, which newer clients of the hub bring.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from moorage.adapters.transfer.redirects import Guard, RedirectRefused
+
+MOST_REDIRECTS = 5
+
+_DEADLINE = threading.local()
+
+
+def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options: Any) -> Any:
+    """A client that connects to no address but those that a guard lets pass.
+
+    Args:
+        library: The HTTP library.
+        guard: Knows where the one that is asked may lead to.
+        verify: How certificates are judged.
+        options: Further ones of the library's client.
+    """
+
+    def check(request: Any) -> None:
+        with _translating(library):
+            guard.require_url(str(request.url))
+
+    transport = library.HTTPTransport(verify=verify)
+    # The library has no way to choose the address that is connected to and keep the name for TLS.
+    transport._pool._network_backend = _Backend(transport._pool._network_backend, guard, library)
+    return library.Client(
+        transport=transport,
+        event_hooks={"request": [check]},
+        follow_redirects=True,
+        max_redirects=MOST_REDIRECTS,
+        **options,
+    )
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Give all that this thread reads meanwhile one deadline, however slowly it comes."""
+    _DEADLINE.until = time.monotonic() + seconds
+    try:
+        yield
+    finally:
+        _DEADLINE.until = None
+
+
+class _Backend:
+    """Connects to addresses that were checked, and reads within the deadline of the thread."""
+
+    def __init__(self, inner: Any, guard: Guard, library: Any) -> None:
+        self._inner, self._guard, self._library = inner, guard, library
+
+    def connect_tcp(self, host: str, port: int, *more: Any, **named: Any) -> Any:
+        with _translating(self._library):
+            *others, last = self._guard.addresses(host, port)
+        for address in others:
+            try:
+                return self._connected(address, port, *more, **named)
+            except Exception:  # of a library that is not known by name; the last one tells
+                continue
+        return self._connected(last, port, *more, **named)
+
+    def _connected(self, address: str, port: int, *more: Any, **named: Any) -> Any:
+        return _Stream(self._inner.connect_tcp(address, port, *more, **named), self._library)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class _Stream:
+    """A connection whose reads end at the deadline of the thread."""
+
+    def __init__(self, inner: Any, library: Any) -> None:
+        self._inner, self._library = inner, library
+
+    def read(self, most: int, timeout: float | None = None) -> bytes:
+        """Read what has come."""
+        return bytes(self._inner.read(most, timeout=self._left(timeout)))
+
+    def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
+        """Begin TLS, for the name and not for the address."""
+        inner = self._inner.start_tls(ssl_context, server_hostname, self._left(timeout))
+        return _Stream(inner, self._library)
+
+    def _left(self, timeout: float | None) -> float | None:
+        until: float | None = getattr(_DEADLINE, "until", None)
+        if until is None:
+            return timeout
+        left = until - time.monotonic()
+        if left <= 0:  # there may always be more to read at once
+            raise self._library.ReadTimeout("no whole answer in time")
+        return left if timeout is None else min(timeout, left)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@contextmanager
+def _translating(library: Any) -> Iterator[None]:
+    """The library's own words for what the guard refuses, and for a name that nobody has."""
+    try:
+        yield
+    except RedirectRefused as error:
+        raise library.UnsupportedProtocol(str(error)) from None
+    except OSError as error:
+        raise library.ConnectError(str(error)) from None

@@ -1,0 +1,90 @@
+"""Bringing a model to a host that is another machine: from a neighbour, its source, or here."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from docker.errors import DockerException
+from requests.exceptions import RequestException
+
+from moorage.adapters.docker.errors import reach_failure
+from moorage.adapters.docker.helper_image import PULL_SECONDS, have_helper
+from moorage.adapters.transfer.host_store import HostStore, Staged
+from moorage.adapters.transfer.job import job_of
+from moorage.adapters.transfer.lending import lent
+from moorage.common.failures import Failure
+from moorage.inventory.access import parse_access
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.models.source import ResolvedModel
+
+Say = Callable[[str], None]
+
+
+def bring(
+    model: ResolvedModel,
+    host: HostSnapshot,
+    folder: str,
+    ways: Sequence[dict[str, Any]],
+    lender: HostSnapshot | None,
+    on_progress: Callable[[int, int], None],
+    *,
+    workers: int,
+    deadline_seconds: float,
+    say: Say = lambda _: None,
+) -> Staged:
+    """Have a model in the store of a host, whole and verified.
+
+    Args:
+        model: As it was resolved here.
+        host: Where it is wanted.
+        folder: Directory of all models on hosts, for its role.
+        ways: To its source, the best first; none for a directory of this machine.
+        lender: A host that has it.
+        on_progress: Told the bytes, done and in all.
+        workers: Files that are fetched at the same time.
+        deadline_seconds: How long it may take.
+        say: Told what is odd and no failure, in a line.
+
+    Raises:
+        Failure: As `HostStore.stage`, with the host's name.
+    """
+    access = parse_access(host.address)
+    with _naming(host):
+        # Before the neighbour lends, for it ends when nobody asks it for a while.
+        image = have_helper(host, host.helper_image, PULL_SECONDS)
+        with _near(lender, folder, model, say) as near:
+            job = job_of(model, [*near, *ways], workers=workers, seconds=deadline_seconds)
+            store = HostStore(access, image, folder)
+            staged = store.stage(model, job, on_progress, deadline_seconds)
+        return staged.model_copy(update={"helper": image})
+
+
+@contextlib.contextmanager
+def _near(
+    lender: HostSnapshot | None, folder: str, model: ResolvedModel, say: Say
+) -> Iterator[list[dict[str, Any]]]:
+    """The way to a neighbour. One that cannot lend is no trouble: there is the source."""
+    with contextlib.ExitStack() as stack:
+        near = []
+        if lender is not None:
+            at = f"{lender.store.rstrip('/')}/{folder.rstrip('/').rpartition('/')[2]}"
+            try:
+                near.append(stack.enter_context(lent(lender, at, model)))
+            except Failure as failure:
+                say(f"{lender.name} has {model.source} and cannot lend it: {failure.detail}")
+        yield near
+
+
+@contextlib.contextmanager
+def _naming(host: HostSnapshot) -> Iterator[None]:
+    try:
+        yield
+    except Failure as failure:
+        raise Failure(
+            failure.cause, f"{host.name}: {failure.detail}", suggestion=failure.suggestion
+        ) from failure
+    except (DockerException, RequestException) as error:
+        lost = reach_failure(error, parse_access(host.address).address)
+        raise Failure(lost.cause, f"{host.name}: {lost.detail}") from error

@@ -1,0 +1,89 @@
+"""A local directory's files are handed over to a host's staging container before it starts."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+
+from docker.errors import DockerException, NotFound
+from docker.models.containers import Container
+from requests.exceptions import RequestException
+
+from moorage.adapters.docker.client import READ_SECONDS, connect
+from moorage.adapters.transfer.parcel import parcel
+from moorage.inventory.access import Access
+from moorage.inventory.survey.probe import STORE
+from moorage.models.shelf import MANIFEST, is_local, place
+from moorage.models.source import ModelFile, ResolvedModel
+
+SENT_SECONDS = 5.0
+"""How often it is looked at how much was sent: each file takes a question."""
+
+
+def hand_over(access: Access, container: Container, model: ResolvedModel) -> None:
+    """Send the files that are not there; of a model that is not local, nothing.
+
+    Args:
+        access: The way to the host's daemon.
+        container: It was made, and not started.
+        model: As it was resolved here.
+
+    Raises:
+        DockerException: When the daemon does not take them.
+    """
+    if not is_local(model.source):
+        return
+    home = place(STORE, model.source, model.revision)
+    if _size(container, f"{home}/{MANIFEST}") >= 0:
+        return
+    patient = connect(access, READ_SECONDS).api
+    for file in model.files:
+        places = _places(home, file)
+        if file.size not in [_size(container, path) for path in places]:
+            content = parcel(model, file, places[-1].removeprefix(STORE))
+            patient.put_archive(str(container.id), STORE, content)
+
+
+class Sending:
+    """Whether somebody still hands a model over to a container.
+
+    Args:
+        model: As it was resolved here.
+        patience_seconds: How long nothing may arrive.
+    """
+
+    def __init__(self, model: ResolvedModel, patience_seconds: float) -> None:
+        self._model, self._patience = model, patience_seconds
+        self._sent, self._grew, self._looked = -1, -math.inf, -math.inf
+
+    def goes_on(self, container: Container) -> bool:
+        """Look how much is there, if the last look was long enough ago."""
+        now = time.monotonic()
+        if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
+            sent, self._looked = self._found(container), now
+            if sent != self._sent:
+                self._sent, self._grew = sent, now
+        return now - self._grew <= self._patience
+
+    def _found(self, container: Container) -> int:
+        home = place(STORE, self._model.source, self._model.revision)
+        sizes = ([_size(container, at) for at in _places(home, f)] for f in self._model.files)
+        with contextlib.suppress(DockerException, RequestException):
+            return sum(max(0, *found) for found in sizes)
+        return self._sent
+
+
+def _places(home: str, file: ModelFile) -> tuple[str, str]:
+    """Where a file is that was sent: verified, or about to be."""
+    return f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}"
+
+
+def _size(container: Container, path: str) -> int:
+    """Bytes of a file in a container's mounts; -1 when it is not there."""
+    try:
+        stream, told = container.get_archive(path)
+    except NotFound:
+        return -1
+    stream.close()  # type: ignore[attr-defined]
+    return int(told["size"]) if told else -1

@@ -1,0 +1,254 @@
+"""The model store of a host that is another machine, and how a model gets there.
+
+A helper container on the host fetches it, so the weights take the host's own way to the hub. Its
+name is that of the model's place: whoever wants the same model finds the container and waits for
+it. When it is cut off from here it goes on, and the next who asks finds what it did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.models.containers import Container
+from requests.exceptions import RequestException
+
+from moorage.adapters.docker.client import connect, forget_clients
+from moorage.adapters.docker.errors import reach_failure
+from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_told
+from moorage.adapters.docker.podman import is_taken
+from moorage.adapters.hosts.log_tail import log_of_container
+from moorage.adapters.transfer import file_checks as checks
+from moorage.adapters.transfer import mirror as way
+from moorage.adapters.transfer import redirects
+from moorage.adapters.transfer import staging_program as program
+from moorage.adapters.transfer.bundle import bundle
+from moorage.adapters.transfer.handover import Sending, hand_over
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Value
+from moorage.inventory.access import Access
+from moorage.inventory.survey.probe import STORE
+from moorage.models.shelf import place
+from moorage.models.source import ResolvedModel
+
+Report = Callable[[int, int], None]
+
+POLL_SECONDS = 0.5
+ASK_SECONDS = 10
+LOST_SECONDS = 30.0
+"""How long a host may not answer before it counts as lost."""
+
+FED_SECONDS = 60.0
+"""How old a container may be that was made and never started, and that nothing is sent to any more:
+its maker is gone."""
+
+PROGRAM = bundle(program, checks, redirects, way)
+
+
+class Staged(Value):
+    """How a model came to be there.
+
+    Attributes:
+        path: Its directory on the host.
+        brought: Bytes by whom they came from; empty = it was there, or was handed over from here.
+        helper: Image of the container that did it.
+    """
+
+    path: str
+    brought: dict[str, int] = {}
+    helper: str = ""
+
+
+class HostStore:
+    """The store of one host.
+
+    Args:
+        access: The way to its daemon.
+        image: Image of helper containers; it is there.
+        folder: Directory of all models on the host.
+    """
+
+    def __init__(self, access: Access, image: str, folder: str) -> None:
+        self._access, self._image, self._folder = access, image, folder
+
+    def stage(
+        self, model: ResolvedModel, job: str, on_progress: Report, deadline_seconds: float
+    ) -> Staged:
+        """Have a model there, whole and verified.
+
+        Args:
+            model: As it was resolved here.
+            job: What the program is told (`job_of`).
+            on_progress: Told the bytes, done and in all.
+            deadline_seconds: How long it may take.
+
+        Returns:
+            Where it is, and whom it came from.
+
+        Raises:
+            Failure: With the program's cause; what it fetched stays. `RUNTIME_UNAVAILABLE` when
+                the host is lost from sight, `IMAGE_MISSING` without the helper's image.
+        """
+        until = time.monotonic() + deadline_seconds
+        path = place(self._folder, model.source, model.revision)
+        name = self.name_for(model)
+        while True:
+            ours = self._begin(name, model, job)
+            result = self._watch(name, model, on_progress, until, at_work=ours)
+            if result is None or (not ours and "cause" in result):
+                # Somebody else's container: what ended it need not end ours.
+                _must_be_before(until)
+                time.sleep(POLL_SECONDS)
+                continue
+            if "cause" in result:
+                raise Failure(Cause(result["cause"]), str(result["detail"]))
+            on_progress(model.bytes_to_stage, model.bytes_to_stage)
+            return Staged(path=path, brought=result.get("from", {}))
+
+    def name_for(self, model: ResolvedModel) -> str:
+        """The name of the container that brings a model there: whoever makes it has the lock."""
+        return staging_name(place(self._folder, model.source, model.revision))
+
+    def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
+        """Start the program, unless it runs already; tells whether it was started."""
+        with self._talking():
+            client = connect(self._access, ASK_SECONDS)
+            try:
+                container = client.containers.create(self._image, name=name, **self._arguments())
+            except ImageNotFound as error:
+                raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
+            except APIError as error:
+                if not is_taken(error):
+                    raise
+                return False
+            try:
+                hand_over(self._access, container, model)
+                start_told(container, job)
+            except BaseException:
+                with contextlib.suppress(DockerException, RequestException):
+                    container.remove(force=True)
+                raise
+            return True
+
+    def _watch(
+        self,
+        name: str,
+        model: ResolvedModel,
+        on_progress: Report,
+        until: float,
+        *,
+        at_work: bool,
+    ) -> dict[str, Any] | None:
+        """Follow a container to its end by asking, for a stream that is cut says nothing.
+
+        Args:
+            name: The container.
+            model: What it brings.
+            on_progress: Told the bytes, done and in all.
+            until: When to give up, by the monotonic clock.
+            at_work: Whether it is known to have worked by now. One that had ended before may be
+                from long ago: what it brought may be damaged or gone since.
+
+        Returns:
+            What it said at the end; None when it is gone without a word, was never started, or
+            had ended before.
+        """
+        seen, sending = time.monotonic(), Sending(model, FED_SECONDS)
+        while True:
+            try:
+                container = connect(self._access, ASK_SECONDS).containers.get(name)
+                state, said = container.attrs["State"], _last_words(container)
+                seen = time.monotonic()
+            except NotFound:
+                return None
+            except (DockerException, RequestException, Failure) as error:
+                forget_clients()
+                if time.monotonic() - seen > LOST_SECONDS:
+                    raise self._lost(error) from error
+                time.sleep(POLL_SECONDS)
+                continue
+            if "done" in said:
+                on_progress(int(said["done"]), model.bytes_to_stage)
+            if state["Status"] == "exited":
+                _remove(container)
+                if not at_work:
+                    return None
+                return said if {"result", "cause"} & said.keys() else _died(state, said)
+            at_work = True
+            forgotten = state["Status"] == "created" and _age(container) > FED_SECONDS
+            if forgotten and not sending.goes_on(container):
+                _remove(container)
+                return None
+            _must_be_before(until)
+            time.sleep(POLL_SECONDS)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "entrypoint": ["python3", "-I", "-c"],
+            "command": [PROGRAM],
+            "labels": {LABEL_HELPER: "stage"},
+            "stdin_open": True,
+            "network_mode": "host",
+            "read_only": True,
+            "security_opt": ["no-new-privileges"],
+            "mem_limit": MEMORY,
+            # Unlike a mount, this makes the directory where it is not there.
+            "volumes": {self._folder: {"bind": STORE, "mode": "rw"}},
+        }
+
+    @contextlib.contextmanager
+    def _talking(self) -> Iterator[None]:
+        try:
+            yield
+        except (DockerException, RequestException, OSError) as error:
+            forget_clients()
+            raise reach_failure(error, self._access.address) from error
+
+    def _lost(self, error: Exception) -> Failure:
+        detail = f"{self._access.machine} has not answered for {LOST_SECONDS:g} s: {error}"
+        return Failure(
+            Cause.RUNTIME_UNAVAILABLE,
+            detail,
+            suggestion="What is fetched there goes on; deploy again once it can be reached.",
+        )
+
+
+def _must_be_before(until: float) -> None:
+    if time.monotonic() > until:
+        raise Failure(Cause.DOWNLOAD_TIMEOUT, "it took too long")
+
+
+def staging_name(path: str) -> str:
+    """The name of the container that brings a model to a place."""
+    return f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
+
+
+def _last_words(container: Container) -> dict[str, Any]:
+    lines = log_of_container(container, 1).strip().splitlines()
+    with contextlib.suppress(ValueError):
+        said = json.loads(lines[-1]) if lines else {}
+        return said if isinstance(said, dict) else {}
+    return {"detail": lines[-1][:300]}
+
+
+def _died(state: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """The program says why it fails; one that did not was ended from outside, or cannot run."""
+    words = (f"ended with {state['ExitCode']}", state.get("Error", ""), said.get("detail", ""))
+    told = ": ".join(filter(None, words))
+    return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {told}"}
+
+
+def _age(container: Container) -> float:
+    made = datetime.fromisoformat(str(container.attrs["Created"])[:19]).replace(tzinfo=UTC)
+    return (datetime.now(UTC) - made).total_seconds()
+
+
+def _remove(container: Container) -> None:
+    with contextlib.suppress(DockerException, RequestException):
+        container.remove(force=True)

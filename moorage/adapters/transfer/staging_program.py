@@ -1,0 +1,256 @@
+"""The program that brings a model onto a host; it runs there, with Python's standard library alone.
+
+It reads one line of JSON, the job, and writes lines of JSON: `{"done": ..., "total": ...}` while it
+works, and at the end `{"result": ...}` or `{"cause": ..., "detail": ...}`. What it has downloaded
+stays, and the next run goes on from there. The layout is that of `ModelStore`.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import shutil
+import sys
+import threading
+import time
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from http.client import HTTPException
+from typing import Any
+
+from moorage.adapters.transfer.file_checks import (
+    MANIFEST,
+    File,
+    damaged,
+    is_whole,
+    matches,
+    put_stamps,
+    sha256_of,
+    size_of,
+    write,
+)
+from moorage.adapters.transfer.mirror import Way
+
+TICK_SECONDS = 0.5
+FED_SECONDS = 60
+"""How long it waits for its job: a dead starter must not hold the place for ever."""
+
+MARGIN = 1.05
+STATUS_CAUSES = {
+    401: "source-unauthorized",
+    403: "source-unauthorized",
+    404: "source-missing",
+    412: "source-incomplete",
+    429: "hub-rate-limited",
+}
+REPLACED = 412
+HOPELESS = {401, 403, 404, REPLACED}
+
+
+class Ended(Exception):
+    """Why the model is not there, in the words of moorage's taxonomy."""
+
+    def __init__(self, cause: str, detail: str) -> None:
+        super().__init__(detail)
+        self.cause, self.detail = cause, detail
+
+
+class Job:
+    """One revision of one model.
+
+    The job's fields: `store` (a directory), `shelf`, `commit`, `files` (as in `ModelFile`), `ways`
+    (`name`, `urls` by file, `headers`, `tries`, `timeout`, `near`; the best first), `workers`,
+    `seconds`, `manifest` (a text), `check` (hash again what is there).
+    """
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        shelf = os.path.join(told["store"], told["shelf"])
+        self.files: list[File] = told["files"]
+        self.place = os.path.join(shelf, told["commit"])
+        self.workspace = self.place + ".partial"
+        self.growing = os.path.join(self.workspace, ".incomplete")
+        self.manifest, self.check = told["manifest"], told.get("check", False)
+        self.ways = [Way(one) for one in told.get("ways", ())]
+        self.workers = told.get("workers", 8)
+        self.until = time.monotonic() + told.get("seconds", 3600)
+        self.total = sum(file["size"] for file in self.files)
+        self.dropped: set[str] = set()
+        self.stopped = threading.Event()
+
+    def run(self) -> dict[str, Any]:
+        """Bring everything, and give the revision its place."""
+        named = os.path.join(self.place, MANIFEST)
+        if os.path.exists(named) and is_whole(self.place, self.files, thorough=self.check):
+            os.utime(named)  # it is used: what is not for long may be pruned
+            return {"result": "present"}
+        if os.path.isdir(self.place) and not os.path.isdir(self.workspace):
+            os.rename(self.place, self.workspace)
+        os.makedirs(self.growing, exist_ok=True)
+        self._drop_what_is_wrong()
+        missing = [file for file in self.files if size_of(self._at(file)) != file["size"]]
+        self._require_room(missing)
+        self._bring_all(sorted(missing, key=lambda file: -file["size"]))
+        self._publish()
+        return {"result": "staged", "from": self.brought()}
+
+    def done(self) -> int:
+        """Bytes that are here."""
+        places = (self._at, self._growing_at)
+        return sum(
+            min(file["size"], max(0, *(size_of(place(file)) for place in places)))
+            for file in self.files
+        )
+
+    def brought(self) -> dict[str, int]:
+        """Bytes by the ways that they came."""
+        return {way.name: way.brought for way in self.ways if way.brought}
+
+    def _drop_what_is_wrong(self) -> None:
+        """What was damaged on the disk is brought anew."""
+        for file in damaged(self.workspace, self.files, thorough=self.check):
+            if os.path.exists(self._at(file)):
+                os.unlink(self._at(file))
+                self.dropped.add(file["name"])
+
+    def _require_room(self, missing: list[File]) -> None:
+        left = sum(file["size"] - max(0, size_of(self._growing_at(file))) for file in missing)
+        free = shutil.disk_usage(self.workspace).free
+        if free < left * MARGIN:
+            raise Ended("disk-full", f"{free:,} bytes are free, {int(left * MARGIN):,} are needed")
+
+    def _bring_all(self, files: list[File]) -> None:
+        with ThreadPoolExecutor(self.workers) as pool:
+            pending = {pool.submit(self._bring, file) for file in files}
+            try:
+                while pending:
+                    ready, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
+                    for future in ready:
+                        future.result()
+                    _say(done=self.done(), total=self.total, **{"from": self.brought()})
+                    if time.monotonic() > self.until:
+                        raise Ended("download-timeout", "it took too long")
+            except BaseException:
+                self.stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _bring(self, file: File) -> None:
+        """A file that one way does not bring is brought by the next, from where it ended."""
+        os.makedirs(os.path.dirname(self._growing_at(file)), exist_ok=True)
+        if not file["size"]:
+            write(self._growing_at(file), "")  # there is no range of it to ask for
+        trouble = self._not_brought(file)
+        if self._accept(file):
+            return
+        for way in self.ways:
+            if way.lost:
+                continue
+            failed = self._bring_by(way, file)
+            if failed is None:
+                return
+            trouble = failed
+            if trouble.cause == "disk-full" or self.stopped.is_set():
+                break
+            way.lost = way is not self.ways[-1]
+        raise trouble
+
+    def _bring_by(self, way: Way, file: File) -> Ended | None:
+        trouble, attempt = Ended("interrupted", "it was stopped"), 0
+        most = size_of(self._growing_at(file))
+        while attempt < way.tries:
+            try:
+                way.fetch(file, self._growing_at(file), self.stopped)
+                if size_of(self._growing_at(file)) < file["size"]:
+                    raise ValueError("the connection was cut")
+                if self._accept(file):
+                    return None
+                trouble = Ended("download-corrupt", f"{file['name']} is not what was announced")
+            except (OSError, HTTPException, ValueError) as error:
+                trouble = _trouble(error, file)
+                if trouble.cause == "disk-full" or getattr(error, "code", 0) in HOPELESS:
+                    break
+            if self.stopped.wait(min(2**attempt / 2, 10)):
+                break
+            have, attempt = size_of(self._growing_at(file)), attempt + 1
+            if have > most and way is self.ways[-1]:
+                attempt = 0  # it goes on, and there is no other way
+            most = max(most, have)
+        return trouble
+
+    def _accept(self, file: File) -> bool:
+        """Give a file its place if it is all there; what is not as announced goes."""
+        path = self._growing_at(file)
+        if size_of(path) < file["size"]:
+            return False
+        if not matches(path, file):
+            os.unlink(path)
+            return False
+        os.makedirs(os.path.dirname(self._at(file)), exist_ok=True)
+        os.replace(path, self._at(file))
+        return True
+
+    def _not_brought(self, file: File) -> Ended:
+        if file["name"] in self.dropped:
+            return Ended("download-corrupt", f"{file['name']} was damaged on the disk, and dropped")
+        return Ended("source-missing", f"{file['name']} was not brought")
+
+    def _publish(self) -> None:
+        shutil.rmtree(self.growing, ignore_errors=True)
+        write(os.path.join(self.workspace, MANIFEST), self._manifest())
+        put_stamps(self.workspace, self.files)
+        shutil.rmtree(self.place, ignore_errors=True)
+        os.rename(self.workspace, self.place)
+
+    def _manifest(self) -> str:
+        """The manifest, with the checksums that the source did not announce."""
+        told = json.loads(self.manifest)
+        for file in told.get("files", ()):
+            if not file.get("sha256"):
+                with open(self._at(file), "rb") as content:
+                    file["sha256"] = sha256_of(content)
+        return json.dumps(told, indent=1)
+
+    def _at(self, file: File) -> str:
+        return os.path.join(self.workspace, file["name"])
+
+    def _growing_at(self, file: File) -> str:
+        return os.path.join(self.growing, file["name"])
+
+
+def main() -> None:
+    """Read the job, do it, and say how it ended."""
+    os.umask(0o022)
+    if not select.select([sys.stdin], [], [], FED_SECONDS)[0]:
+        sys.exit("whoever started this told it nothing")
+    job = Job(json.loads(sys.stdin.readline()))
+    try:
+        _say(**job.run())
+    except Ended as ended:
+        _say(cause=ended.cause, detail=ended.detail)
+    except OSError as error:
+        trouble = _trouble(error, {"name": str(error.filename or "the store")})
+        _say(cause=trouble.cause, detail=trouble.detail)
+    sys.stdout.flush()
+    os._exit(0)  # a thread that still waits for a server must not hold it up
+
+
+def _say(**words: object) -> None:
+    print(json.dumps(words), flush=True)
+
+
+def _trouble(error: Exception, file: File) -> Ended:
+    if isinstance(error, Ended):
+        return error
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return Ended("disk-full", str(error))
+    if getattr(error, "errno", None) in (errno.EROFS, errno.EACCES):
+        return Ended("store-unwritable", f"the store cannot be written: {error}")
+    cause = STATUS_CAUSES.get(getattr(error, "code", 0), "hub-unavailable")
+    if getattr(error, "code", 0) == REPLACED:
+        return Ended(cause, f"{file['name']} was replaced meanwhile: deploy again, it is new")
+    return Ended(cause, f"{file['name']}: {error}")
+
+
+if __name__ == "__main__":
+    main()

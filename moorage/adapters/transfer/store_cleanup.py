@@ -1,0 +1,187 @@
+"""The stores of a fleet: what each holds, who needs it, and room made in them."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from docker.errors import APIError, DockerException
+from docker.types import Mount
+from filelock import FileLock, Timeout
+from requests.exceptions import RequestException
+
+from moorage.adapters.docker.client import connect
+from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
+from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.docker.helper_image import PULL_SECONDS, have_helper
+from moorage.adapters.hosts.local_host import describe
+from moorage.adapters.hosts.remote_host import as_told, ask_daemon
+from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer import file_checks as checks
+from moorage.adapters.transfer import store_program as keeper
+from moorage.adapters.transfer.bundle import bundle
+from moorage.adapters.transfer.host_store import staging_name
+from moorage.inventory.fleet import Fleet, Host
+from moorage.inventory.survey.probe import STORE
+from moorage.models.stored import Need, Stored, StoredState
+
+PROGRAM = bundle(keeper, checks)
+ASK_SECONDS = 20
+WORK_SECONDS = 4 * 3600
+"""Reading a store takes as long as its disk takes; 10 TB at 1 GB/s are 3 hours."""
+
+READING = {"list", "verify"}
+ENDED = {"exited", "dead", "removing"}
+"""States of containers that need nothing any more; one that is paused goes on some time."""
+
+
+class Store(ABC):
+    """One store: of a remote host, or of this machine.
+
+    Attributes:
+        host: Whose it is.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+
+    def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
+        """What it holds, with those who need it.
+
+        Args:
+            needs: Of releases.
+
+        Raises:
+            Failure: When the host does not answer.
+        """
+        found = [Stored.model_validate({"host": self.host, **one}) for one in self.ask("list")]
+        return tuple(
+            one.model_copy(update={"used_by": tuple(self._users(one, needs))}) for one in found
+        )
+
+    @abstractmethod
+    def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
+        """Have the keeper do something there."""
+
+    @abstractmethod
+    def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
+        """Who needs what is stored; empty = nobody."""
+
+
+class OwnStore(Store):
+    """The store of this machine, which all its hosts share."""
+
+    def __init__(self, host: str, settings: Settings) -> None:
+        super().__init__(host)
+        self._root = str(settings.root)
+
+    def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
+        """Do it here."""
+        arguments = [self._root] if action == "list" else [self._root, list(paths)]
+        return keeper.ACTIONS[action](*arguments)  # type: ignore[operator]
+
+    def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
+        yield from (need.release for need in needs if need.concerns(stored, anywhere=True))
+        if self._is_locked(stored):
+            yield "a download"
+
+    def _is_locked(self, stored: Stored) -> bool:
+        folder, shelf, _ = stored.path.split("/")
+        for purpose in ("weights", "metadata"):
+            lock = f"{self._root}/{folder}/{shelf}/.locks/{stored.revision}.{purpose}"
+            try:
+                with FileLock(lock, timeout=0):
+                    pass
+            except Timeout:
+                return True
+            except OSError:
+                continue  # nobody has ever locked anything there
+        return False
+
+
+class RemoteStore(Store):
+    """The store of another machine."""
+
+    def __init__(self, host: Host, fleet: Fleet) -> None:
+        super().__init__(host.name)
+        self._host, self._fleet = host, fleet
+
+    def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
+        """Do it there, in a helper container."""
+        told = [json.dumps(STORE)] if action == "list" else [json.dumps(STORE), json.dumps(paths)]
+        access, fleet = self._host.access, self._fleet
+        mount = Mount(STORE, self._host.store, type="bind", read_only=action == "list")
+        try:
+            known = describe(self._host).model_copy(update={"registries": fleet.registries})
+            host = as_told(known, ask_daemon(access))
+            image = have_helper(host, fleet.helper_image, PULL_SECONDS)
+            said = run_helper(
+                access,
+                image,
+                ("python3", "-I", "-c", PROGRAM, action, *told),
+                purpose="keep",
+                seconds=ASK_SECONDS if action == "list" else WORK_SECONDS,
+                mounts=[mount],
+                writes=action != "list",
+            )
+        except (DockerException, RequestException) as error:
+            if isinstance(error, APIError) and NO_MOUNT in str(error.explanation):
+                return []  # no model was brought there yet
+            raise reach_failure(error, access.address) from error
+        return json.loads(said.splitlines()[-1])
+
+    def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
+        """As of any store; the containers there tell what they see, whoever started them."""
+        try:
+            self._seen = connect(self._host.access, ASK_SECONDS).api.containers(all=True)
+        except (DockerException, RequestException) as error:
+            raise reach_failure(error, self._host.access.address) from error
+        return super().stored(needs)
+
+    def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
+        yield from (need.release for need in needs if need.concerns(stored, anywhere=False))
+        whole = stored.path.removesuffix(keeper.GOING).removesuffix(keeper.PARTIAL)
+        place = f"{self._host.store.rstrip('/')}/{whole}"
+        downloader = staging_name(place)
+        for container in self._seen:
+            names = [name.lstrip("/") for name in container["Names"]]
+            sources = [str(mount.get("Source", "")) for mount in container.get("Mounts", ())]
+            inside = any(f"{source}/".startswith(f"{place}/") for source in sources)
+            if downloader in names:
+                yield "a download"
+            elif inside and container["State"] not in ENDED:
+                yield f"container {names[0]}"
+
+
+def stores_of(fleet: Fleet, settings: Settings) -> tuple[Store, ...]:
+    """The stores of a fleet, that of this machine first."""
+    here = [host.name for host in fleet.hosts if not host.access.is_remote]
+    remote = [RemoteStore(host, fleet) for host in fleet.hosts if host.access.is_remote]
+    return (OwnStore(here[0] if here else "local", settings), *remote)
+
+
+def prune(
+    store: Store, going: Sequence[Stored], needs_now: Callable[[], Sequence[Need]]
+) -> tuple[Stored, ...]:
+    """Remove models from a store; one that somebody needs by now stays.
+
+    What goes is hidden first. Who begins to need it after that finds nothing and fetches it anew;
+    who began before is seen by the second look.
+
+    Args:
+        store: The store.
+        going: What is to go.
+        needs_now: Tells what releases need, at the moment when it is asked.
+
+    Returns:
+        What is gone.
+    """
+    base = {one.path.removesuffix(keeper.GOING): one for one in going}
+    store.ask("hide", [one.path for one in going if one.state != StoredState.GOING])
+    needed = {one.path for one in store.stored(needs_now()) if one.used_by}
+    kept = [path for path in base if path + keeper.GOING in needed]
+    store.ask("restore", kept)
+    left = set(store.ask("remove", [path for path in base if path not in kept]))
+    return tuple(one for path, one in base.items() if path not in (*kept, *left))

@@ -1,0 +1,134 @@
+"""The program that looks after a store: lists, checks, hides and removes what is in it.
+
+It runs on hosts with Python's standard library alone, and on this machine as it is. A directory is
+hidden before it is removed, so that nobody finds half of it, and whoever removes it can look once
+more whether it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from typing import Any
+
+from moorage.adapters.transfer.file_checks import (
+    MANIFEST,
+    STAMPS,
+    damaged,
+    read_json,
+    recorded,
+    write,
+)
+
+FOLDERS = ("models", "adapters")
+PARTIAL = ".partial"
+GOING = ".going"
+UNSURE = [-1, -1]
+"""The stamp of a file that has to be read again before it is believed."""
+
+
+def listed(store: str) -> list[dict[str, Any]]:
+    """What is there: complete, begun, or about to go.
+
+    Args:
+        store: Directory with the folders of models and adapters.
+
+    Returns:
+        For each its `path` below the store, `source` and `revision` (of what is not complete, as
+        far as its names tell), `bytes`, `used` (seconds since the epoch) and `state`.
+    """
+    return [
+        _described(store, os.path.join(folder, shelf, name))
+        for folder in FOLDERS
+        for shelf in _names(os.path.join(store, folder))
+        for name in _names(os.path.join(store, folder, shelf))
+        if os.path.isdir(os.path.join(store, folder, shelf, name))
+    ]
+
+
+def verified(store: str, paths: list[str]) -> dict[str, list[str]]:
+    """Read all of some models; gives the names of damaged files by path.
+
+    What is damaged is marked, so that the next deploy fetches it anew.
+    """
+    found = {}
+    for path in paths:
+        place = os.path.join(store, path)
+        bad = [file["name"] for file in damaged(place, recorded(place), thorough=True)]
+        if bad:
+            stamps = {**read_json(os.path.join(place, STAMPS)), **dict.fromkeys(bad, UNSURE)}
+            write(os.path.join(place, STAMPS), json.dumps(stamps))
+        found[path] = bad
+    return found
+
+
+def hide(store: str, paths: list[str]) -> list[str]:
+    """Take models out of sight; gives those that were there."""
+    return [path for path in paths if _renamed(store, path, path + GOING)]
+
+
+def restore(store: str, paths: list[str]) -> list[str]:
+    """Bring hidden models back, unless they were brought anew meanwhile."""
+    return [path for path in paths if _renamed(store, path + GOING, path)]
+
+
+def remove(store: str, paths: list[str]) -> list[str]:
+    """Remove hidden models; gives what could not be removed."""
+    for path in paths:
+        shutil.rmtree(os.path.join(store, path + GOING), ignore_errors=True)
+    return [path for path in paths if os.path.exists(os.path.join(store, path + GOING))]
+
+
+ACTIONS = {"list": listed, "verify": verified, "hide": hide, "restore": restore, "remove": remove}
+
+
+def main() -> None:
+    """Do what the first argument says, with the others as JSON, and print the answer."""
+    arguments = [json.loads(word) for word in sys.argv[2:]]
+    print(json.dumps(ACTIONS[sys.argv[1]](*arguments)))  # type: ignore[operator]
+
+
+def _described(store: str, path: str) -> dict[str, Any]:
+    place = os.path.join(store, path)
+    told = read_json(os.path.join(place, MANIFEST))
+    name = os.path.basename(path)
+    ends = [state for state in (PARTIAL, GOING) if name.endswith(state)]
+    size, newest = _weighed(place)
+    with contextlib.suppress(OSError):
+        newest = os.stat(os.path.join(place, MANIFEST)).st_mtime
+    return {
+        "path": path,
+        "source": told.get("source", os.path.basename(os.path.dirname(path))),
+        "revision": name.removesuffix(GOING).removesuffix(PARTIAL),
+        "bytes": size,
+        "used": newest,
+        "state": ends[-1][1:] if ends else "complete" if told else "unknown",
+    }
+
+
+def _weighed(place: str) -> tuple[int, float]:
+    """Bytes of all files, and the time of the newest."""
+    size, newest = 0, 0.0
+    for folder, _, names in os.walk(place):
+        for name in names:
+            with contextlib.suppress(OSError):
+                found = os.lstat(os.path.join(folder, name))
+                size, newest = size + found.st_size, max(newest, found.st_mtime)
+    return size, newest
+
+
+def _names(folder: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    return []
+
+
+def _renamed(store: str, path: str, to: str) -> bool:
+    try:
+        os.rename(os.path.join(store, path), os.path.join(store, to))
+    except OSError:
+        return False
+    return True

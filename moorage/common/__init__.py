@@ -1,0 +1,1 @@
+"""Values and functions that every room uses: failures, units, redaction, the saga."""

@@ -1,0 +1,257 @@
+"""YAML that somebody else wrote, decoded within limits: of size, depth, entries and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.nodes import ScalarNode
+
+from moorage.common.units import KIB, human_bytes
+
+CORE = "tag:yaml.org,2002:"
+TEXT, MERGE = f"{CORE}str", f"{CORE}merge"
+TAGS = {None, "!", *(f"{CORE}{kind}" for kind in ("bool", "float", "int", "map", "null", "seq"))}
+"""Tags that may be written; a text has its own below. Any other would make an object."""
+
+SHOWN = 40
+"""Characters of a key that a path shows."""
+
+
+class YamlError(ValueError):
+    """A text is no YAML, or more than is accepted.
+
+    Attributes:
+        path: Where in the text, such as `hosts[0].ram`; empty = the whole of it.
+    """
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class YamlLimits:
+    """What a text may be at most.
+
+    Attributes:
+        size: Bytes of it. A parser in Python reads half a megabyte in a second.
+        depth: Lists and mappings inside each other.
+        entries: Keys, values, lists and mappings in all; those that an alias repeats count again.
+        aliases: Anchors, and as many aliases of them.
+        digits: Characters of one number.
+    """
+
+    size: int = 256 * KIB
+    depth: int = 32
+    entries: int = 20_000
+    aliases: int = 500
+    digits: int = 64
+
+
+LIMITS = YamlLimits()
+
+
+def decode(content: bytes | str, limits: YamlLimits = LIMITS) -> Any:
+    """Decode a text that may be hostile: one document of YAML 1.2.
+
+    Aliases and merge keys are followed. Dates stay texts.
+
+    Args:
+        content: The text, UTF-8 where it is bytes.
+        limits: What is accepted.
+
+    Raises:
+        YamlError: It is no such text, or beyond a limit.
+    """
+    if len(content) > limits.size:
+        raise YamlError(f"larger than {human_bytes(limits.size)}")
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    except UnicodeDecodeError as error:
+        raise YamlError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    try:
+        return _Builder(text, limits).document()
+    except (YAMLError, UnicodeError, IndexError, RecursionError) as error:
+        raise YamlError(f"not valid YAML: {_one_line(error)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A value with all that belongs to it: how many entries, and how deep they go."""
+
+    value: Any
+    entries: int = 1
+    depth: int = 0
+
+
+class _Builder:
+    """Makes values of the parser's events, and counts before it keeps anything.
+
+    Args:
+        text: A whole text.
+        limits: What is accepted.
+    """
+
+    def __init__(self, text: str, limits: YamlLimits) -> None:
+        self._limits = limits
+        # The parser of C would take other texts: it knows YAML 1.1.
+        self._yaml = YAML(typ="safe", pure=True)
+        self._events: Iterator[Any] = self._yaml.parse(text)
+        self._anchors: dict[str, _Part | None] = {}
+        self._entries = self._aliases = 0
+        self._path: list[str] = []
+
+    def document(self) -> Any:
+        """The one document; None where there is none."""
+        found: list[Any] = []
+        for event in self._events:
+            if isinstance(event, AliasEvent | ScalarEvent | SequenceStartEvent | MappingStartEvent):
+                if found:
+                    raise YamlError("not valid YAML: more than one document")
+                found.append(self._part(event).value)
+        return found[0] if found else None
+
+    def _part(self, event: Any) -> _Part:
+        if isinstance(event, AliasEvent):
+            self._aliases += 1
+            part = self._repeated(event.anchor)
+            self._count(part.entries)
+            if len(self._path) + part.depth > self._limits.depth:
+                raise self._refused(self._too_deep)
+            return part
+        self._count(1)
+        if event.tag not in TAGS and event.tag != TEXT:
+            raise self._refused(f"not valid YAML: the tag {event.tag[:SHOWN]!r} is not accepted")
+        if event.anchor:
+            self._anchors[event.anchor] = None  # nothing may hold itself
+        part = self._built(event)
+        if event.anchor:
+            self._anchors[event.anchor] = part
+        return part
+
+    def _built(self, event: Any) -> _Part:
+        if isinstance(event, ScalarEvent):
+            return _Part(self._scalar(event))
+        if len(self._path) >= self._limits.depth:
+            raise self._refused(self._too_deep)
+        return self._sequence() if isinstance(event, SequenceStartEvent) else self._mapping()
+
+    def _sequence(self) -> _Part:
+        value: list[Any] = []
+        parts: list[_Part] = []
+        while not isinstance(event := next(self._events), SequenceEndEvent):
+            parts.append(self._inside(f"[{len(value)}]", event))
+            value.append(parts[-1].value)
+        return _collection(value, parts)
+
+    def _mapping(self) -> _Part:
+        value: dict[Any, Any] = {}
+        merged: list[dict[Any, Any]] = []
+        parts: list[_Part] = []
+        while not isinstance(event := next(self._events), MappingEndEvent):
+            merges = isinstance(event, ScalarEvent) and self._tag(event) == MERGE
+            key = self._part(event)
+            if isinstance(key.value, dict | list):
+                raise self._refused("not valid YAML: a list or a mapping is no key")
+            if key.value in value:
+                shown = _shown(key.value)
+                raise self._refused(f'not valid YAML: found duplicate key "{shown}"')
+            part = self._inside(f".{_shown(key.value)}", next(self._events))
+            parts += [key, part]
+            if merges:
+                merged += self._mappings(part.value)
+            else:
+                value[key.value] = part.value
+        for other in merged:  # what is written wins, then what is merged first
+            value |= {key: inner for key, inner in other.items() if key not in value}
+        return _collection(value, parts)
+
+    def _inside(self, step: str, event: Any) -> _Part:
+        self._path.append(step)
+        part = self._part(event)
+        self._path.pop()
+        return part
+
+    def _mappings(self, value: Any) -> list[dict[Any, Any]]:
+        found = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, dict) for one in found):
+            raise self._refused("not valid YAML: `<<` merges mappings alone")
+        return found
+
+    def _repeated(self, anchor: str) -> _Part:
+        part = self._anchors.get(anchor)
+        if part is None:
+            why = "holds itself" if anchor in self._anchors else "is not defined before"
+            raise self._refused(f"not valid YAML: the alias {anchor[:SHOWN]!r} {why}")
+        return part
+
+    def _tag(self, event: Any) -> str:
+        if event.tag and event.tag != "!":
+            return str(event.tag)
+        return str(self._yaml.resolver.resolve(ScalarNode, event.value, event.implicit))
+
+    def _scalar(self, event: Any) -> Any:
+        kind = self._tag(event).removeprefix(CORE)
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return event.value.lower() == "true"
+        return self._number(event.value, kind) if kind in ("int", "float") else event.value
+
+    def _number(self, text: str, kind: str) -> int | float:
+        if len(text) > self._limits.digits:
+            raise self._refused(f"a number of {len(text)} characters")
+        constructor = self._yaml.constructor
+        construct = constructor.construct_yaml_int
+        if kind == "float":
+            construct = constructor.construct_yaml_float
+        try:
+            number: int | float = construct(ScalarNode(f"{CORE}{kind}", text))
+        except (ValueError, IndexError):
+            raise self._refused(f"not valid YAML: {text!r} is no number") from None
+        if not math.isfinite(number):
+            raise self._refused(f"found {text}; allowed: a finite number")
+        return number
+
+    def _count(self, more: int) -> None:
+        self._entries += more
+        if self._entries > self._limits.entries:
+            raise self._refused(f"more than {self._limits.entries} entries, aliases followed")
+        if max(len(self._anchors), self._aliases) > self._limits.aliases:
+            raise self._refused(f"more than {self._limits.aliases} anchors or aliases")
+
+    @property
+    def _too_deep(self) -> str:
+        return f"not valid YAML: nested more than {self._limits.depth} deep"
+
+    def _refused(self, message: str) -> YamlError:
+        return YamlError(message, "".join(self._path).removeprefix("."))
+
+
+def _collection(value: Any, parts: list[_Part]) -> _Part:
+    entries = 1 + sum(part.entries for part in parts)
+    return _Part(value, entries, 1 + max((part.depth for part in parts), default=0))
+
+
+def _shown(key: object) -> str:
+    """A key in one line, such as a path has it."""
+    text = str(key)[:SHOWN]
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= 300 else f"{text[:297]}..."

@@ -1,0 +1,290 @@
+"""The launch plan: exactly what will run, each flag and variable with its origin.
+
+What `moorage plan` prints is the very object that `moorage deploy` executes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from moorage.common.values import Origin, Value
+from moorage.engines.container_isolation import Isolation
+from moorage.inventory.access import parse_access
+from moorage.models.assets import Pin
+from moorage.placement.placement import Role
+from moorage.spec import EngineName, NetworkMode, RuntimeName
+
+LABEL_LEDGER = "moorage.ledger"
+LABEL_MODEL = "moorage.model"
+LABEL_RELEASE = "moorage.release"
+LABEL_ROLE = "moorage.role"
+LABEL_REPLICA = "moorage.replica"
+
+
+class Flag(Value):
+    """Consecutive words of a command line that belong together, and why they are there.
+
+    Attributes:
+        tokens: The words.
+        origin: Who decided that they are there.
+        reason: Why, or the field that they stand in.
+        written: Whether they are the user's own words, out of `engine.args`,
+            `engine.command` or `engine.entrypoint`.
+            All other words are injected: made from fields, the placement or defaults.
+    """
+
+    tokens: tuple[str, ...]
+    origin: Origin
+    reason: str
+    written: bool = False
+
+
+class Variable(Value):
+    """An environment variable. A secret is named, not written: it is looked up at launch."""
+
+    name: str
+    value: str = ""
+    secret: str = ""
+    origin: Origin
+    reason: str
+
+
+class Mount(Value):
+    """A directory of the host that the engine sees; one that is kept is made where it is not.
+
+    Where it is a volume, its source is a name: Docker makes it, and it goes with the containers.
+    """
+
+    source: str
+    target: str
+    read_only: bool = True
+    kept: bool = False
+    volume: bool = False
+
+
+class Link(Value):
+    """A symbolic link that is made in the working directory before the start (process runtime)."""
+
+    name: str
+    target: str
+
+
+class Preparation(Value):
+    """What a script does in a container before it becomes the engine.
+
+    Attributes:
+        packages: Python packages that it installs, without blanks.
+        without_cuda_compat: Whether it removes the libraries for newer drivers.
+    """
+
+    packages: tuple[str, ...] = ()
+    without_cuda_compat: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.packages) or self.without_cuda_compat
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The script's own arguments, in front of the engine's command line."""
+        packages = ("--packages", " ".join(self.packages)) if self.packages else ()
+        return (*packages, *["--without-cuda-compat"] * self.without_cuda_compat, "--")
+
+
+class Application(Value):
+    """An application of Ray Serve.
+
+    Attributes:
+        endpoint: Base URL under which it answers: Ray Serve's own, and its route.
+        config: Its entry in the config that is put to the cluster, exactly.
+    """
+
+    endpoint: str
+    config: dict[str, Any]
+
+
+class ContainerSpec(Value):
+    """One container, one process (`process`), or one application on a Ray cluster (`ray`).
+
+    Attributes:
+        name: Deterministic: release, replica and role.
+        host: Name of the host.
+        address: How the host is reached, as in the fleet.
+        runtime: What starts it.
+        image: Image reference, by digest where one is known; empty for a process.
+        command: The whole command line.
+        preparation: What happens in the container before that; None = nothing.
+        environment: All variables; nothing else is inherited but what the system needs.
+        mounts: Directories.
+        accelerator_type: `cuda`, ...; `cpu` without accelerators.
+        devices: Identifiers (UUID, or index as text) of the accelerators it may see.
+        bind: Address on the host under which the port is published.
+        port: Port on the host; inside the container it is the same.
+        shm_bytes: Shared memory.
+        memory_bytes: Limit of RAM; 0 = none.
+        cores: Limit of processor cores; 0 = none.
+        labels: Ledger, model, release, role, replica.
+        working_directory: Where a container starts; empty = as its image says. A process starts in
+            a folder of its own.
+        links: Made in the working directory (process runtime).
+        isolation: How far the container is shut off from its host.
+        awaits: Container of the plan whose port must be open before this one starts; empty = none.
+        application: What a Ray cluster is told; None = it runs on a host. `command` then holds what
+            its arguments were made of, `host` names the cluster, and bind and port are empty.
+    """
+
+    name: str
+    host: str
+    address: str
+    runtime: RuntimeName
+    image: str = ""
+    command: tuple[Flag, ...]
+    preparation: Preparation | None = None
+    environment: tuple[Variable, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    accelerator_type: str
+    devices: tuple[str, ...] = ()
+    bind: str
+    port: int
+    shm_bytes: int = 0
+    memory_bytes: int = 0
+    cores: int = 0
+    labels: dict[str, str]
+    working_directory: str = ""
+    links: tuple[Link, ...] = ()
+    isolation: Isolation = Isolation()
+    awaits: str = ""
+    application: Application | None = None
+
+    @property
+    def role(self) -> Role:
+        """Part that it plays in its replica."""
+        return Role(self.labels[LABEL_ROLE])
+
+    @property
+    def runs_engine(self) -> bool:
+        """Whether its command is the engine's; else it is a part of the cluster of Ray."""
+        return self.role == Role.LEADER or (self.role == Role.FOLLOWER and not self.awaits)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command line as it is executed."""
+        return tuple(token for flag in self.command for token in flag.tokens)
+
+    @property
+    def injected(self) -> tuple[Flag, ...]:
+        """What moorage adds to the user's own words."""
+        return tuple(flag for flag in self.command if not flag.written)
+
+    @property
+    def publishes(self) -> bool:
+        """Whether it has a network of its own, of which the port is published."""
+        return (
+            self.runtime == RuntimeName.DOCKER and self.isolation.network == NetworkMode.PUBLISHED
+        )
+
+    @property
+    def endpoint(self) -> str:
+        """Base URL under which the engine answers."""
+        if self.application:
+            return self.application.endpoint
+        host = self._everywhere.get(self.bind, self.bind)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def _everywhere(self) -> dict[str, str]:
+        """Where an engine is found that listens on all addresses of its host."""
+        access = parse_access(self.address)
+        if access.is_remote:
+            return {"0.0.0.0": access.machine, "::": access.machine}
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class LaunchPlan(Value):
+    """Everything that a release starts, leaders first.
+
+    Attributes:
+        release: Id of the release.
+        engine: The engine.
+        engine_version: Its version; empty = unknown.
+        containers: What is started.
+        warnings: What a person should know, such as wishes that cannot be met there.
+    """
+
+    release: str
+    engine: EngineName
+    engine_version: str
+    containers: tuple[ContainerSpec, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether a Ray cluster runs it, and no host."""
+        return any(spec.application for spec in self.containers)
+
+
+class Workload(Value):
+    """A container or process that was started.
+
+    Attributes:
+        name: As in its `ContainerSpec`.
+        release: Release that it belongs to.
+        ledger: Ledger that the release is in.
+        host: Name of the host.
+        address: How the host is reached.
+        runtime: What started it.
+        identity: Container id, or `pid@start-time` of the process.
+        endpoint: Base URL under which it answers, if it leads.
+        role: Part that it plays in its replica.
+        replica: Number of the replica.
+        adapters: LoRA adapters that were loaded into it since it serves; a start forgets them.
+    """
+
+    name: str
+    release: str
+    ledger: str = ""
+    host: str
+    address: str
+    runtime: RuntimeName
+    identity: str = ""
+    endpoint: str = ""
+    role: Role = Role.LEADER
+    replica: int = 0
+    adapters: tuple[Pin, ...] = ()
+
+    @property
+    def serves(self) -> bool:
+        """Whether it answers for its replica; its followers only help it."""
+        return self.role == Role.LEADER
+
+
+def planned_workload(spec: ContainerSpec) -> Workload:
+    """A workload as it is known before it is started."""
+    return Workload(
+        name=spec.name,
+        release=spec.labels[LABEL_RELEASE],
+        ledger=spec.labels[LABEL_LEDGER],
+        host=spec.host,
+        address=spec.address,
+        runtime=spec.runtime,
+        endpoint=spec.endpoint,
+        role=spec.role,
+        replica=int(spec.labels[LABEL_REPLICA]),
+    )
+
+
+def serving(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
+    """Those that answer requests: one of each replica."""
+    return tuple(workload for workload in workloads if workload.serves)
+
+
+def container_name(release: str, replica: int, role: Role, position: int = 0) -> str:
+    """The name of a container: the same release always gives the same names."""
+    return f"moorage-{release}-r{replica}-{role}{position or ''}"
+
+
+def application_name(release: str) -> str:
+    """The name of a release's application on a Ray cluster."""
+    return f"moorage-{release}"

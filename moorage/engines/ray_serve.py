@@ -1,0 +1,167 @@
+"""What Ray Serve's REST API says and is told: pure readings of its documents.
+
+`PUT /api/serve/applications/` replaces the whole config of a cluster, so whoever changes one
+application has to send all the others along. Verified with Ray 2.60; the documents have had this
+shape since `source` was added (2.40).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from moorage.common.values import Value
+
+MARK_LEDGER, MARK_RELEASE = "MOORAGE_LEDGER", "MOORAGE_RELEASE"
+"""Variables of an application that say whose it is; Ray's applications have no labels."""
+
+WHOLE = ("proxy_location", "http_options", "grpc_options", "target_capacity")
+"""What the config says beside its applications. Left out, it falls back to Ray's defaults."""
+
+IMPERATIVE = "imperative"
+"""Applications that `serve.run` made: they stand in no config, and a PUT lets them be."""
+
+REDACTED = "<redacted>"
+"""What a dashboard puts in place of variables for readers that it takes for a browser."""
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_OPENING = re.compile(r"^\S*(?:Error|Exception)\b.*: Traceback \(most recent call last\):$")
+"""First line of an error that only repeats another one's traceback."""
+
+
+class AppStatus(StrEnum):
+    """Statuses of an application, as Ray Serve names them."""
+
+    NOT_STARTED = "NOT_STARTED"
+    DEPLOYING = "DEPLOYING"
+    DEPLOY_FAILED = "DEPLOY_FAILED"
+    RUNNING = "RUNNING"
+    UNHEALTHY = "UNHEALTHY"
+    DELETING = "DELETING"
+
+
+class ReplicaLog(Value):
+    """Where a replica's log is: a file of Ray's log folder on a node."""
+
+    node: str
+    file: str
+
+
+class AppState(Value):
+    """An application as the cluster sees it.
+
+    Attributes:
+        status: Its status; one that this release of moorage does not know counts as deploying.
+        message: What the cluster says about it, and about those of its deployments that it says
+            something about; without colours.
+        ledger: Ledger that it belongs to; empty = it is not moorage's.
+        release: Release that it belongs to.
+        logs: Logs of its replicas.
+    """
+
+    status: AppStatus
+    message: str = ""
+    ledger: str = ""
+    release: str = ""
+    logs: tuple[ReplicaLog, ...] = ()
+
+
+class Unkept(Exception):
+    """An application of somebody else that could not be sent along unchanged; says why."""
+
+
+def app_state(details: Mapping[str, Any], name: str) -> AppState | None:
+    """The state of one application; None = the cluster does not have it.
+
+    Args:
+        details: What `GET /api/serve/applications/` answers.
+        name: The application.
+    """
+    found = details.get("applications", {}).get(name)
+    if found is None:
+        return None
+    deployments: Mapping[str, Any] = found.get("deployments") or {}
+    told = [found.get("message", ""), *(_told(*item) for item in deployments.items())]
+    marks = _variables(found.get("deployed_app_config") or {})
+    return AppState(
+        status=_status(found.get("status", "")),
+        message=_plain("\n".join(filter(None, told))),
+        ledger=marks.get(MARK_LEDGER, ""),
+        release=marks.get(MARK_RELEASE, ""),
+        logs=tuple(log for each in deployments.values() for log in _logs(each)),
+    )
+
+
+def with_application(details: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The cluster's config with one application more, or in place of the one of its name.
+
+    Args:
+        details: What `GET /api/serve/applications/` answers.
+        config: The application.
+
+    Raises:
+        Unkept: When another application would not come out of it unchanged.
+    """
+    whole = without_application(details, str(config["name"]))
+    for other in whole["applications"]:
+        if other.get("route_prefix", "/") == config["route_prefix"]:
+            raise Unkept(f"{other['name']} has the route {config['route_prefix']} already")
+    return {**whole, "applications": [*whole["applications"], dict(config)]}
+
+
+def without_application(details: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The cluster's config without one application, the others exactly as they are.
+
+    Raises:
+        Unkept: As in `with_application`.
+    """
+    applications: Mapping[str, Any] = details.get("applications", {})
+    kept = [_config(other, app) for other, app in applications.items() if other != name]
+    whole = {key: details[key] for key in WHOLE if details.get(key) is not None}
+    return {**whole, "applications": [config for config in kept if config is not None]}
+
+
+def _config(name: str, application: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The config that an application was deployed with; None = it must not be sent.
+
+    One that is being deleted would come back, and one of `serve.run` is in no config.
+    """
+    if application.get("status") == AppStatus.DELETING:
+        return None
+    config: dict[str, Any] | None = application.get("deployed_app_config")
+    if config is None:
+        if str(application.get("source", "")).lower() == IMPERATIVE:
+            return None
+        raise Unkept(f"the cluster does not tell the config of its application {name}")
+    if REDACTED in str(config):
+        raise Unkept(f"the dashboard hides variables of {name}, which a change would lose")
+    # Both stand above all applications; older Rays list them here too, and refuse them.
+    return {key: value for key, value in config.items() if key not in ("host", "port")}
+
+
+def _status(word: str) -> AppStatus:
+    return AppStatus(word) if word in set(AppStatus) else AppStatus.DEPLOYING
+
+
+def _told(name: str, deployment: Mapping[str, Any]) -> str:
+    message = deployment.get("message", "")
+    return f"{name} is {deployment.get('status', '')}: {message}" if message else ""
+
+
+def _variables(config: Mapping[str, Any]) -> dict[str, str]:
+    return (config.get("runtime_env") or {}).get("env_vars") or {}
+
+
+def _logs(deployment: Mapping[str, Any]) -> list[ReplicaLog]:
+    return [
+        ReplicaLog(node=replica["node_id"], file=replica["log_file_path"].lstrip("/"))
+        for replica in deployment.get("replicas", ())
+        if replica.get("node_id") and replica.get("log_file_path")
+    ]
+
+
+def _plain(text: str) -> str:
+    lines = _COLOURS.sub("", text).splitlines()
+    return "\n".join(line for line in lines if not _OPENING.match(line))

@@ -1,0 +1,124 @@
+"""What vLLM keeps on the host for its next start: compiled code, and the plan of its memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+
+from moorage.common.values import Origin
+from moorage.engines.launch import Mount, Variable
+from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.rule import variable
+from moorage.engines.vllm.version import at_least
+from moorage.placement.placement import CPU
+from moorage.spec.arguments import is_written, user_tokens
+
+INSIDE = "/cache"
+"""Where a container finds the folder."""
+
+ROOT = "VLLM_CACHE_ROOT"
+PLAN_SINCE = "0.27.1"
+"""First version whose startup plan is known to work (vLLM pull request 47388, vllm-ascend 15654).
+"""
+
+PLAN_TYPES = frozenset({"cuda", "rocm"})
+"""Types whose worker reads the plan (vLLM 0.32, `v1/worker/gpu_worker.py`)."""
+
+MEMORY_OPTIONS = ("--gpu-memory-utilization", "--kv-cache-memory-bytes", "--kv-cache-memory")
+
+
+def cache_folder(request: LaunchRequest, version: str) -> str:
+    """The folder on the host; empty = nothing is kept.
+
+    It belongs to one model: what is kept is code, and a model that brings code of its own must not
+    write what another one will run. It belongs to one image (or installed program) and one kind of
+    accelerator: what was compiled for one need not run on another.
+
+    Args:
+        request: The seat.
+        version: Version of the engine; empty = unknown.
+    """
+    engine, seat = request.spec.engine, request.seat
+    if not request.caches or not engine.keep_cache or ROOT in {*engine.env, *request.spec.secrets}:
+        return ""
+    program = request.image.pinned if request.image else _program(request)
+    # What one user wrote, another may not even read.
+    users = [] if engine.container.user is None else [engine.container.user]
+    key = _digits([program, *users, *sorted(_products(request))])
+    words = ("vllm", version, seat.accelerator_type, key)
+    return f"{request.caches}/{request.spec.name}/{'-'.join(word for word in words if word)}"
+
+
+def cache_root(request: LaunchRequest, version: str) -> str:
+    """The folder as the engine sees it; empty = nothing is kept."""
+    folder = cache_folder(request, version)
+    return INSIDE if folder and request.in_container else folder
+
+
+def kept_mounts(request: LaunchRequest, version: str, command: tuple[str, ...]) -> Iterator[Mount]:
+    """The folder, writable; over it that of the plans, which only the same command shares.
+
+    vLLM tells plans apart without looking at the share of the memory that it may take
+    (`CacheConfig.compute_hash`): a plan that was made with a larger share would break the claim.
+    """
+    folder = cache_folder(request, version)
+    if not folder or not request.in_container:
+        return
+    yield Mount(source=folder, target=INSIDE, read_only=False, kept=True)
+    if _plans(request, version):
+        options = [*command, *user_tokens(request.spec.engine.args)]
+        same = [options, request.model_path, request.profile.weight_bytes, request.spec.engine.env]
+        yield Mount(
+            source=f"{folder}-plan-{_digits(same)}",
+            target=f"{INSIDE}/vllm/startup_plan",
+            read_only=False,
+            kept=True,
+        )
+
+
+def kept_variables(request: LaunchRequest, version: str) -> Iterator[Variable]:
+    """What else has to point into the folder, and the plan where one is kept."""
+    root = cache_root(request, version)
+    if not root:
+        return
+    if request.seat.accelerator_type != CPU:
+        reason = "kernels that Triton compiles outlive the container"
+        yield variable("TRITON_CACHE_DIR", f"{root}/triton", reason)
+    if request.in_container and request.spec.engine.container.user is not None:
+        reason = "a home that the user of the container may write"
+        yield variable("HOME", root, reason, Origin.DERIVED)
+    if _plans(request, version):
+        reason = "the same start again need not measure the memory"
+        yield variable("VLLM_ENABLE_STARTUP_PLAN", "1", reason)
+
+
+def _plans(request: LaunchRequest, version: str) -> bool:
+    """Whether plans are kept: where the share of the memory is the one that was claimed."""
+    words = user_tokens(request.spec.engine.args)
+    return (
+        request.in_container
+        and request.seat.accelerator_type in PLAN_TYPES
+        and request.spec.engine.command is None
+        and at_least(version, PLAN_SINCE)
+        and not is_written(words, *MEMORY_OPTIONS)
+        and bool(cache_folder(request, version))
+    )
+
+
+def _program(request: LaunchRequest) -> str:
+    installed = next((item for item in request.host.programs if item.engine == "vllm"), None)
+    return f"{installed.path} {installed.version}" if installed else ""
+
+
+def _products(request: LaunchRequest) -> set[str]:
+    seat = request.seat
+    return {
+        item.name
+        for item in request.host.accelerators
+        if item.type == seat.accelerator_type and item.index in seat.accelerators
+    }
+
+
+def _digits(parts: list[object]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,0 +1,1 @@
+"""The fleet: hosts, how they are reached, what is on them, what is claimed."""

@@ -1,0 +1,73 @@
+"""Ray clusters: what a user writes about one in the fleet file, and how it is reached."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlencode
+
+from pydantic import Field, field_validator
+
+from moorage.common.input_value import InputValue
+from moorage.common.values import Value
+from moorage.spec import SecretName
+
+URL_PATTERN = r"^https?://([\w][\w.-]*|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[\w./-]*)?$"
+URL_IN_WORDS = "an address such as http://head:8265"
+
+
+class RayCluster(InputValue):
+    """A Ray cluster that runs already; models are served there by Ray Serve."""
+
+    dashboard: str = Field(
+        pattern=URL_PATTERN,
+        description="Address of its dashboard, whose REST API deploys applications, such as"
+        " `http://head:8265`.",
+    )
+    serve: str = Field(
+        pattern=URL_PATTERN,
+        description="Address under which Ray Serve answers requests, such as `http://head:8000`.",
+    )
+    token: SecretName | None = Field(
+        None,
+        description="Name of the secret with the token that the dashboard asks for"
+        " (`RAY_AUTH_MODE=token`, Ray 2.52 or newer, or a proxy in front of it).",
+    )
+    autoscales: bool = Field(
+        False,
+        description="Whether nodes are added when they are needed. What the cluster lacks now is"
+        " then no reason to refuse a model.",
+    )
+
+    @field_validator("dashboard", "serve")
+    @classmethod
+    def _without_a_slash(cls, url: str) -> str:
+        return url.rstrip("/")
+
+    @property
+    def access(self) -> ClusterAccess:
+        """The way to its dashboard."""
+        return ClusterAccess(dashboard=self.dashboard, token=self.token or "")
+
+
+class ClusterAccess(Value):
+    """The way to one dashboard.
+
+    Attributes:
+        dashboard: Base URL.
+        token: Name of the secret with its token; empty = it asks for none.
+    """
+
+    dashboard: str
+    token: str = ""
+
+    @property
+    def url(self) -> str:
+        """All of it in one line without a secret, as plans, workloads and the ledger carry it."""
+        return (
+            f"{self.dashboard}?{urlencode({'token': self.token})}" if self.token else self.dashboard
+        )
+
+
+def parse_cluster_access(url: str) -> ClusterAccess:
+    """Read the line that `ClusterAccess.url` writes."""
+    dashboard, _, more = url.partition("?")
+    return ClusterAccess(dashboard=dashboard, token=parse_qs(more).get("token", [""])[0])

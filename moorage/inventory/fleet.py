@@ -1,0 +1,278 @@
+"""What a user writes about hosts: `Fleet`. Without a fleet file, it is this machine, detected."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal
+
+from pydantic import ByteSize, Field, StringConstraints, field_validator, model_validator
+
+from moorage.common.input_value import InputValue
+from moorage.common.units import Bytes
+from moorage.inventory.access import Access
+from moorage.inventory.clusters import URL_IN_WORDS, URL_PATTERN, RayCluster
+from moorage.inventory.fleet_engines import EngineVersions, ImageName
+from moorage.inventory.reach import (
+    ADDRESS_IN_WORDS,
+    ADDRESS_PATTERN,
+    SshWay,
+    TlsWay,
+    access_of,
+    others_can_reach,
+)
+from moorage.inventory.registries import ACCOUNT_PATTERN, HOST_PATTERN, REGISTRY_PATTERN, Registries
+from moorage.spec import EngineName, Folder, Name
+
+PORTS_PATTERN = r"^\d{1,5}-\d{1,5}$"
+TYPE_PATTERN = r"^[a-z]+$"
+BIND_PATTERN = r"^[0-9a-fA-F.:]+$"
+VERSION_PATTERN = r"^\d+(\.[\w]+)*$"
+NODE_PATTERN = r"^/dev/dri/renderD\d+$"
+INTERFACE_PATTERN = r"^[A-Za-z0-9_][\w.@-]{0,14}$"
+RAY_LEAST = 32
+"""Ports that Ray's services and workers take at least."""
+
+PATTERNS_IN_WORDS = {
+    ADDRESS_PATTERN: ADDRESS_IN_WORDS,
+    URL_PATTERN: URL_IN_WORDS,
+    PORTS_PATTERN: "a range of ports such as 40000-40063",
+    TYPE_PATTERN: "a type in lower case, such as cuda",
+    BIND_PATTERN: "an IP address",
+    VERSION_PATTERN: "a version such as 12.9",
+    INTERFACE_PATTERN: "a network interface such as eth0",
+    NODE_PATTERN: "a render node such as /dev/dri/renderD128",
+    REGISTRY_PATTERN: "a registry such as mirror.example.com:5000/hub, without http://",
+    ACCOUNT_PATTERN: "the name of an account, without blanks and ':'",
+    HOST_PATTERN: "the host of a registry, such as registry.example.com:5000",
+}
+"""What each pattern asks for, in the words of an error message."""
+
+
+class StaticAccelerator(InputValue):
+    """An accelerator that is written down instead of detected."""
+
+    type: str = Field(
+        "cuda", pattern=TYPE_PATTERN, description="Kind of accelerator: `cuda`, `rocm`, `cann`, ..."
+    )
+    index: int = Field(ge=0, description="Index on its host.")
+    name: str = Field("", description="Product name, such as `NVIDIA H200`.")
+    memory: Bytes = Field(description="Memory in bytes or as `80GiB`.")
+    runtime_version: str | None = Field(
+        None,
+        pattern=VERSION_PATTERN,
+        description="Newest version of its runtime that the driver runs, such as `12.9` of CUDA;"
+        " it selects the image. Empty = not known.",
+    )
+    family: str = Field(
+        "", description="Chip family where images differ by it, such as `Ascend910B3`."
+    )
+    node: str | None = Field(
+        None,
+        pattern=NODE_PATTERN,
+        description="Its render node (`rocm`, `dcu`, `maca`, `xpu`), such as `/dev/dri/renderD128`:"
+        " a container gets this one alone. Empty = it gets `/dev/dri`, and is told which to use.",
+    )
+
+
+class Reserve(InputValue):
+    """What is left alone on a host."""
+
+    ram: Bytes = Field(ByteSize(0), description="RAM that is never claimed.")
+    accelerator_memory: Bytes = Field(
+        ByteSize(0), description="Memory of each accelerator that is never claimed."
+    )
+
+
+class Avoided(InputValue):
+    """Where nothing new is placed; what runs there goes on."""
+
+    host: Name = Field(description="Name of the host.")
+    accelerators: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        (), description="Indexes of its accelerators. Empty = the whole host."
+    )
+    reason: str = Field("", description="Why, as refusals of the placement tell it.")
+
+
+class Host(InputValue):
+    """A machine that can run engines."""
+
+    name: Name = Field(description="Name of the host in placements, claims and releases.")
+    address: str = Field(
+        "local",
+        pattern=ADDRESS_PATTERN,
+        description="How its Docker daemon is reached: `local`, `unix:///var/run/docker.sock`,"
+        " `ssh://user@host` or `tcp://host:2376`. A remote host needs `bind` too.",
+    )
+    ssh: SshWay | None = Field(None, description="How `ssh://` logs in.")
+    tls: TlsWay | None = Field(None, description="Certificates for `tcp://`.")
+    labels: dict[str, str] = Field(
+        {},
+        description='Labels that `placement.host_labels` matches, such as `{"site": "site-a"}`.',
+    )
+    runtimes: Literal["auto"] | tuple[Literal["docker", "process"], ...] = Field(
+        "auto", description="Runtimes that may be used; `auto` takes all that are there."
+    )
+    accelerators: Literal["auto"] | tuple[StaticAccelerator, ...] = Field(
+        "auto", description="Accelerators; `auto` detects them."
+    )
+    ram: Literal["auto"] | Bytes = Field("auto", description="RAM in total; `auto` detects it.")
+    cores: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        "auto", description="Processor cores in total; `auto` counts them."
+    )
+    unified_memory: bool = Field(
+        False,
+        description="Whether the accelerators use the host's RAM as their memory: what one takes is"
+        " gone for the other.",
+    )
+    reserve: Reserve = Field(Reserve(), description="What is never claimed on this host.")
+    ports: Annotated[str, StringConstraints(pattern=PORTS_PATTERN)] = Field(
+        "40000-40063", description="Range from which ports are taken, both ends included."
+    )
+    bind: str = Field(
+        "127.0.0.1",
+        pattern=BIND_PATTERN,
+        description="Address of the host on which engines listen. The default is for this machine"
+        " only; a remote host names one that can be reached from here. Hosts of one replica reach"
+        " each other at theirs.",
+    )
+    interface: str | None = Field(
+        None,
+        pattern=INTERFACE_PATTERN,
+        description="Network interface to the other hosts, such as `eth0`, for replicas over"
+        " several hosts. Empty = the one that has `bind`, as far as a look at the host tells.",
+    )
+    ray_ports: Annotated[str, StringConstraints(pattern=PORTS_PATTERN)] = Field(
+        "41000-41999",
+        description="Range for the Ray cluster of a replica over several hosts, both ends included."
+        " One cluster at a time uses it on a host.",
+    )
+
+    store: Folder = Field(
+        "/var/lib/moorage",
+        description="Directory of a remote host in which models are kept; it is made where it is"
+        " not there. This machine keeps them in `MOORAGE_HOME`.",
+    )
+
+    @field_validator("bind")
+    @classmethod
+    def _is_an_address(cls, bind: str) -> str:
+        ipaddress.ip_address(bind)
+        return bind
+
+    @model_validator(mode="after")
+    def _ports_ascend(self) -> Host:
+        low, high = self.port_range
+        if not 1 <= low <= high <= 65535:
+            raise ValueError(f"ports {self.ports} must ascend within 1-65535")
+        return self
+
+    @model_validator(mode="after")
+    def _ray_has_ports_of_its_own(self) -> Host:
+        (low, high), (first, last) = self.ray_range, self.port_range
+        if not 1 <= low <= high - RAY_LEAST + 1 <= 65535:
+            raise ValueError(f"ray_ports {self.ray_ports} must ascend, and be {RAY_LEAST} or more")
+        # Who leaves them as they are may never need them.
+        wanted = "ray_ports" in self.model_fields_set
+        if high > 65535 or (wanted and low <= last and first <= high):
+            raise ValueError(f"ray_ports {self.ray_ports} must lie outside of ports {self.ports}")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> Host:
+        if not others_can_reach(self.bind, self.access):
+            raise ValueError(
+                f"bind {self.bind} cannot be reached from here: name an address of {self.name}"
+            )
+        return self
+
+    @property
+    def access(self) -> Access:
+        """The way to its Docker daemon."""
+        return access_of(self.address, self.ssh, self.tls)
+
+    @property
+    def port_range(self) -> tuple[int, int]:
+        """First and last port."""
+        return _range(self.ports)
+
+    @property
+    def ray_range(self) -> tuple[int, int]:
+        """First and last port of Ray's clusters."""
+        return _range(self.ray_ports)
+
+
+def _range(text: str) -> tuple[int, int]:
+    low, high = text.split("-")
+    return int(low), int(high)
+
+
+class Fleet(InputValue):
+    """The hosts that models are placed on."""
+
+    hosts: tuple[Host, ...] = Field(
+        (Host(name="local"),), min_length=1, description="The hosts, in order of preference."
+    )
+    clusters: dict[Name, RayCluster] = Field(
+        {},
+        description="Ray clusters by name, for `placement.cluster` of a spec, such as"
+        ' `{"ray-a": {"dashboard": "http://head:8265", "serve": "http://head:8000"}}`. They are no'
+        " hosts: nothing is claimed on them.",
+    )
+    engines: dict[Name, EngineVersions] = Field(
+        {},
+        description="Versions of engines with an image or a command of their own, by engine"
+        " (`vllm`, `transformers`), or by a name of your choice for a custom engine"
+        ' (`engine.custom` of a spec): `{"vllm": {"default_version": "0.32.0"}}`.',
+    )
+    registries: Registries = Field(
+        Registries(), description="Where container images are taken from."
+    )
+
+    helper_image: ImageName = Field(
+        "python:3.12-slim",
+        description="Image of the small containers that look at remote hosts and bring models"
+        " there; it needs a shell and Python's standard library.",
+    )
+
+    avoid: tuple[Avoided, ...] = Field(
+        (),
+        description="Hosts and accelerators on which nothing new is placed, such as before they are"
+        " taken out of service.",
+    )
+
+    share_models: bool = Field(
+        True,
+        description="Whether a model that one remote host has complete is copied from there to"
+        " others, on a port of its range at its `bind`; else each fetches it from its source.",
+    )
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Fleet:
+        names = [host.name for host in self.hosts]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"the host name {', '.join(twice)} is used more than once")
+        if both := sorted(self.clusters.keys() & set(names)):
+            raise ValueError(f"{', '.join(both)} is the name of a host and of a cluster")
+        return self
+
+    @model_validator(mode="after")
+    def _addresses_differ(self) -> Fleet:
+        """Two names for one remote machine would give it away twice."""
+        remote = [host.access.machine for host in self.hosts if host.access.is_remote]
+        twice = sorted({machine for machine in remote if remote.count(machine) > 1})
+        if twice:
+            raise ValueError(f"the machine {', '.join(twice)} has more than one name")
+        return self
+
+    @model_validator(mode="after")
+    def _engines_are_named(self) -> Fleet:
+        for name in (EngineName.AUTO, EngineName.CUSTOM):
+            if name in self.engines:
+                raise ValueError(f"engines.{name}: give a custom engine a name of its own")
+        return self
+
+    @property
+    def avoided_hosts(self) -> frozenset[str]:
+        """Hosts on which nothing new is placed at all."""
+        return frozenset(one.host for one in self.avoid if not one.accelerators)

@@ -1,0 +1,76 @@
+"""Which registries images are taken from, and how they are logged in to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from moorage.common.input_value import InputValue
+from moorage.images.reference import parse_reference
+from moorage.spec import SecretName
+
+ADDRESS = r"([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-fA-F]*:[0-9a-fA-F:.]*\])(:\d{1,5})?"
+REGISTRY_PATTERN = rf"^{ADDRESS}(/[a-z0-9][a-z0-9._-]*)*/?$"
+HOST_PATTERN = rf"^{ADDRESS}$"
+ACCOUNT_PATTERN = r"^[^\s:\x00]+$"
+DOCKER_HUB = "docker.io"
+HUB_NAMES = ("", DOCKER_HUB, "index.docker.io")
+"""What stands for it in a reference; the last one is its older name, which Docker still knows."""
+
+RegistryName = Annotated[str, StringConstraints(pattern=REGISTRY_PATTERN)]
+RegistryHost = Annotated[str, StringConstraints(pattern=HOST_PATTERN)]
+
+
+class RegistryLogin(InputValue):
+    """How one registry is logged in to."""
+
+    registry: RegistryHost = Field(
+        description="Host and port of the registry, such as `registry.example.com:5000`;"
+        " `docker.io` for Docker Hub."
+    )
+    username: str = Field(pattern=ACCOUNT_PATTERN, description="Name of the account.")
+    password: SecretName = Field(
+        description="Name of the secret that holds its password or token (an environment variable"
+        " of the deploying process, or a Prefect Secret block)."
+    )
+
+
+class Registries(InputValue):
+    """Where images are taken from. One that names its registry in its reference stays there."""
+
+    default: RegistryName | None = Field(
+        None,
+        description="Registry that is put in front of images that name none, such as"
+        " `mirror.example.com` or `mirror.example.com/hub`. Empty = Docker Hub.",
+    )
+    fallback: RegistryName | None = Field(
+        None, description="Registry that is asked for those images when the first one is down."
+    )
+    logins: tuple[RegistryLogin, ...] = Field(
+        (),
+        description="Logins. A registry that is not listed is asked without one, and pulled from"
+        " with what Docker itself was logged in with.",
+    )
+    insecure: tuple[RegistryHost, ...] = Field(
+        (),
+        description="Registries whose certificate does not count, or that speak plain HTTP, as in"
+        " the Docker daemon's `insecure-registries`. Those on this machine may do so anyway.",
+    )
+
+    def places(self, reference: str) -> tuple[str, ...]:
+        """The references to try, in order; an explicit registry has no other place."""
+        parsed = parse_reference(reference)
+        found = [parsed.at(self.default or "")]
+        if self.fallback:
+            found.append(parsed.at(self.fallback))
+        return tuple(dict.fromkeys(map(str, found)))
+
+    def login(self, reference: str) -> RegistryLogin | None:
+        """The login for the registry of a reference."""
+        host = _known(parse_reference(reference).registry)
+        return next((login for login in self.logins if _known(login.registry) == host), None)
+
+
+def _known(registry: str) -> str:
+    return DOCKER_HUB if registry in HUB_NAMES else registry

@@ -1,0 +1,227 @@
+"""The fleet at one moment: what is there, what is claimed, what is really in use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from moorage.common.values import Value
+from moorage.images.catalogue import CatalogueRow
+from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.cluster_snapshot import ClusterSnapshot
+from moorage.inventory.fleet_engines import EngineVersions
+from moorage.inventory.registries import Registries
+from moorage.spec import EngineName, RuntimeName
+
+VENDORS = {
+    "cuda": "nvidia",
+    "rocm": "amd",
+    "cann": "huawei",
+    "musa": "mthreads",
+    "dcu": "hygon",
+    "corex": "iluvatar",
+    "maca": "metax",
+    "hggc": "thead",
+    "mlu": "cambricon",
+    "xpu": "intel",
+    "hpu": "intel",
+}
+"""Vendor by accelerator type."""
+
+NOT_CONFIGURED = EngineVersions()
+
+
+class Accelerator(Value):
+    """One accelerator of a host. Memory in bytes; `memory_free` is what the device reports."""
+
+    type: str
+    index: int
+    name: str = ""
+    uuid: str = ""
+    memory_total: int
+    memory_free: int
+    driver: str = ""
+    runtime_version: str = ""
+    family: str = ""
+    node: str = ""
+
+
+class Program(Value):
+    """An engine that is installed on a host for the process runtime."""
+
+    engine: EngineName
+    path: str
+    version: str
+
+
+class HostSnapshot(Value):
+    """One host at one moment.
+
+    Attributes:
+        name: As in the fleet.
+        address: As in the fleet.
+        bind: Address on which engines listen.
+        unreachable: Why the host could not be surveyed; empty = it could.
+        troubles: What could not be found out about it, and why.
+        labels: As in the fleet.
+        runtimes: What can start engines there.
+        docker: Version of its Docker; empty = it has none, or was not asked.
+        programs: Engines installed there for the process runtime.
+        architecture: CPU architecture, such as `amd64`.
+        cpus: Logical processors.
+        ram_total: Bytes of RAM.
+        ram_free: Bytes of RAM that are really available now.
+        ram_reserve: Bytes of RAM that are never claimed.
+        accelerator_reserve: Bytes of each accelerator that are never claimed.
+        accelerators: In index order.
+        unified_memory: Whether the accelerators use the host's RAM as their memory.
+        links: Indexes of accelerators that NVLink joins, group by group; empty = none, or not told.
+        models: What is staged there already, as `source@revision`.
+        images: References and digests of the images that are there already.
+        catalogue: Images for its hardware beside the official ones.
+        engines: What the fleet says about engines, by name.
+        registries: Where it takes images from.
+        store: Directory in which a remote host keeps models; empty = this machine's store.
+        helper_image: Image of the small containers that work on a remote host.
+        shares_models: Whether other hosts may copy from its store.
+        paths: Directories of `file://` models that are there; None = it shares this file system.
+        port_range: First and last port that may be taken.
+        ray_range: First and last port of Ray's clusters.
+        interface: Network interface to the other hosts; empty = not known.
+        ports_in_use: Ports on which something listens already.
+        claims: What the ledger has reserved there.
+    """
+
+    name: str
+    address: str = "local"
+    bind: str = "127.0.0.1"
+    unreachable: str = ""
+    troubles: tuple[str, ...] = ()
+    labels: dict[str, str] = {}
+    runtimes: tuple[RuntimeName, ...] = ()
+    docker: str = ""
+    programs: tuple[Program, ...] = ()
+    architecture: str = "amd64"
+    cpus: int = 1
+    ram_total: int = 0
+    ram_free: int = 0
+    ram_reserve: int = 0
+    accelerator_reserve: int = 0
+    accelerators: tuple[Accelerator, ...] = ()
+    unified_memory: bool = False
+    links: tuple[tuple[int, ...], ...] = ()
+    models: frozenset[str] = frozenset()
+    images: frozenset[str] = frozenset()
+    catalogue: tuple[CatalogueRow, ...] = ()
+    engines: dict[str, EngineVersions] = {}
+    registries: Registries = Registries()
+    store: str = ""
+    helper_image: str = ""
+    shares_models: bool = False
+    paths: frozenset[str] | None = None
+    port_range: tuple[int, int] = (40000, 40063)
+    ray_range: tuple[int, int] = (41000, 41999)
+    interface: str = ""
+    ports_in_use: tuple[int, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+    def program(self, engine: EngineName) -> Program | None:
+        """The installed program of an engine, if there is one."""
+        return next((item for item in self.programs if item.engine == engine), None)
+
+    def engine_versions(self, engine: str) -> EngineVersions:
+        """What the fleet says about an engine, by its name or a custom engine's own."""
+        return self.engines.get(engine, NOT_CONFIGURED)
+
+    def first(self, kind: str) -> Accelerator | None:
+        """The first accelerator of a type; those of one type share their driver."""
+        return next((item for item in self.accelerators if item.type == kind), None)
+
+    def claimed(self, resource: Resource, index: int = 0) -> int:
+        """Bytes (or ports) of a resource that are claimed."""
+        return sum(
+            claim.amount
+            for claim in self.claims
+            if claim.resource == resource and claim.index == index
+        )
+
+    def with_claims(self, claims: tuple[Claim, ...]) -> HostSnapshot:
+        """The same host, with these claims instead of the ones it was surveyed with."""
+        own = tuple(claim for claim in claims if claim.host == self.name)
+        return self.model_copy(update={"claims": own})
+
+
+class FleetSnapshot(Value):
+    """All hosts at one moment, in the order of the fleet; or the Ray cluster that a spec names."""
+
+    hosts: tuple[HostSnapshot, ...]
+    clusters: tuple[ClusterSnapshot, ...] = ()
+
+    def host(self, name: str) -> HostSnapshot:
+        """The host of that name."""
+        return next(host for host in self.hosts if host.name == name)
+
+    def cluster(self, name: str) -> ClusterSnapshot:
+        """The Ray cluster of that name."""
+        return next(cluster for cluster in self.clusters if cluster.name == name)
+
+    def with_ports_in_use(self, claims: Iterable[Claim]) -> FleetSnapshot:
+        """The same fleet, where something listens on every port of some claims.
+
+        A survey does not see it on a remote host without the helper image.
+        """
+        found = [claim for claim in claims if claim.resource == Resource.PORT]
+        hosts = (
+            host.model_copy(
+                update={
+                    "ports_in_use": (
+                        *host.ports_in_use,
+                        *(claim.index for claim in found if claim.host == host.name),
+                    )
+                }
+            )
+            for host in self.hosts
+        )
+        return self.model_copy(update={"hosts": tuple(hosts)})
+
+    def without(self, release: str) -> FleetSnapshot:
+        """The same fleet as if a release held nothing.
+
+        What the release really uses counts as free again: it will be stopped first.
+        """
+        hosts = tuple(_without(host, release) for host in self.hosts)
+        return self.model_copy(update={"hosts": hosts})
+
+
+def _without(host: HostSnapshot, release: str) -> HostSnapshot:
+    freed = [claim for claim in host.claims if claim.release == release]
+    if not freed:
+        return host
+    # What a release claims that is not proven yet may not be in use at all.
+    ports = {claim.index for claim in freed if claim.resource == Resource.PORT}
+    ram, memory = 0, Counter[int]()
+    for claim in freed:
+        if claim.pending:
+            continue
+        if claim.resource == Resource.ACCELERATOR:
+            memory[claim.index] += claim.amount
+        elif claim.resource == Resource.RAM:
+            ram += claim.amount
+    if host.unified_memory:
+        ram += memory.total()
+        memory.update({item.index: ram - memory[item.index] for item in host.accelerators})
+    return host.model_copy(
+        update={
+            "claims": tuple(claim for claim in host.claims if claim.release != release),
+            "ram_free": min(host.ram_total, host.ram_free + ram),
+            "ports_in_use": tuple(port for port in host.ports_in_use if port not in ports),
+            "accelerators": tuple(
+                item.model_copy(
+                    update={
+                        "memory_free": min(item.memory_total, item.memory_free + memory[item.index])
+                    }
+                )
+                for item in host.accelerators
+            ),
+        }
+    )

@@ -1,0 +1,199 @@
+"""AMD's accelerators: as the kernel shows them, or as `amd-smi` and `rocm-smi` tell them.
+
+The kernel's own view needs no tool and no device file: `/sys/class/drm/card*/device` tells the
+memory of each card (https://docs.kernel.org/gpu/amdgpu/driver-misc.html). What `/sys/class/kfd`
+would add is hidden from containers that were not given the device.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moorage.common.units import GIB, KIB, MIB
+from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.survey.facts import Found
+
+LEAST_MEMORY = GIB
+"""What has less is the graphics of a processor."""
+
+UNITS = {"B": 1, "KB": KIB, "MB": MIB, "GB": GIB}
+"""The units of `amd-smi`; its MB are MiB: it divides the kernel's bytes by 1024 * 1024."""
+
+NAMES = {
+    "0x738c": "Instinct MI100",
+    "0x738e": "Instinct MI100",
+    "0x7408": "Instinct MI250X",
+    "0x740c": "Instinct MI250X/MI250",
+    "0x740f": "Instinct MI210",
+    "0x74a0": "Instinct MI300A",
+    "0x74a1": "Instinct MI300X",
+    "0x74a2": "Instinct MI308X",
+    "0x74a5": "Instinct MI325X",
+    "0x74a9": "Instinct MI300X HF",
+    "0x74b5": "Instinct MI300X VF",
+    "0x74b9": "Instinct MI325X VF",
+    "0x75a0": "Instinct MI350X",
+    "0x744c": "Radeon RX 7900",
+    "0x7550": "Radeon RX 9070",
+}
+"""Names by PCI device, from the database pci.ids, for cards that do not tell theirs."""
+
+
+def amd_cards(listed: str, driver: str) -> Found:
+    """Accelerators from the kernel's files.
+
+    Args:
+        listed: For each card a line `card`, then `name value` of its files, as the probe writes.
+        driver: Version of the kernel module; empty where it is the kernel's own.
+
+    Returns:
+        In the order of their PCI addresses, which is that of ROCm's indexes.
+    """
+    cards = [_fields(block) for block in listed.split("card\n")]
+    cards = sorted((card for card in cards if card), key=lambda card: card.get("address", ""))
+    return _found(
+        Accelerator(
+            type="rocm",
+            index=0,
+            uuid=_uuid(card.get("unique_id", "")),
+            name=_name(card.get("product_name", ""), card.get("device", "")),
+            memory_total=int(card["mem_info_vram_total"]),
+            memory_free=int(card["mem_info_vram_total"]) - int(card["mem_info_vram_used"]),
+            driver=driver.strip(),
+            node=card.get("node", ""),
+        )
+        for card in cards
+        if card.get("mem_info_vram_total", "").isdigit()
+        and card.get("mem_info_vram_used", "").isdigit()
+    )
+
+
+def amd_smi_found(static: str, metric: str) -> Found:
+    """Accelerators from `amd-smi static --json` and `amd-smi metric --mem-usage --json`.
+
+    ROCm 6 answers with a list, ROCm 7 with that list under `gpu_data`; warnings may come first.
+
+    Returns:
+        Nothing where one cannot be read: the indexes of the others would be wrong.
+    """
+    sizes = [(item, _bytes(item.get("vram"), "size")) for item in _gpus(static)]
+    if not all(size and _whole(item.get("gpu", 0)) >= 0 for item, size in sizes):
+        return Found()
+    usage = {item.get("gpu"): item.get("mem_usage") for item in _gpus(metric)}
+    return _found(
+        Accelerator(
+            type="rocm",
+            index=0,
+            uuid=_uuid(_text(item, "asic", "asic_serial")),
+            name=_name(_text(item, "asic", "market_name"), _text(item, "asic", "device_id")),
+            memory_total=total,
+            memory_free=total - min(total, _bytes(usage.get(item.get("gpu")), "used_vram")),
+            driver=_text(item, "driver", "version"),
+        )
+        for item, total in sorted(sizes, key=lambda pair: _whole(pair[0].get("gpu", 0)))
+    )
+
+
+def rocm_smi_found(listed: str) -> Found:
+    """Accelerators from `rocm-smi --showproductname --showuniqueid --showmeminfo vram --json`."""
+    told = _json(listed)
+    cards = (
+        {name: card for name, card in told.items() if isinstance(card, dict)}
+        if isinstance(told, dict)
+        else {}
+    )
+    numbered = {int(name[4:]): card for name, card in cards.items() if name[4:].isdigit()}
+    driver = cards.get("system", {}).get("Driver version", "")
+    total, used = "VRAM Total Memory (B)", "VRAM Total Used Memory (B)"
+    return _found(
+        Accelerator(
+            type="rocm",
+            index=0,
+            uuid=_uuid(card.get("Unique ID", "")),
+            name=_name(
+                card.get("Card Series") or card.get("Card series") or "",
+                card.get("Device ID") or card.get("Card Model") or "",
+            ),
+            memory_total=int(card[total]),
+            memory_free=int(card[total]) - max(0, _whole(card.get(used))),
+            driver=driver,
+        )
+        for _, card in sorted(numbered.items())
+        if str(card.get(total, "")).isdigit()
+    )
+
+
+def with_nodes(found: Found, shown: Found) -> Found:
+    """What a tool tells, with the render nodes that only the kernel shows.
+
+    Both go by PCI address; where they do not see the same cards, no node is known.
+    """
+    if len(found.accelerators) != len(shown.accelerators):
+        return found
+    pairs = zip(found.accelerators, shown.accelerators, strict=True)
+    both = tuple(one.model_copy(update={"node": other.node}) for one, other in pairs)
+    return found.model_copy(update={"accelerators": both})
+
+
+def _found(cards: Any) -> Found:
+    """Numbered anew: a processor's own graphics have no place among the indexes."""
+    large = [card for card in cards if card.memory_total >= LEAST_MEMORY]
+    return Found(
+        accelerators=tuple(card.model_copy(update={"index": at}) for at, card in enumerate(large))
+    )
+
+
+def _fields(block: str) -> dict[str, str]:
+    pairs = (line.partition(" ") for line in block.splitlines())
+    return {name: value.strip() for name, _, value in pairs if value.strip()}
+
+
+def _name(told: str, device: str) -> str:
+    name = told.strip()
+    if name in ("", "N/A") or name.startswith("0x"):
+        name = NAMES.get(device.strip().lower(), f"GPU {device.strip()}".strip())
+    return name if name.upper().startswith("AMD") else f"AMD {name}"
+
+
+def _uuid(told: str) -> str:
+    number = told.strip().lower().removeprefix("0x")
+    return f"GPU-{number}" if number not in ("", "n/a") else ""
+
+
+def _gpus(answer: str) -> list[dict[str, Any]]:
+    told = _json(answer)
+    items = told.get("gpu_data", []) if isinstance(told, dict) else told
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _json(answer: str) -> Any:
+    """The JSON in an answer, behind what Python warned of before it."""
+    lines = answer.splitlines()
+    for at, line in enumerate(lines):
+        if line.startswith(("[", "{")):
+            try:
+                return json.JSONDecoder().raw_decode("\n".join(lines[at:]))[0]
+            except ValueError:
+                continue
+    return None
+
+
+def _text(item: dict[str, Any], *path: str) -> str:
+    value: Any = item
+    for name in path:
+        value = value.get(name, "") if isinstance(value, dict) else ""
+    return str(value) if value != "N/A" else ""
+
+
+def _whole(number: Any) -> int:
+    """A number that is not told counts as -1."""
+    return int(number) if str(number).isdigit() else -1
+
+
+def _bytes(item: Any, name: str) -> int:
+    """Bytes; 0 where the tool could not read them, and says so in whatever place."""
+    amount = item.get(name) if isinstance(item, dict) else None
+    if not isinstance(amount, dict) or not str(amount.get("value")).isdigit():
+        return 0
+    return int(amount["value"]) * UNITS.get(str(amount.get("unit")), MIB)

@@ -1,0 +1,65 @@
+"""Huawei's Ascend accelerators, as `npu-smi info` draws them.
+
+Each chip has two rows: its card and name, then its place and memory. Depending on the chip the
+memory is under HBM (training cards) or under plain memory (310P).
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from moorage.common.units import MIB
+from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.survey.facts import Found
+
+VERSION = re.compile(r"npu-smi\s+\S+\s+Version:\s*(\S+)")
+BUS = re.compile(r"^[0-9A-Fa-f]{4}:[0-9A-Fa-fxX]{2}:[0-9A-Fa-f]{2}\.\d$")
+USAGE = re.compile(r"(\d+)\s*/\s*(\d+)")
+FAMILY = "Ascend"
+
+
+def ascend_found(table: str) -> Found:
+    """Accelerators from the table.
+
+    Returns:
+        In the order of the table, which is that of the device files `/dev/davinciN`; the name is
+        also the family that images differ by. Chips that are not healthy are troubles.
+    """
+    version = VERSION.search(table)
+    rows = [_cells(line) for line in table.splitlines()]
+    chips = [pair for pair in pairwise(rows) if _is_chip(*pair)]
+    accelerators, troubles = [], []
+    for index, (card, place) in enumerate(chips):
+        chip, health = card[0].split()[1], card[1]
+        total, free = _memory(place[2])
+        if health not in ("OK", "Warning") or not total:
+            troubles.append(f"NPU {index} ({chip}) at {place[1]} is not usable: health {health}")
+            continue
+        accelerators.append(
+            Accelerator(
+                type="cann",
+                index=index,
+                name=chip,
+                memory_total=total,
+                memory_free=free,
+                driver=version[1] if version else "",
+                family=chip if chip.startswith(FAMILY) else f"{FAMILY}{chip}",
+            )
+        )
+    return Found(accelerators=tuple(accelerators), troubles=tuple(troubles))
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")] if "|" in line else []
+
+
+def _is_chip(card: list[str], place: list[str]) -> bool:
+    return len(card) == len(place) == 3 and len(card[0].split()) > 1 and bool(BUS.match(place[1]))
+
+
+def _memory(cell: str) -> tuple[int, int]:
+    """Bytes in total and free: of the last pair that has any, for HBM comes last."""
+    pairs = [(int(used), int(total)) for used, total in USAGE.findall(cell)]
+    used, total = next((pair for pair in reversed(pairs) if pair[1]), (0, 0))
+    return total * MIB, max(0, total - used) * MIB

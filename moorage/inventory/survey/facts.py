@@ -1,0 +1,66 @@
+"""What is known of a host from a look at it."""
+
+from __future__ import annotations
+
+from moorage.common.values import Value
+from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.survey.routes import Route
+
+ARCHITECTURES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
+"""Kinds of processors as kernels call them, and as images do."""
+
+
+class Found(Value):
+    """What one vendor's driver tells of its accelerators.
+
+    Attributes:
+        accelerators: In index order.
+        troubles: What is there and cannot be used, and why.
+        unified_memory: Whether they use the host's RAM as their memory.
+        links: Indexes of those that fast links join, group by group; empty = none, or not told.
+    """
+
+    accelerators: tuple[Accelerator, ...] = ()
+    troubles: tuple[str, ...] = ()
+    unified_memory: bool = False
+    links: tuple[tuple[int, ...], ...] = ()
+
+
+class HostFacts(Found):
+    """A host at one moment.
+
+    Attributes:
+        cores: Logical processors.
+        ram_total: Bytes of RAM.
+        ram_free: Bytes of RAM that are available without swapping.
+        ports: TCP ports on which something listens.
+        image_disk_free: Bytes that are free where Docker keeps images; None = not looked at.
+        disk_free: Bytes that are free where models are kept; None = it was not looked at.
+        routes: Nets that its interfaces are on.
+        models: What its model store has complete, as `source@revision`.
+        helper_image: The helper's image as it is there; empty = it is not, or was not needed.
+        docker: Version of its Docker; empty = it has none, or was not asked.
+        machine: Its kind of processor as its kernel calls it.
+        vendors: How many accelerators of whom hang on its PCI bus, by the names of `VENDORS`.
+        nvidia_driver: Whether its kernel has NVIDIA's driver.
+        tools: Drivers' tools that the probe's own image has.
+    """
+
+    cores: int
+    ram_total: int
+    ram_free: int
+    ports: tuple[int, ...] = ()
+    image_disk_free: int | None = None
+    disk_free: int | None = None
+    routes: tuple[Route, ...] = ()
+    models: tuple[str, ...] = ()
+    helper_image: str = ""
+    docker: str = ""
+    machine: str = ""
+    vendors: dict[str, int] = {}
+    nvidia_driver: bool = False
+    tools: tuple[str, ...] = ()
+
+    def with_trouble(self, trouble: str) -> HostFacts:
+        """The same, with one more trouble."""
+        return self.model_copy(update={"troubles": (*self.troubles, trouble)})

@@ -1,0 +1,175 @@
+"""Judging a host of a fleet by what was found there: what is wrong, and how to mend it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+from moorage.common.units import GIB, human_bytes, human_seconds
+from moorage.inventory.check import Check, broken, fine
+from moorage.inventory.survey.facts import HostFacts
+from moorage.inventory.survey.vendors import NVIDIA
+
+OLDEST_API = (1, 41)
+"""Of Docker 20.10 and Podman 4."""
+
+LITTLE_DISK = 10 * GIB
+"""An image of an engine is about as large."""
+
+CLOCK_SECONDS = 30.0
+"""Certificates and tokens bear some seconds; records of several hosts have to be in order."""
+
+TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)$")
+
+TOOLKIT = (
+    "Install the NVIDIA Container Toolkit there (package `nvidia-container-toolkit`), then"
+    " `nvidia-ctk runtime configure --runtime=docker` and restart Docker."
+)
+DRIVER = "Install NVIDIA's driver there; `nvidia-smi` on the host has to list the GPUs. "
+
+MOST_NAMED = 5
+
+
+def judge_docker(version: str, api: str) -> Check:
+    """Whether a daemon is new enough.
+
+    Args:
+        version: As people call it.
+        api: The newest API that it speaks, such as `1.41`.
+    """
+    found = f"{version} (API {api})"
+    if tuple(int(part) for part in api.split(".")) >= OLDEST_API:
+        return fine("Docker", found)
+    return broken("Docker", f"{found} is too old", "Install Docker 20.10 or newer, or Podman 4.")
+
+
+def judge_accelerators(facts: HostFacts, asked: bool = True) -> list[Check]:
+    """Whether containers can be given the accelerators that are there.
+
+    Args:
+        facts: What the probe told.
+        asked: Whether they are to be detected; else they are written down.
+    """
+    if not asked:
+        return [fine("accelerators", "written down in the fleet file")]
+    lacks_runtime = NVIDIA in facts.vendors and not any(
+        item.type == "cuda" for item in facts.accelerators
+    )
+    if lacks_runtime and not facts.nvidia_driver:
+        return [broken("accelerators", "NVIDIA GPUs without NVIDIA's driver", DRIVER + TOOLKIT)]
+    if lacks_runtime:
+        told = facts.troubles[0] if facts.troubles else "Docker cannot hand them out"
+        return [broken("accelerators", f"NVIDIA GPUs without the toolkit: {told}", TOOLKIT)]
+    names = [item.name for item in facts.accelerators]
+    counted = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+    troubles = [
+        broken("accelerators", trouble, "Mend it there; the others are used meanwhile.")
+        for trouble in facts.troubles
+    ]
+    return [fine("accelerators", counted or "none"), *troubles]
+
+
+def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:
+    """Whether Docker on this machine knows how to hand out the NVIDIA GPUs that are there.
+
+    Args:
+        facts: What the drivers told.
+        runtimes: Runtimes that the daemon lists.
+    """
+    if "nvidia" in runtimes or not any(item.type == "cuda" for item in facts.accelerators):
+        return []
+    found = "Docker lists no runtime `nvidia`: containers may not get the GPUs"
+    return [Check(name="toolkit", state="absent", found=found, fix=TOOLKIT)]
+
+
+def judge_disks(images: int | None, models: int | None) -> list[Check]:
+    """Whether there is room, in bytes, for images and models; None = not looked at."""
+    return [
+        _judge_disk(name, free)
+        for name, free in (("disk of images", images), ("disk of models", models))
+        if free is not None
+    ]
+
+
+def seconds_ahead(told: str, began: float, ended: float) -> float | None:
+    """How far a clock is ahead of this machine's, less what asking it took.
+
+    Args:
+        told: The time by that clock, as Docker writes it: RFC 3339 with any time zone.
+        began: When it was asked, in seconds since 1970.
+        ended: When it had answered.
+
+    Returns:
+        Seconds, negative where it is behind; None where nothing that can be read was told.
+    """
+    parts = TIME.match(told)
+    if not parts:
+        return None
+    theirs = datetime.fromisoformat(f"{parts[1]}{parts[2].replace('Z', '+00:00')}").timestamp()
+    # Its fraction of a second is left out, and it was read at some time in between.
+    return min(0.0, theirs + 1 - began) or max(0.0, theirs - ended)
+
+
+def judge_clock(ahead: float) -> Check:
+    """Whether two clocks agree.
+
+    Args:
+        ahead: Seconds that the host's clock is ahead of this machine's.
+    """
+    if abs(ahead) <= CLOCK_SECONDS:
+        return fine("clock", f"within {human_seconds(max(1.0, abs(ahead)))} of this machine's")
+    way = "ahead of" if ahead > 0 else "behind"
+    return broken(
+        "clock",
+        f"{human_seconds(abs(ahead))} {way} this machine's",
+        "Let both be set by the network: `timedatectl set-ntp true`.",
+    )
+
+
+def judge_bind(bind: str, port: int, trouble: str) -> Check:
+    """Whether engines on a host can be asked from here.
+
+    Args:
+        bind: Address on which they listen.
+        port: The port that was tried.
+        trouble: Why it could not be reached; empty = it could.
+    """
+    if not trouble:
+        return fine("bind", f"{bind}:{port} can be reached from here")
+    return broken(
+        "bind",
+        f"{bind}:{port} cannot be reached from here: {trouble}",
+        "`bind` has to be an address of that host; let its firewall pass `ports` to this machine.",
+    )
+
+
+def judge_neighbours(troubles: Mapping[str, str]) -> Check:
+    """Whether a host reaches the engines of others.
+
+    Args:
+        troubles: By name of the other host why it could not be reached; empty = it could.
+    """
+    wrong = {name: trouble for name, trouble in troubles.items() if trouble}
+    if not wrong:
+        return fine("ports between hosts", f"reaches {_names(list(troubles))}")
+    told = "; ".join(f"{name}: {why}" for name, why in list(wrong.items())[:MOST_NAMED])
+    more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+    return broken(
+        "ports between hosts",
+        f"does not reach {told}{more}",
+        "Models that span hosts need it: let the firewalls pass `ports` between the hosts.",
+    )
+
+
+def _judge_disk(name: str, free: int) -> Check:
+    found = f"{human_bytes(free)} free"
+    if free >= LITTLE_DISK:
+        return fine(name, found)
+    fix = f"Have {human_bytes(LITTLE_DISK)} free: remove unused images with `docker image prune`."
+    return broken(name, found, fix)
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

@@ -1,0 +1,101 @@
+"""NVIDIA's accelerators, as `nvidia-smi` lists them."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from moorage.common.units import MIB
+from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.survey.facts import Found
+from moorage.inventory.survey.links import linked_groups
+
+NVIDIA_QUERY = (
+    *("index", "uuid", "name", "memory.total", "memory.free", "driver_version"),
+    "mig.mode.current",
+)
+RUNTIME = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
+"""In the heading of plain `nvidia-smi`: the newest CUDA that the driver was made for. Since 610 it
+is the version of the driver's part in user mode (UMD)."""
+
+NOT_TOLD = ("[N/A]", "[Not Supported]", "N/A")
+SHARES_RAM = re.compile(r"\b(GB10|Tegra|Xavier|Orin|Thor)\b")
+"""Chips without memory of their own; others that tell none have a fault."""
+
+FAULT = re.compile(r"Unknown Error|Unable to determine|GPU is lost|has failed|mismatch", re.I)
+
+
+def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int]) -> Found:
+    """Accelerators from the answer to `NVIDIA_QUERY`.
+
+    Args:
+        listed: Lines of comma-separated values without units, memory in MiB.
+        heading: What plain `nvidia-smi` prints.
+        topology: What `nvidia-smi topo -m` prints.
+        ram: Bytes of the host's RAM, in total and free: the memory of chips that share it.
+
+    Returns:
+        The devices that can be used. One that has fallen off the bus, tells no memory, or is split
+        by MIG is a trouble instead: CUDA sees only the parts of the latter.
+    """
+    told = RUNTIME.search(heading)
+    accelerators, troubles, shared = [], [], False
+    for row in _rows(listed):
+        if trouble := _trouble(row):
+            troubles.append(trouble)
+        elif "uuid" in row:
+            shares = row["memory.total"] in NOT_TOLD
+            shared |= shares
+            accelerators.append(_accelerator(row, told[1] if told else "", ram if shares else None))
+    return Found(
+        accelerators=tuple(accelerators),
+        troubles=tuple(troubles),
+        unified_memory=shared,
+        links=linked_groups(topology),
+    )
+
+
+def split_by_mig(index: int, name: str) -> str:
+    """The trouble with a GPU of which CUDA sees the parts only."""
+    return (
+        f"GPU {index} ({name}) is split by MIG, and parts are not placed on:"
+        f" `nvidia-smi -i {index} -mig 0` makes it whole"
+    )
+
+
+def _rows(listed: str) -> list[dict[str, str]]:
+    """Rows by name; a line of anything else is a message."""
+    rows = csv.reader(listed.splitlines(), skipinitialspace=True)
+    return [
+        dict(zip(NVIDIA_QUERY, map(str.strip, row), strict=True))
+        if len(row) == len(NVIDIA_QUERY) and row[0].isdigit()
+        else {"message": ", ".join(row)}
+        for row in rows
+    ]
+
+
+def _trouble(row: dict[str, str]) -> str:
+    if "message" in row:
+        return row["message"] if FAULT.search(row["message"]) else ""
+    name, memory = f"GPU {row['index']} ({row['name']})", (row["memory.total"], row["memory.free"])
+    if row["mig.mode.current"] == "Enabled":
+        return split_by_mig(int(row["index"]), row["name"])
+    if all(amount.isdigit() for amount in memory):
+        return ""
+    if all(amount in NOT_TOLD for amount in memory) and SHARES_RAM.search(row["name"]):
+        return ""
+    return f"{name} does not tell its memory ({memory[0]}): it may need a reset"
+
+
+def _accelerator(row: dict[str, str], runtime: str, ram: tuple[int, int] | None) -> Accelerator:
+    total, free = ram or (int(row["memory.total"]) * MIB, int(row["memory.free"]) * MIB)
+    return Accelerator(
+        type="cuda",
+        index=int(row["index"]),
+        uuid=row["uuid"],
+        name=row["name"],
+        memory_total=total,
+        memory_free=free,
+        driver=row["driver_version"],
+        runtime_version=runtime,
+    )

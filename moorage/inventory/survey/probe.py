@@ -1,0 +1,175 @@
+"""The probe: a shell script that shows what a host has, and the reading of its answer.
+
+It needs nothing but `sh`, `cat`, `grep`, `df` and `readlink`; the drivers' own tools are
+asked where they are there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from moorage.common.units import KIB
+from moorage.inventory.survey.amd import amd_cards, amd_smi_found, rocm_smi_found, with_nodes
+from moorage.inventory.survey.ascend import ascend_found
+from moorage.inventory.survey.facts import Found, HostFacts
+from moorage.inventory.survey.nvidia import NVIDIA_QUERY, nvidia_found
+from moorage.inventory.survey.routes import read_routes
+from moorage.inventory.survey.vendors import vendors_on
+from moorage.models.shelf import MANIFEST
+
+STORE = "/moorage-store"
+"""Where the probe sees the disk that models are kept on."""
+
+VENDOR_SCRIPT = f"""\
+PATH=$PATH:/usr/local/sbin:/usr/local/bin:/opt/rocm/bin
+section() {{ echo "== $1"; shift; "$@" 2>&1; }}
+has() {{ command -v "$1" >/dev/null; }}
+pci() {{
+  for d in /sys/bus/pci/devices/*; do [ -r "$d/class" ] && cat "$d/class" "$d/vendor" | (
+    read -r class; read -r vendor; echo "$class $vendor"
+  ); done
+}}
+amd_cards() {{
+  for d in /sys/class/drm/card*/device; do
+    [ -r "$d/mem_info_vram_total" ] || continue
+    address=$(readlink "$d"); echo card; echo "address ${{address##*/}}"
+    for f in device unique_id product_name mem_info_vram_total mem_info_vram_used; do
+      [ -r "$d/$f" ] && echo "$f $(cat "$d/$f")"
+    done
+    for n in "$d"/drm/renderD*; do [ -e "$n" ] && echo "node /dev/dri/${{n##*/}}"; done
+  done
+}}
+tools() {{ for t in nvidia-smi amd-smi rocm-smi npu-smi; do has $t && echo $t; done; }}
+section pci pci
+section tools tools
+section nvidia-driver cat /proc/driver/nvidia/version
+section amd-cards amd_cards
+section amd-driver cat /sys/module/amdgpu/version
+has nvidia-smi && {{
+  section nvidia nvidia-smi --query-gpu={",".join(NVIDIA_QUERY)} --format=csv,noheader,nounits
+  section nvidia-runtime nvidia-smi
+  section nvidia-topology nvidia-smi topo -m
+}}
+has amd-smi && [ -e /dev/kfd ] && {{
+  section amd-static amd-smi static --asic --vram --driver --json
+  section amd-metric amd-smi metric --mem-usage --json
+}}
+has rocm-smi && [ -e /dev/kfd ] && section rocm-smi rocm-smi \\
+  --showproductname --showuniqueid --showmeminfo vram --showdriverversion --json
+has npu-smi && section ascend npu-smi info
+"""
+"""The part about accelerators: it runs on this machine too."""
+
+SCRIPT = f"""\
+{VENDOR_SCRIPT}
+models() {{
+  for m in {STORE}/models/*/*/{MANIFEST}; do
+    case $m in *.partial/*) ;; *) grep -hE '^ "(source|revision)":' "$m" ;; esac
+  done
+}}
+section meminfo cat /proc/meminfo
+section cores grep -c ^processor /proc/cpuinfo
+section tcp cat /proc/net/tcp /proc/net/tcp6
+section routes cat /proc/net/route
+section image-disk df -kP /
+section disk df -kP {STORE}
+section models models
+exit 0
+"""
+
+LISTENING = "0A"
+"""The state of a socket that listens, in `/proc/net/tcp`."""
+
+
+def read_probe(answer: str) -> HostFacts:
+    """The facts in a probe's answer.
+
+    Raises:
+        ValueError: When it is not the answer of a probe.
+    """
+    told = _sections(answer)
+    memory = dict(re.findall(r"^(\w+):\s+(\d+) kB$", told.get("meminfo", ""), re.MULTILINE))
+    try:
+        total, free = int(memory["MemTotal"]) * KIB, int(memory["MemAvailable"]) * KIB
+        cores = int(told["cores"])
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"the probe told neither memory nor processors: {answer[:200]}") from error
+    return HostFacts(
+        cores=cores,
+        ram_total=total,
+        ram_free=free,
+        ports=_listening(told.get("tcp", "")),
+        image_disk_free=_free_disk(told.get("image-disk", "")),
+        disk_free=_free_disk(told.get("disk", "")),
+        routes=read_routes(told.get("routes", "")),
+        models=_models(told.get("models", "")),
+        vendors=vendors_on(told.get("pci", "")),
+        nvidia_driver=_is_there(told.get("nvidia-driver", "")),
+        tools=tuple(told.get("tools", "").split()),
+        **dict(read_vendors(answer, (total, free))),
+    )
+
+
+def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
+    """The accelerators in the answer of `VENDOR_SCRIPT`.
+
+    Args:
+        answer: The answer.
+        ram: Bytes of the host's RAM, in total and free.
+    """
+    told = _sections(answer)
+    nvidia = nvidia_found(
+        told.get("nvidia", ""),
+        told.get("nvidia-runtime", ""),
+        told.get("nvidia-topology", ""),
+        ram,
+    )
+    found = (nvidia, _amd(told), ascend_found(told.get("ascend", "")))
+    return Found(
+        accelerators=tuple(item for one in found for item in one.accelerators),
+        troubles=tuple(trouble for one in found for trouble in one.troubles),
+        unified_memory=nvidia.unified_memory,
+        links=nvidia.links,
+    )
+
+
+def _amd(told: dict[str, str]) -> Found:
+    """The tool knows more than the kernel where it is there and can be asked."""
+    ways = (
+        amd_smi_found(told.get("amd-static", ""), told.get("amd-metric", "")),
+        rocm_smi_found(told.get("rocm-smi", "")),
+    )
+    driver = told.get("amd-driver", "")
+    shown = amd_cards(told.get("amd-cards", ""), "" if ":" in driver else driver)
+    return next((with_nodes(way, shown) for way in ways if way.accelerators), shown)
+
+
+def _sections(answer: str) -> dict[str, str]:
+    parts = re.split(r"^== ([\w-]+)\n", answer, flags=re.MULTILINE)
+    return {name: content.strip() for name, content in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _listening(table: str) -> tuple[int, ...]:
+    rows = (line.split() for line in table.splitlines())
+    found = {
+        int(row[1].rpartition(":")[2], 16)
+        for row in rows
+        if len(row) > 3 and row[3] == LISTENING and ":" in row[1]
+    }
+    return tuple(sorted(found))
+
+
+def _free_disk(table: str) -> int | None:
+    """POSIX's form of `df`: a heading, then device, size, used, available, ..."""
+    last = table.splitlines()[-1].split() if table else []
+    return int(last[3]) * KIB if len(last) >= 6 and last[3].isdigit() else None
+
+
+def _models(listed: str) -> tuple[str, ...]:
+    """Lines of manifests: the source of a model, then its revision."""
+    named = re.findall(r'"source": "(.*)",\s+"revision": "(.*)"', listed)
+    return tuple(f"{source}@{revision}" for source, revision in named)
+
+
+def _is_there(told: str) -> bool:
+    return told.startswith("NVRM")

@@ -1,0 +1,121 @@
+"""Vendors of accelerators: how the PCI bus shows them, and what their probe is handed.
+
+A probe sees `/sys` and `/proc` without any of this; none is ever privileged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moorage.common.values import Value
+from moorage.inventory.snapshot import Accelerator
+
+NVIDIA, AMD, HUAWEI = "NVIDIA", "AMD", "Huawei"
+
+ASCEND_HOME = "/usr/local/Ascend/driver/lib64"
+
+
+class Vendor(Value):
+    """One vendor.
+
+    Attributes:
+        name: As people know it.
+        pci: Its number on the PCI bus.
+        classes: Starts of the PCI classes that its accelerators are of. Graphics of a server's
+            management chip are of another.
+        type: Accelerator type.
+    """
+
+    name: str
+    pci: str
+    classes: tuple[str, ...] = ("0x03", "0x12")
+    type: str
+
+
+VENDORS = (
+    Vendor(name=NVIDIA, pci="0x10de", type="cuda"),
+    Vendor(name=AMD, pci="0x1002", type="rocm"),
+    Vendor(name=HUAWEI, pci="0x19e5", classes=("0x12",), type="cann"),
+    Vendor(name="Moore Threads", pci="0x1ed5", type="musa"),
+    Vendor(name="Hygon", pci="0x1d94", classes=("0x0302", "0x0380", "0x12"), type="dcu"),
+    Vendor(name="Iluvatar", pci="0x1e3e", type="corex"),
+    Vendor(name="MetaX", pci="0x9999", type="maca"),
+    Vendor(name="Cambricon", pci="0xcabc", type="mlu"),
+    Vendor(name="T-Head", pci="0x1ded", classes=("0x12",), type="hggc"),
+)
+"""PCI numbers are those by which GPUStack's detectors tell vendors apart."""
+
+
+class Handed(Value):
+    """What a probe gets of its host, beside what every container sees.
+
+    Attributes:
+        gpus: All NVIDIA accelerators, through NVIDIA's container toolkit.
+        devices: Device files.
+        mounts: Directories, read-only at their own place; they are there on every host.
+        environment: Variables.
+    """
+
+    gpus: bool = False
+    devices: tuple[str, ...] = ()
+    mounts: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+
+
+NOTHING = Handed()
+
+HANDED: dict[str, Handed] = {
+    NVIDIA: Handed(gpus=True),
+    AMD: Handed(devices=("/dev/kfd", "/dev/dri")),
+    HUAWEI: Handed(
+        devices=("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
+        # `npu-smi` and the driver's libraries are below it, at the places they were built for.
+        mounts=("/usr/local",),
+        environment={"LD_LIBRARY_PATH": f"{ASCEND_HOME}/driver:{ASCEND_HOME}/common:{ASCEND_HOME}"},
+    ),
+}
+"""What makes the vendor's own tool work in a container.
+
+For AMD it matters only where the probe's image has `amd-smi` or `rocm-smi`: the memory is told by
+`/sys`. For Ascend it is what the documentation of vllm-ascend hands to containers, beside a device
+file for each chip.
+"""
+
+
+def handed_to(vendor: str, number: int) -> Handed:
+    """What a vendor's probe gets on a host with so many of its devices."""
+    handed = HANDED[vendor]
+    chips = tuple(f"/dev/davinci{index}" for index in range(number)) if vendor == HUAWEI else ()
+    return handed.model_copy(update={"devices": (*handed.devices, *chips)})
+
+
+def vendors_on(bus: str) -> dict[str, int]:
+    """How many accelerators of each vendor are there, by its name.
+
+    Args:
+        bus: A line for each device: its class and its vendor, as `/sys/bus/pci` writes them.
+    """
+    seen = [line.split() for line in bus.splitlines()]
+    pairs = [(words[0], words[1]) for words in seen if len(words) == 2]
+    counts = {
+        vendor.name: sum(
+            number == vendor.pci and kind.startswith(vendor.classes) for kind, number in pairs
+        )
+        for vendor in VENDORS
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def silent_vendors(seen: Iterable[str], told: Iterable[Accelerator]) -> tuple[str, ...]:
+    """Vendors whose accelerators the bus shows, though nothing told of any.
+
+    AMD's are told by `/sys` as soon as their driver is there; what is not told is the graphics of
+    a processor.
+
+    Args:
+        seen: Names of vendors.
+        told: The accelerators that were told of.
+    """
+    types = {item.type for item in told}
+    missing = {vendor.name for vendor in VENDORS if vendor.type not in types} - {AMD}
+    return tuple(name for name in seen if name in missing)

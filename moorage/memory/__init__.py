@@ -1,0 +1,37 @@
+"""How much accelerator memory vLLM will take for weights and KV cache: exact, before it starts.
+
+The rules are those of vLLM 0.32. Everything follows from config.json and the tensor headers;
+what the rules do not cover is a refusal with a reason, never zero bytes.
+"""
+
+from moorage.memory.asked import memory_options, wanted_concurrency
+from moorage.memory.demand import MemoryModel, memory_model
+from moorage.memory.draft import Draft
+from moorage.memory.estimates import Term
+from moorage.memory.need import CpuNeed, Need
+from moorage.memory.options import MemoryOptions
+from moorage.memory.predict import predict_memory
+from moorage.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
+from moorage.memory.refusal import MemoryRefusal, RefusalKind
+from moorage.memory.settings import MemorySettings
+from moorage.models.tensors import TensorHeader
+
+__all__ = [
+    "CpuNeed",
+    "Draft",
+    "GroupMemory",
+    "MemoryModel",
+    "MemoryOptions",
+    "MemoryPrediction",
+    "MemoryRefusal",
+    "MemorySettings",
+    "Need",
+    "RefusalKind",
+    "StageMemory",
+    "TensorHeader",
+    "Term",
+    "memory_model",
+    "memory_options",
+    "predict_memory",
+    "wanted_concurrency",
+]

@@ -1,0 +1,131 @@
+"""What speculative decoding adds: a draft model with weights and a KV cache of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.common.units import human_bytes
+from moorage.common.values import Value
+from moorage.memory.batch import Batch
+from moorage.memory.cache import STAND_IN, Pool
+from moorage.memory.estimates import Term
+from moorage.memory.options import MemoryOptions
+from moorage.memory.predict import predict_memory
+from moorage.memory.refusal import MemoryRefusal, RefusalKind, unknown
+from moorage.memory.settings import MemorySettings
+from moorage.memory.specs import KVKind
+from moorage.memory.weighing import numbers
+from moorage.models.assets import AssetRole
+from moorage.models.source import ResolvedModel
+from moorage.models.tensors import TensorHeader
+
+WITHOUT_MODEL = ("ngram", "ngram_gpu", "suffix")
+"""Methods that look proposals up."""
+
+
+class Draft(Value):
+    """The draft model.
+
+    Attributes:
+        config: Content of its config.json.
+        headers: Headers of its checkpoint; empty where its format has none.
+        weight_bytes: Bytes of its weights as stored; 0 = unknown.
+    """
+
+    config: dict[str, Any]
+    headers: dict[str, TensorHeader]
+    weight_bytes: int = 0
+
+
+class DraftNeed(Value):
+    """What a draft model takes on one rank.
+
+    Attributes:
+        weights: Bytes of its parameters; of everything where the spec states it.
+        cache: Bytes of its KV cache.
+        reason: What was counted.
+    """
+
+    weights: int
+    cache: int
+    reason: str
+
+
+def draft_of(model: ResolvedModel) -> Draft | None:
+    """The draft model that was read beside a model; None where there is none."""
+    draft = model.companion(AssetRole.DRAFT)
+    if draft is None:
+        return None
+    return Draft(config=draft.config, headers=dict(draft.headers), weight_bytes=draft.weights.bytes)
+
+
+def draft_terms(
+    options: MemoryOptions,
+    draft: Draft | None,
+    pool: Pool,
+    batch: Batch,
+    tensor: int,
+    concurrency: int,
+) -> tuple[Term, ...]:
+    """The draft model on one rank of accelerators, as `draft_need` counts it."""
+    need = draft_need(options, draft, pool, batch, tensor, concurrency)
+    if need is None:
+        return ()
+    size = need.weights + need.cache
+    return (Term(name="draft", bytes=size, exact=False, reason=need.reason),)
+
+
+def draft_need(
+    options: MemoryOptions,
+    draft: Draft | None,
+    pool: Pool,
+    batch: Batch,
+    tensor: int,
+    concurrency: int,
+    block: int | None = None,
+) -> DraftNeed | None:
+    """What drafting takes on one rank; None where no model drafts.
+
+    Its embedding and head may be shared with the model: then this is a little too much. Its layers
+    join the model's own KV groups, which may pad them: then the cache is a little too small.
+
+    Args:
+        options: What the spec says.
+        draft: The draft model, where it was read.
+        pool: The model's own KV cache.
+        batch: One scheduler step.
+        tensor: Tensor-parallel ranks, the model's.
+        concurrency: Requests of that length that the KV cache holds at once.
+        block: Tokens of a KV block; None = vLLM's on CUDA.
+
+    Raises:
+        Refused: When there is a draft model of which nothing is known.
+    """
+    asked = options.draft
+    if asked and any(group.kind == KVKind.MAMBA for group in pool.found.groups):
+        raise unknown("how drafts enlarge a recurrent state is not known")
+    if asked is None or asked.method in WITHOUT_MODEL:
+        return None
+    if options.stated.draft is not None:
+        stated = int(options.stated.draft)
+        return DraftNeed(weights=stated, cache=0, reason="memory.draft in the spec")
+    if draft is None:
+        name = asked.model or asked.method
+        raise unknown(f"the draft model ({name}) is not read; `memory.draft` states its bytes")
+    tokens = pool.found.max_model_len
+    # The draft model follows the model through its whole length, whatever it was made for.
+    config = {**draft.config, "max_position_embeddings": tokens}
+    settings = options.settings(tensor, 1, tokens, batch.tokens, block)
+    weights, why = _weights(config, draft, settings)
+    cache = numbers(predict_memory(config, STAND_IN, settings)).full_request_bytes * concurrency
+    reason = f"{human_bytes(weights)} of weights{why}, {human_bytes(cache)} of cache"
+    return DraftNeed(weights=weights, cache=cache, reason=reason)
+
+
+def _weights(config: dict[str, Any], draft: Draft, settings: MemorySettings) -> tuple[int, str]:
+    """Bytes of the parameters on one rank; all of them where nothing tells how they are spread."""
+    found = predict_memory(config, draft.headers, settings)
+    unknown_split = isinstance(found, MemoryRefusal) and found.kind is RefusalKind.UNKNOWN
+    if unknown_split and draft.weight_bytes:
+        return draft.weight_bytes, " as stored, whole on each rank"
+    return numbers(found).weight_bytes_per_rank, ""

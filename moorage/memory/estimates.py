@@ -1,0 +1,235 @@
+"""What an engine takes besides weights and KV cache: estimates, each of which can be stated.
+
+None of them was measured by moorage on a GPU. Unless said otherwise, a formula follows the buffers
+that vLLM 0.32 allocates, and its result may be half as much again or half as little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moorage.common.units import MIB, human_bytes
+from moorage.common.values import Value
+from moorage.memory.batch import Batch
+from moorage.memory.facts import Facts
+from moorage.memory.heads import uses_mla
+from moorage.memory.options import MemoryOptions
+from moorage.memory.refusal import Refused, unknown
+from moorage.memory.runner import pools
+
+ELEMENT = 2
+"""Bytes; vLLM casts float32 to a type of two bytes."""
+
+LOGIT_BYTES = 10
+"""Bytes for each logit: itself, in float32, and sorted in float32 (`v1/sample/sampler.py`)."""
+
+REDUNDANCY = 150 * MIB + 4 * MIB
+"""Bytes that vLLM holds back (`v1/worker/gpu_worker.py`, 150 MiB), and its small buffers."""
+
+CONTEXT = 563 * MIB
+"""Bytes of a CUDA context: 0.5 to 0.6 GiB on current drivers."""
+
+NCCL = 512 * MIB
+"""Bytes of NCCL's buffers; with the context, logs of two ranks show 0.9 to 1.1 GiB."""
+
+GRAPHS_BASE, GRAPH_EACH = 256 * MIB, 12 * MIB
+"""Bytes for all CUDA graphs and for each one; logs show 0.1 to 0.7 GiB for 51 of them."""
+
+GRAPH_LIMIT = 512
+"""Largest batch with a graph (`config/vllm.py`); twice that on compute capability 10."""
+
+ACTIVE_KEYS = ("num_experts_per_tok", "moe_topk", "moe_top_k", "top_k_experts", "moe_k")
+ACTIVE_WHEN_UNKNOWN = 8
+EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size", "ffn_hidden_size")
+
+
+class Term(Value):
+    """One part of the memory of one accelerator.
+
+    Attributes:
+        name: `weights`, `kv_cache`, `lora`, `draft`, `activation`, `cuda_graphs`, `buffers`,
+            `redundancy`, `context`, `nccl`; on CPU `processes`.
+        bytes: Its size.
+        exact: Whether it follows from vLLM's own accounting; else it is an estimate, or stated.
+        inside: Whether it counts within `--gpu-memory-utilization`.
+        reason: The formula with its numbers.
+    """
+
+    name: str
+    bytes: int
+    exact: bool
+    inside: bool = True
+    reason: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The engine whose memory is estimated.
+
+    Attributes:
+        facts: The model.
+        options: What the user asks for.
+        batch: One scheduler step.
+        tensor: Tensor-parallel ranks.
+        pools: Whether it pools, which needs no logits.
+        caches: Whether it keeps a KV cache; graphs are captured only then.
+    """
+
+    facts: Facts
+    options: MemoryOptions
+    batch: Batch
+    tensor: int
+    pools: bool
+    caches: bool
+
+    @classmethod
+    def of(
+        cls,
+        config: Mapping[str, Any],
+        options: MemoryOptions,
+        batch: Batch,
+        tensor: int,
+        caches: bool,
+    ) -> Shape:
+        """The shape of an engine, the runner worked out."""
+        facts = Facts(config)
+        return cls(facts, options, batch, tensor, pools(facts, options.runner), caches)
+
+
+def inner_terms(shape: Shape) -> tuple[Term, ...]:
+    """The estimates that count within the engine's budget."""
+    stated = shape.options.stated
+    return (
+        _term("activation", stated.activation, lambda: activation(shape)),
+        _term("cuda_graphs", stated.cuda_graphs, lambda: cuda_graphs(shape)),
+        _term("buffers", None, lambda: rope_buffers(shape.facts)),
+        _term("redundancy", None, lambda: (REDUNDANCY, "held back by vLLM, and small buffers")),
+    )
+
+
+def outer_terms(options: MemoryOptions, ranks: int) -> tuple[Term, ...]:
+    """The estimates that come on top of the engine's budget: taken before it measures."""
+    stated = options.stated
+    driver = (CONTEXT, "the driver's context of one process")
+    terms = [_term("context", stated.context, lambda: driver, inside=False)]
+    if ranks > 1:
+        buffers = (NCCL, f"{ranks} ranks talk to each other")
+        terms.append(_term("nccl", stated.nccl, lambda: buffers, inside=False))
+    return tuple(terms)
+
+
+def activation(shape: Shape) -> tuple[int, str]:
+    """Peak of the intermediate results in the profiling run: of a layer, or of the logits.
+
+    Source: `fused_moe/experts/triton_moe.py:workspace_shapes` for experts, the layers of
+    `model_executor/models/llama.py` else. The encoder of a multimodal model is not counted.
+    """
+    hidden, tokens = shape.facts.whole("hidden_size"), shape.batch.tokens
+    stream = tokens * hidden * ELEMENT
+    layer = 3 * stream + max(_attention(shape), _feed_forward(shape))
+    if shape.pools:
+        return layer, f"a layer with {tokens} tokens of width {hidden}"
+    rows = min(shape.batch.seqs, tokens)
+    words = shape.facts.whole("vocab_size")
+    logits = rows * words * LOGIT_BYTES + stream
+    if logits < layer:
+        return layer, f"a layer with {tokens} tokens of width {hidden}"
+    return logits, f"{rows} requests x {words} logits x {LOGIT_BYTES} B + {human_bytes(stream)}"
+
+
+def cuda_graphs(shape: Shape) -> tuple[int, str]:
+    """Captured graphs."""
+    if shape.options.enforce_eager:
+        return 0, "none with --enforce-eager"
+    if not shape.caches:
+        return 0, "none without a KV cache"
+    number = shape.options.graph_sizes or _graphs(shape)
+    size = GRAPHS_BASE + number * GRAPH_EACH
+    return size, f"{human_bytes(GRAPHS_BASE)} + {number} graphs x {human_bytes(GRAPH_EACH)}"
+
+
+def rope_buffers(facts: Facts) -> tuple[int, str]:
+    """Tables of rotary positions: one for each kind of rope, in the model's element type.
+
+    Source: `model_executor/layers/rotary_embedding/`.
+    """
+    if not facts.heads:
+        return 0, "no attention"
+    positions = facts.get("max_position_embeddings")
+    positions = positions if isinstance(positions, int) else facts.longest
+    lengths = [int(positions * factor) for factor in _rope_factors(facts)]
+    width = _rotated(facts)
+    sizes = " + ".join(map(str, lengths))
+    return sum(lengths) * width * ELEMENT, f"{sizes} positions x {width} x {ELEMENT} B"
+
+
+def _term(
+    name: str, stated: int | None, estimate: Callable[[], tuple[int, str]], inside: bool = True
+) -> Term:
+    # What is stated need not be known: the estimate is not even tried.
+    try:
+        size, reason = estimate() if stated is None else (int(stated), f"memory.{name} in the spec")
+    except Refused as refused:
+        why = refused.refusal.reason
+        raise unknown(f"no estimate of {name}: {why}; `memory.{name}` states its bytes") from None
+    return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
+
+
+def _attention(shape: Shape) -> int:
+    facts = shape.facts
+    if not facts.heads:
+        return 0
+    width = (facts.heads + 2 * facts.kv_heads) * facts.head_size
+    return shape.batch.tokens * width * ELEMENT // shape.tensor
+
+
+def _feed_forward(shape: Shape) -> int:
+    facts, tokens, hidden = shape.facts, shape.batch.tokens, shape.facts.whole("hidden_size")
+    width = _first(facts, ("intermediate_size",)) or 4 * hidden
+    if not facts.experts:
+        return 3 * tokens * width * ELEMENT // shape.tensor
+    width = 2 * (_first(facts, EXPERT_WIDTH_KEYS) or width)
+    width //= 1 if shape.options.expert_parallel else shape.tensor
+    active = _first(facts, ACTIVE_KEYS) or min(ACTIVE_WHEN_UNKNOWN, facts.experts)
+    slots = max(width // 2, hidden) + max(width, hidden)
+    return tokens * (active * slots + hidden) * ELEMENT
+
+
+def _graphs(shape: Shape) -> int:
+    """How many batch sizes are captured: 1, 2, 4, every 8th to 256, every 16th beyond."""
+    draft = shape.options.draft
+    each = 1 + (draft.tokens if draft else 0)
+    limit = shape.options.graph_limit or min(2 * shape.batch.seqs * each, GRAPH_LIMIT)
+    limit = min(limit, shape.batch.tokens)
+    sizes = {size for size in (1, 2, 4) if size <= limit}
+    sizes |= set(range(8, min(limit + 1, 256), 8)) | set(range(256, limit + 1, 16))
+    return max(1, len(sizes))
+
+
+def _rope_factors(facts: Facts) -> list[float]:
+    factors = [
+        factor if kind in ("linear", "dynamic") and factor else 1.0 for kind, factor in facts.ropes
+    ]
+    # Models with another base in their local layers have a second, unscaled rope.
+    if len(factors) < 2 and facts.get("rope_local_base_freq"):
+        factors.append(1.0)
+    return factors or [1.0]
+
+
+def _rotated(facts: Facts) -> int:
+    if uses_mla(facts):
+        return facts.whole("qk_rope_head_dim")
+    share = facts.get("partial_rotary_factor")
+    return int(facts.head_size * share) if isinstance(share, float) else facts.head_size
+
+
+def _first(facts: Facts, keys: tuple[str, ...]) -> int:
+    for key in keys:
+        value = facts.get(key)
+        if isinstance(value, list):
+            value = max((item for item in value if isinstance(item, int)), default=0)
+        if isinstance(value, int) and value > 0:
+            return value
+    return 0

@@ -1,0 +1,225 @@
+"""What a configuration says about sizes, read as vLLM reads it.
+
+Source: `transformers_utils/model_arch_config_convertor.py`, `config/model.py`, and the defaults of
+the configuration classes of transformers 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from moorage.memory.defaults import class_default
+from moorage.memory.filled_in import FILLED_IN
+from moorage.memory.refusal import rejected, unknown
+from moorage.models.config import architectures, text_config
+from moorage.models.rope import RopeRule, rope_factor, rope_settings, rope_type, stretched
+
+Config = Mapping[str, Any]
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
+    "num_attention_heads": ("n_head", "n_heads", "num_heads", "decoder_attention_heads"),
+    "hidden_size": ("n_embd", "d_model"),
+    "vocab_size": ("padded_vocab_size",),
+    "intermediate_size": ("n_inner", "ffn_dim"),
+    "torch_dtype": ("dtype",),
+    "conv_dim": ("hidden_size",),
+    "mamba_num_heads": ("num_heads",),
+}
+"""Other names of the same fact, by the name used here."""
+
+LENGTH_KEYS = (
+    *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+    *("model_max_length", "max_target_positions", "max_sequence_length", "max_seq_length"),
+    "seq_len",
+)
+LENGTH_WHEN_UNKNOWN = 2048
+ANY_LENGTH = 1 << 62
+"""Where a configuration says nothing about lengths, any may be asked for."""
+
+HEAD_SIZE_KEYS = {"zamba2": "attention_head_dim"}
+"""Model types that call the size of a head otherwise."""
+
+KV_HEAD_KEYS = (
+    *("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num"),
+    "num_attention_groups",
+)
+EXPERT_KEYS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+
+
+LAYER_KEYS = {"longcat_flash": "num_layers"}
+"""Where a model type keeps the number of its layers, if not in `num_hidden_layers`."""
+
+
+class Facts:
+    """Reads one configuration; every lookup that fails is a refusal.
+
+    Args:
+        config: Content of config.json.
+        rope: Whose rule of rope scaling.
+    """
+
+    def __init__(self, config: Config, rope: RopeRule = RopeRule.HELD) -> None:
+        self.config, self.rope_rule = config, rope
+        self.text = _text(config)
+        self.model_type = str(self.text.get("model_type") or config.get("model_type") or "")
+        names = architectures(config)
+        if not names:
+            raise unknown("the configuration names no architecture")
+        self.architecture = names[0]
+
+    def get(self, key: str) -> Any:
+        """A fact under any of its names, else the default of its model type, else None.
+
+        A key that is there and null is None: the configuration classes keep it.
+        """
+        names = (key, *ALIASES.get(key, ()))
+        for name in names:
+            if self.text.get(name) is not None:
+                return self.text[name]
+        if any(name in self.text for name in names):
+            return None
+        defaults = FILLED_IN.get(self.model_type, {})
+        for name in names:
+            if defaults.get(name) is not None:
+                return defaults[name]
+        if (value := class_default(self.model_type, key)) is not None:
+            return value
+        return self.config.get(key)
+
+    def whole(self, key: str) -> int:
+        """A fact that must be a whole number.
+
+        Raises:
+            Refused: When the configuration does not say it.
+        """
+        value = self.get(key)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise unknown(f"the configuration does not say `{key}`")
+        return value
+
+    def number(self, key: str) -> int:
+        """A fact that is a whole number; 0 where the configuration says something else."""
+        value = self.get(key)
+        return value if isinstance(value, int) else 0
+
+    def listed(self, key: str, part: str = "") -> Sequence[Any]:
+        """A fact that is a list, or a text with a letter for each layer; else empty.
+
+        Args:
+            key: Its name.
+            part: The mapping that holds it; empty = the configuration itself.
+        """
+        mapping = self.get(part) if part else None
+        value = (
+            mapping.get(key) if isinstance(mapping, Mapping) else None if part else self.get(key)
+        )
+        return value if isinstance(value, list | tuple | str) else ()
+
+    @property
+    def layers(self) -> int:
+        """Decoder layers."""
+        key = LAYER_KEYS.get(self.model_type, "num_hidden_layers")
+        if (layers := self.whole(key)) > 0:
+            return layers
+        raise unknown(f"the configuration says `{key}: {layers}`")
+
+    @property
+    def heads(self) -> int:
+        """Attention heads; 0 in models without attention."""
+        return self.number("num_attention_heads")
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of the keys and values, over all ranks."""
+        if self.get("multi_query") and not self.get("new_decoder_architecture"):
+            return 1
+        attention = self.text.get("attn_config")
+        if isinstance(attention, Mapping) and isinstance(attention.get("kv_n_heads"), int):
+            return int(attention["kv_n_heads"])
+        for key in KV_HEAD_KEYS:
+            value = self.get(key)
+            if isinstance(value, int):
+                return value
+        return self.heads
+
+    @property
+    def head_size(self) -> int:
+        """Elements of one head."""
+        value = self.get(HEAD_SIZE_KEYS.get(self.model_type, "head_dim"))
+        if isinstance(value, int) and value > 0:
+            return value
+        if not self.heads:
+            raise unknown("the configuration does not say `num_attention_heads`")
+        return self.whole("hidden_size") // self.heads
+
+    @property
+    def experts(self) -> int:
+        """Routed experts of a layer; 0 in dense models."""
+        for key in EXPERT_KEYS:
+            value = self.get(key)
+            if isinstance(value, list) and value:
+                value = value[0]
+            if isinstance(value, int) and value > 0:
+                return value
+        layer = self.text.get("ffn_config")
+        value = layer.get("moe_num_experts") if isinstance(layer, Mapping) else None
+        return value if isinstance(value, int) else 0
+
+    @property
+    def longest(self) -> int:
+        """Longest context in tokens that vLLM derives. Source: `_get_and_verify_max_len`."""
+        length = self._written_length
+        if not length:
+            return LENGTH_WHEN_UNKNOWN
+        ropes = self.ropes
+        if any(kind == "longrope" for kind, _ in ropes):
+            return self.number("original_max_position_embeddings") or int(length)
+        if "gemma3" in str(self.config.get("model_type") or ""):
+            return int(length)
+        return stretched(int(length), self.text, self.rope_rule)
+
+    @property
+    def _written_length(self) -> float:
+        lengths = [v for key in LENGTH_KEYS if isinstance(v := self.get(key), int)]
+        own = self.text.get("model_max_length")
+        return float(own if own and isinstance(own, int | float) else min(lengths, default=0))
+
+    @property
+    def longest_allowed(self) -> int:
+        """Longest context that a user may ask for; larger than `longest` with long rope."""
+        if any(kind == "longrope" for kind, _ in self.ropes):
+            return self.whole("max_position_embeddings")
+        if not self._written_length:
+            return ANY_LENGTH
+        return max(self.longest, self.number("model_max_length"))
+
+    @property
+    def ropes(self) -> list[tuple[str, float | None]]:
+        """Type and factor of each rope scaling."""
+        return [(rope_type(rope), rope_factor(rope)) for rope in rope_settings(self.text)]
+
+    def resolve_length(self, asked: int | None) -> int:
+        """The longest request in tokens.
+
+        Raises:
+            Refused: When more is asked for than the model can have.
+        """
+        if asked is None:
+            return self.longest
+        if asked > self.longest_allowed:
+            raise rejected(
+                f"User-specified max_model_len ({asked}) is greater than the derived "
+                f"max_model_len ({self.longest_allowed})."
+            )
+        return asked
+
+
+def _text(config: Config) -> Config:
+    """The part about the language model, also where its class has to say its heads."""
+    text, part = text_config(config), config.get("text_config")
+    if text is config and isinstance(part, Mapping):
+        heads = class_default(str(part.get("model_type") or ""), "num_attention_heads")
+        return part if heads else config
+    return text

@@ -1,0 +1,123 @@
+"""What one engine needs of one accelerator."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from moorage.common.values import Value
+from moorage.memory.batch import Batch
+from moorage.memory.estimates import Term
+from moorage.memory.prediction import MemoryPrediction
+
+STEPS = 1000
+"""Shares of an accelerator are given in thousandths."""
+
+
+class Need(Value):
+    """The memory of one rank, of the pipeline stage that needs most.
+
+    Attributes:
+        tokens: Longest request (`max_model_len`).
+        concurrency: Requests of that length that the KV cache holds at once.
+        tensor_parallel_size: Ranks that share each layer.
+        pipeline_parallel_size: Stages that share the layers.
+        batch: The scheduler step that was counted with.
+        terms: The parts, in the order in which they are shown.
+        stated: Bytes that the spec states for all of it; None = nothing is stated.
+        cache: What the exact rules say of the KV cache; None where they do not cover the model.
+    """
+
+    tokens: int
+    concurrency: int
+    tensor_parallel_size: int
+    pipeline_parallel_size: int
+    batch: Batch
+    terms: tuple[Term, ...]
+    stated: int | None = None
+    cache: MemoryPrediction | None = None
+
+    @property
+    def inside(self) -> int:
+        """Bytes that count within `--gpu-memory-utilization`."""
+        return sum(term.bytes for term in self.terms if term.inside)
+
+    @property
+    def outside(self) -> int:
+        """Bytes that come on top of it."""
+        return sum(term.bytes for term in self.terms if not term.inside)
+
+    @property
+    def exact_bytes(self) -> int:
+        """Bytes that follow from vLLM's own accounting."""
+        return sum(term.bytes for term in self.terms if term.exact)
+
+    @property
+    def estimated_bytes(self) -> int:
+        """Bytes that are estimated or stated."""
+        return sum(term.bytes for term in self.terms if not term.exact)
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether there is a KV cache."""
+        return self.cache is not None and self.cache.bytes_per_block > 0
+
+    def term(self, name: str) -> Term | None:
+        """The part of that name."""
+        return next((term for term in self.terms if term.name == name), None)
+
+    def utilization(self, total: int) -> float:
+        """The smallest share, in thousandths, that gives the engine its budget.
+
+        vLLM takes `ceil(total x share)`. A stated claim gives it all but what lies outside.
+
+        Args:
+            total: Bytes of the accelerator's memory.
+
+        Returns:
+            The share; above 1 when the accelerator is too small.
+        """
+        if self.stated is not None:
+            return max(1, (self.stated - self.outside) * STEPS // total) / STEPS
+        steps = max(1, self.inside * STEPS // total - 1)
+        while ceil(total * (steps / STEPS)) < self.inside:
+            steps += 1
+        return steps / STEPS
+
+    def claim(self, total: int) -> int:
+        """Bytes that are taken of an accelerator with `total` bytes, the driver's part included."""
+        if self.stated is not None:
+            return self.stated
+        return ceil(total * self.utilization(total)) + self.outside
+
+    def fits(self, total: int, budget: int) -> bool:
+        """Whether the claim is within a budget, and the parts are within a stated claim.
+
+        Args:
+            total: Bytes of the accelerator's memory.
+            budget: Bytes that may be claimed of it.
+        """
+        within = self.stated is None or self.inside + self.outside <= self.stated
+        return within and self.claim(total) <= budget
+
+
+class CpuNeed(Value):
+    """The RAM of one engine on CPU.
+
+    Attributes:
+        tokens: Longest request.
+        concurrency: Requests of that length that the KV cache holds at once.
+        batch: The scheduler step that was counted with.
+        terms: The parts.
+        cache_bytes: Bytes of the KV cache, in whole GiB, as the engine is told.
+    """
+
+    tokens: int
+    concurrency: int
+    batch: Batch
+    terms: tuple[Term, ...]
+    cache_bytes: int
+
+    @property
+    def ram(self) -> int:
+        """Bytes in all."""
+        return sum(term.bytes for term in self.terms)

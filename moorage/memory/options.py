@@ -1,0 +1,142 @@
+"""What decides about the memory of an engine, besides the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from moorage.common.values import Value
+from moorage.memory.settings import KVDtype, MemorySettings
+from moorage.models.config import overridden
+from moorage.models.rope import RopeRule
+from moorage.spec import MemorySpec
+
+SsmDtype = Literal["auto", "float32", "float16", "bfloat16"]
+Runner = Literal["auto", "generate", "pooling"]
+
+
+LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""Values that vLLM takes for `--max-lora-rank` (0.32, `config/lora.py`)."""
+
+
+def allowed_rank(rank: int) -> int:
+    """The smallest rank that vLLM takes and that holds another; beyond them all, that one."""
+    return next((step for step in LORA_RANKS if rank <= step), rank)
+
+
+class LoraOptions(Value):
+    """Buffers for adapters, which vLLM makes at start, whatever is loaded later.
+
+    Attributes:
+        max_loras: Adapters in one batch.
+        max_rank: Largest rank of an adapter.
+        targets: Names of the layers that can be adapted; None = all that vLLM can adapt.
+        fully_sharded: Whether both factors are spread over the ranks.
+    """
+
+    max_loras: int = 1
+    max_rank: int = 16
+    targets: tuple[str, ...] | None = None
+    fully_sharded: bool = False
+
+
+class DraftOptions(Value):
+    """Speculative decoding.
+
+    Attributes:
+        method: `ngram`, `eagle3`, `mtp`, ...; empty when only a model is named.
+        model: The draft model; empty = none of its own.
+        tokens: Tokens proposed in each step.
+    """
+
+    method: str = ""
+    model: str = ""
+    tokens: int = 1
+
+
+class MemoryOptions(Value):
+    """What a spec says that decides about memory; None = vLLM's choice.
+
+    Attributes:
+        batched_tokens: Tokens of one scheduler step.
+        max_seqs: Requests of one scheduler step.
+        throughput: Whether vLLM's own choice of both is doubled (`--performance-mode`).
+        chunked_prefill: Whether long prompts are cut into steps.
+        dtype: Element type of the parameters; empty = the model's.
+        kv_cache_dtype: Element type of the KV cache.
+        ssm_dtype: Element type of the recurrent state.
+        enforce_eager: Whether no CUDA graphs are captured.
+        graph_limit: Largest batch for which a graph is captured.
+        graph_sizes: Number of graphs.
+        expert_parallel: Whether whole experts are spread over the ranks.
+        block_size: Tokens of a KV block.
+        kv_bytes: Bytes of the KV cache on each rank; None = as many as the requests need.
+        hybrid_manager: Whether local layers may keep less than full ones.
+        prefix_caching: Whether prefixes are cached.
+        runner: `auto`, `generate` or `pooling`.
+        language_model_only: Whether the parts for pictures and sound are left out.
+        rope: How rope scaling stretches the longest context.
+        overrides: Keys of config.json that are replaced (`--hf-overrides`).
+        lora: Adapters; None = none.
+        draft: Speculative decoding; None = none.
+        uncovered: Why these options are not covered by the rules; empty = they are.
+        stated: What the spec states instead of an estimate.
+    """
+
+    batched_tokens: int | None = None
+    max_seqs: int | None = None
+    throughput: bool = False
+    chunked_prefill: bool | None = None
+    dtype: str = ""
+    kv_cache_dtype: KVDtype = "auto"
+    ssm_dtype: SsmDtype = "auto"
+    enforce_eager: bool = False
+    graph_limit: int | None = None
+    graph_sizes: int | None = None
+    expert_parallel: bool = False
+    block_size: int | None = None
+    kv_bytes: int | None = None
+    hybrid_manager: bool = True
+    prefix_caching: bool | None = None
+    runner: Runner = "auto"
+    language_model_only: bool = False
+    rope: RopeRule = RopeRule.HELD
+    overrides: dict[str, Any] = {}
+    lora: LoraOptions | None = None
+    draft: DraftOptions | None = None
+    uncovered: str = ""
+    stated: MemorySpec = MemorySpec()
+
+    def settings(
+        self, tensor: int, pipeline: int, tokens: int, batched: int, block: int | None = None
+    ) -> MemorySettings:
+        """The settings of the exact rules.
+
+        Args:
+            tensor: Tensor-parallel ranks.
+            pipeline: Pipeline stages.
+            tokens: `max_model_len`.
+            batched: Tokens of one scheduler step.
+            block: Tokens of a KV block where the options leave it open; None = vLLM's on CUDA.
+        """
+        return MemorySettings(
+            tensor_parallel_size=tensor,
+            pipeline_parallel_size=pipeline,
+            enable_expert_parallel=self.expert_parallel,
+            max_model_len=tokens,
+            max_num_batched_tokens=batched,
+            kv_cache_dtype=self.kv_cache_dtype,
+            hybrid_kv_cache_manager=self.hybrid_manager,
+            enable_prefix_caching=self.prefix_caching,
+            mamba_ssm_cache_dtype=self.ssm_dtype,
+            block_size=self.block_size or block,
+            runner=self.runner,
+            rope=self.rope,
+        )
+
+    def applied_to(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A configuration as the engine sees it, with what the arguments replace."""
+        changed = overridden(config, self.overrides)
+        if self.dtype:
+            changed["torch_dtype"] = self.dtype
+        return changed

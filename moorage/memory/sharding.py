@@ -1,0 +1,146 @@
+"""How each tensor is split over tensor-parallel ranks, by the name of its module.
+
+Source: the linear and embedding layers that the constructors in `model_executor/models/` choose.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from moorage.memory.names import TensorName
+
+
+class Split(StrEnum):
+    """How a tensor is split."""
+
+    WHOLE = "whole"
+    """On every rank."""
+
+    COLUMN = "column"
+    """By output: weight and bias."""
+
+    ROW = "row"
+    """By input: the weight; the bias is whole."""
+
+    KV = "kv"
+    """By key/value heads, of which each rank has at least one."""
+
+    QKV = "qkv"
+    """Queries by heads, keys and values by key/value heads, in one tensor."""
+
+    VOCABULARY = "vocabulary"
+    """By tokens, after padding."""
+
+    STATE = "state"
+    """Input of a Mamba 2 layer: inner width and heads split, groups at least one per rank."""
+
+    SKIPPED = "skipped"
+    """vLLM does not create it."""
+
+
+MODULES: dict[str, Split] = {
+    **dict.fromkeys(("gate_proj", "up_proj", "w1", "w3", "gate_up_proj", "v1"), Split.COLUMN),
+    **dict.fromkeys(("q_proj", "query", "wq", "q_b_proj", "kv_b_proj"), Split.COLUMN),
+    **dict.fromkeys(("fc1", "c_fc", "c_fc_0", "c_fc_1", "fc_in", "fc11", "fc12"), Split.COLUMN),
+    **dict.fromkeys(("dense_h_to_4h", "Wi", "dt_proj", "conv1d", "in_proj"), Split.COLUMN),
+    **dict.fromkeys(("in_proj_qkvz", "in_proj_ba", "in_proj_qkv", "in_proj_z"), Split.COLUMN),
+    **dict.fromkeys(("in_proj_a", "in_proj_b", "g_proj", "input_linear"), Split.COLUMN),
+    **dict.fromkeys(("intermediate.dense", "conv.conv", "up_gate_proj"), Split.COLUMN),
+    **dict.fromkeys(("A_log", "A", "D", "dt_bias", "sinks"), Split.COLUMN),
+    "per_layer_model_projection": Split.COLUMN,
+    **dict.fromkeys(("down_proj", "o_proj", "out_proj", "w2", "fc2", "c_proj"), Split.ROW),
+    **dict.fromkeys(("dense_4h_to_h", "fc_out", "Wo", "wo", "x_proj", "dense"), Split.ROW),
+    "output_linear": Split.ROW,
+    **dict.fromkeys(("k_proj", "v_proj", "key", "value", "wk", "wv"), Split.KV),
+    **dict.fromkeys(("qkv_proj", "query_key_value", "c_attn", "Wqkv", "wqkv"), Split.QKV),
+    **dict.fromkeys(("embed_tokens", "wte", "word_embeddings", "embeddings"), Split.VOCABULARY),
+    **dict.fromkeys(("embedding", "tok_embeddings", "embed_in"), Split.VOCABULARY),
+    **dict.fromkeys(("token_type_embeddings", "position_embeddings"), Split.VOCABULARY),
+    "embed_tokens_per_layer": Split.VOCABULARY,
+    **dict.fromkeys(("lm_head", "embed_out", "output_layer", "output"), Split.VOCABULARY),
+    **dict.fromkeys(("gate", "router", "router.layer", "shared_expert_gate"), Split.WHOLE),
+    **dict.fromkeys(("q_a_proj", "kv_a_proj_with_mqa", "classifier", "score"), Split.WHOLE),
+    **dict.fromkeys(("wpe", "embed_positions", "conv1", "conv2", "project_in"), Split.WHOLE),
+    **dict.fromkeys(("project_out", "per_layer_input_gate", "per_layer_projection"), Split.WHOLE),
+    **dict.fromkeys(("e_score_correction_bias", "expert_bias", "layer_scalar"), Split.WHOLE),
+    **dict.fromkeys(("pooler.dense", "head.dense", "classifier.dense"), Split.WHOLE),
+    **dict.fromkeys(("classifier.out_proj", "transform.dense", "router.classifier"), Split.WHOLE),
+    **dict.fromkeys(("cls.predictions", "wg", "linear"), Split.WHOLE),
+    **dict.fromkeys(("correct_output_scale", "correction_coefs"), Split.WHOLE),
+    **dict.fromkeys(("prediction_coefs", "modality_router", "alpha_p", "alpha_n"), Split.WHOLE),
+    **dict.fromkeys(("linear_left", "altup_projections"), Split.COLUMN),
+    **dict.fromkeys(("altup_unembed_projections", "gate_up_proj_adapter_list"), Split.COLUMN),
+    **dict.fromkeys(("linear_q_adapter_list", "linear_k_adapter_list"), Split.COLUMN),
+    "linear_v_adapter_list": Split.COLUMN,
+    "linear_right": Split.ROW,
+    **dict.fromkeys(("indexer.wq_b", "indexer.wk", "indexer.weights_proj"), Split.WHOLE),
+    **dict.fromkeys(("a_proj", "b_proj", "attention_sink_bias"), Split.COLUMN),
+    **dict.fromkeys(("q_conv1d", "k_conv1d", "v_conv1d"), Split.COLUMN),
+    **dict.fromkeys(("inv_freq", "masked_bias", "position_ids"), Split.SKIPPED),
+    **dict.fromkeys(("shared_head.head", "mlp.act_fn", "act_fn.eps"), Split.SKIPPED),
+    **dict.fromkeys(("lm_head.dense", "lm_head.layer_norm", "lm_head.norm"), Split.SKIPPED),
+    **dict.fromkeys(("f_a_proj", "g_a_proj"), Split.WHOLE),
+    **dict.fromkeys(("f_b_proj", "g_b_proj"), Split.COLUMN),
+}
+"""Splits by the last name, or the last two names, of a module."""
+
+TOWER_MODULES: dict[str, Split] = {
+    **dict.fromkeys(("qkv", "linear_fc1", "merger.mlp", "fc1", "gate_proj"), Split.COLUMN),
+    **dict.fromkeys(("k_proj", "v_proj", "q_proj", "up_proj"), Split.COLUMN),
+    **dict.fromkeys(("merger.proj", "linear_1"), Split.COLUMN),
+    **dict.fromkeys(("linear_2", "projection_layer"), Split.ROW),
+    **dict.fromkeys(("downsample", "projection", "cls_token", "class_embedding"), Split.WHOLE),
+    **dict.fromkeys(("lambda_1", "lambda_2", "position_embeddings"), Split.WHOLE),
+    **dict.fromkeys(("attn.proj", "linear_fc2", "out_proj", "fc2", "down_proj"), Split.ROW),
+    **dict.fromkeys(("patch_embed.proj", "pos_embed", "patch_embedding"), Split.WHOLE),
+    **dict.fromkeys(("position_embedding", "mm_input_projection_weight"), Split.WHOLE),
+    **dict.fromkeys(("positional_embedding_vlm", "position_embedding_table"), Split.WHOLE),
+    **dict.fromkeys(
+        ("merging_layer", "patch_conv", "input_proj", "embedding_projection"), Split.WHOLE
+    ),
+}
+"""Splits in encoders of images and sound; the rest of them is as in `MODULES`."""
+
+_MAMBA2 = {
+    **dict.fromkeys(("in_proj", "conv1d"), Split.STATE),
+    **dict.fromkeys(("mixer.norm", "mamba.norm"), Split.COLUMN),
+}
+
+_NORM_PER_HEAD = {"self_attn.q_norm": Split.COLUMN, "self_attn.k_norm": Split.KV}
+
+SPLITS_BY_TYPE: dict[str, dict[str, Split]] = {
+    "whisper": {"embed_tokens": Split.WHOLE, "proj_out": Split.SKIPPED},
+    **dict.fromkeys(("mamba2", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2"), _MAMBA2),
+    "olmo_hybrid": dict.fromkeys(("linear_attn.k_proj", "linear_attn.v_proj"), Split.COLUMN),
+    "cohere": _NORM_PER_HEAD,
+    "minimax_m2": _NORM_PER_HEAD,
+    "gpt_bigcode": dict.fromkeys(("c_fc", "mlp.c_proj"), Split.WHOLE),
+    "persimmon": dict.fromkeys(
+        ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"), Split.WHOLE
+    ),
+}
+"""Where a model type differs from `MODULES`."""
+
+NORM = re.compile(r"(?i)norm|^ln_|_ln$|^ln$")
+"""Names of modules that are whole on every rank."""
+
+MASKS = re.compile(r"(?:^|\.)(?:attn|attention|rotary_emb)\.(?:bias|masked_bias|inv_freq)$")
+"""Buffers that old checkpoints hold: vLLM makes its own."""
+
+
+SKIPPED_TOWER_PART = re.compile(r"vision_(?:tower|model)\.head\.")
+"""The pooling head of a SigLIP tower."""
+
+
+def split_of(name: TensorName, model_type: str) -> Split | None:
+    """How a tensor is split; None when no rule knows it."""
+    if MASKS.search(f"{name.module}.{name.leaf}".rstrip(".")) or "rotary_emb" in name.module:
+        return Split.SKIPPED
+    own = TOWER_MODULES if name.tower else SPLITS_BY_TYPE.get(model_type, {})
+    if SKIPPED_TOWER_PART.search(name.module):
+        return Split.SKIPPED
+    for key in (name.last_two, name.last):
+        if split := own.get(key) or MODULES.get(key):
+            return split
+    return Split.WHOLE if NORM.search(name.last) else None

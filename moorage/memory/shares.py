@@ -1,0 +1,143 @@
+"""How many elements of a tensor one rank creates.
+
+Source: `model_executor/layers/linear.py`, `vocab_parallel_embedding.py`, `fused_moe/layer.py`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import prod
+
+from moorage.memory.blocks import require_whole_blocks
+from moorage.memory.created import Kind
+from moorage.memory.experts import expert_factor
+from moorage.memory.facts import Facts
+from moorage.memory.heads import kv_heads_of
+from moorage.memory.numbers import divide_up, round_up
+from moorage.memory.refusal import rejected, unknown
+from moorage.memory.settings import MemorySettings
+from moorage.memory.sharding import Split
+from moorage.memory.states import mamba2_sizes, mamba_groups
+
+VOCABULARY_PADDING = 64
+"""Tokens (`vocab_parallel_embedding.py:DEFAULT_VOCAB_PADDING_SIZE`)."""
+
+WHOLE_IN_ROWS = ("bias", "weight_scale", "input_scale", "weight_shape", "k_scale", "v_scale")
+"""Leaves of a row-parallel layer that are whole on every rank, unless they come in groups."""
+
+ONE_RANK_PER_HEAD = ("gpt_oss",)
+"""Model types whose class cannot put one key/value head on several ranks."""
+
+PER_TENSOR = ("input_scale", "weight_shape")
+
+
+def rank_elements(
+    facts: Facts, kind: Kind, split: Split | None, settings: MemorySettings
+) -> Fraction:
+    """Elements of one tensor on one rank; a fraction where merged layers round up together.
+
+    Args:
+        facts: The model.
+        kind: The tensor.
+        split: How it is split; None when no rule knows.
+        settings: The engine.
+
+    Raises:
+        Refused: When it cannot be divided, or no rule knows how it is.
+    """
+    tp = settings.tensor_parallel_size
+    elements = Fraction(kind.header.elements)
+    if split is Split.VOCABULARY and kind.header.shape:
+        return _vocabulary(kind, tp)
+    if split is Split.WHOLE:
+        return elements
+    if kind.name.expert:
+        elements *= expert_factor(facts, kind, settings)
+        if settings.enable_expert_parallel:
+            return elements * divide_up(facts.experts, tp) / facts.experts
+    if tp == 1:
+        return elements
+    if split is None:
+        raise unknown(f"how {kind.name.module!r} is split over ranks is not known")
+    _require_divisible(facts, kind, split, tp)
+    return elements * _share(facts, kind, split, tp)
+
+
+def _vocabulary(kind: Kind, tp: int) -> Fraction:
+    rows, *rest = kind.header.shape
+    padded = round_up(rows, VOCABULARY_PADDING)
+    if padded % tp:
+        raise rejected(f"the padded vocabulary ({padded}) is not divisible by {tp} ranks")
+    return Fraction(padded * prod(rest), tp)
+
+
+def _share(facts: Facts, kind: Kind, split: Split, tp: int) -> Fraction:
+    if kind.name.leaf in PER_TENSOR or kind.header.elements == 1:
+        return Fraction(1)
+    match split:
+        case Split.KV:
+            return Fraction(1, min(tp, _kv_heads(facts, kind)))
+        case Split.QKV:
+            heads, kv_heads = facts.heads, _kv_heads(facts, kind)
+            return Fraction(heads // tp + 2 * max(1, kv_heads // tp), heads + 2 * kv_heads)
+        case Split.STATE:
+            return _state_share(facts, kind.name.last, tp)
+        case Split.ROW if _is_whole_in_rows(kind):
+            return Fraction(1)
+        case _:
+            return Fraction(1, tp)
+
+
+def _is_whole_in_rows(kind: Kind) -> bool:
+    leaf, shape = kind.name.leaf, kind.header.shape
+    if leaf == "weight_scale":
+        return len(shape) < 2 or shape[-1] == 1
+    if leaf in ("scales", "qzeros"):
+        return shape[0] == 1
+    return leaf in WHOLE_IN_ROWS
+
+
+def _state_share(facts: Facts, module: str, tp: int) -> Fraction:
+    sizes = mamba2_sizes(facts)
+    if sizes is None:
+        return Fraction(1, tp)
+    inner, width, heads = sizes
+    groups = mamba_groups(facts)
+    if groups % tp and groups != 1:
+        # `mamba_mixer2.py:MambaMixer2`
+        raise rejected(f"{groups} state groups cannot be spread over {tp} ranks; one could")
+    wide = width * tp // groups if groups % tp else width
+    if module == "conv1d":
+        return Fraction(inner + 2 * wide, (inner + 2 * width) * tp)
+    return Fraction(2 * inner + 2 * wide + heads, (2 * inner + 2 * width + heads) * tp)
+
+
+def _kv_heads(facts: Facts, kind: Kind) -> int:
+    return max(1, kv_heads_of(facts, kind.name.layer))
+
+
+def _require_divisible(facts: Facts, kind: Kind, split: Split, tp: int) -> None:
+    name, shape = kind.name, kind.header.shape
+    if split in (Split.KV, Split.QKV):
+        kv_heads = _kv_heads(facts, kind)
+        if kv_heads % tp and tp % kv_heads:
+            raise rejected(f"{kv_heads} key/value heads cannot be spread over {tp} ranks")
+        if tp > kv_heads and facts.model_type in ONE_RANK_PER_HEAD:
+            raise rejected(f"{kv_heads} key/value heads cannot be copied to {tp} ranks")
+    require_whole_blocks(facts, kind, split, tp)
+    if kind.header.dtype == "U8":
+        return  # packed, and padded where a rank's part is uneven
+    if name.leaf != "weight" or len(shape) < 2 or split not in (Split.COLUMN, Split.ROW):
+        return
+    length, parts = shape[_split_axis(kind, split)], tp
+    if name.last in ("gate_up_proj", "input_linear"):
+        parts *= 2
+    if length % parts:
+        raise rejected(f"{length} of {name.module} is not divisible by {tp} ranks")
+
+
+def _split_axis(kind: Kind, split: Split) -> int:
+    if kind.name.stacked:
+        transposed = kind.name.last in ("gate_up_proj", "down_proj")
+        return -1 if (split is Split.COLUMN) is transposed else 1
+    return 0 if split is Split.COLUMN else -1

@@ -1,0 +1,189 @@
+"""Bytes of the parameters that each rank of a stage creates.
+
+Source: the constructors in `model_executor/models/` and the `create_weights` of
+`model_executor/layers/quantization/`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+
+from moorage.memory.architectures import CLASSIFIER_ENDINGS, NEVER_TIED, TIED_BY_DEFAULT
+from moorage.memory.created import Kind, completed, created_dtype
+from moorage.memory.dtypes import size_of
+from moorage.memory.facts import Facts
+from moorage.memory.names import TensorName, expert_index, take_apart
+from moorage.memory.placement import HEADS, stages_of
+from moorage.memory.quantisation import quantisation_method, require_known
+from moorage.memory.refusal import unknown
+from moorage.memory.runner import pools
+from moorage.memory.settings import MemorySettings
+from moorage.memory.sharding import Split, split_of
+from moorage.memory.shares import rank_elements
+from moorage.models.tensors import TensorHeader
+
+HEADS_OF: dict[str, tuple[str, ...]] = {
+    "pooler.dense": ("ForSequenceClassification",),
+    "head.dense": CLASSIFIER_ENDINGS,
+    "head.norm": CLASSIFIER_ENDINGS,
+    **dict.fromkeys(
+        ("cls.predictions", "transform.dense", "transform.LayerNorm"),
+        ("BertForMaskedLM", "BertSpladeSparseEmbeddingModel"),
+    ),
+}
+"""Ends of the architectures that create a module; others leave it in the checkpoint."""
+
+MASKED = "ForMaskedLM"
+
+HEADED_CLASSIFIERS = ("JambaForSequenceClassification",)
+"""Classifiers that keep the head of the model that they extend."""
+
+HEADED_MODELS = ("LlamaModel", "MistralModel", "Qwen2Model", "Gemma2Model", *HEADED_CLASSIFIERS)
+"""Architectures without a head that vLLM runs with a class that has one."""
+
+HEAD_WITHOUT_BIAS = ("phi",)
+"""Model types whose head gets no bias in vLLM, though the checkpoint has one."""
+
+UNUSED_LEAVES = {"gptq": ("g_idx",)}
+"""Leaves for which a quantisation method creates nothing."""
+
+MERGED_LEAVES = ("weight_g_idx", "weight_shape")
+MERGED_AWAY = ("k_proj", "v_proj", "up_proj", "w3")
+"""Layers that are merged into the one before them and have no such leaf of their own."""
+
+
+MOST_KINDS = 20_000
+"""Tensors that differ in more than the number of their expert: a layer has some twenty."""
+
+
+def stage_weights(
+    facts: Facts,
+    tensors: Mapping[str, TensorHeader],
+    settings: MemorySettings,
+    dtype: str,
+    stages: Sequence[range],
+) -> tuple[int, ...]:
+    """Bytes of the parameters of one rank, for each pipeline stage.
+
+    Args:
+        facts: The model.
+        tensors: Headers of the checkpoint, by tensor name.
+        settings: The engine.
+        dtype: Element type of unquantised parameters.
+        stages: Layers of each stage.
+
+    Raises:
+        Refused: When a tensor cannot be divided, or no rule knows how it is.
+    """
+    require_known(facts)
+    counts = _counted(facts, tensors)
+    packed = any(kind.name.leaf == "weight_packed" for kind in counts)
+    counts.update(_unlisted_head(facts, counts))
+    tied = _is_tied(facts, counts)
+    headless = tied or _is_headless(facts, settings)
+    totals = [0] * len(stages)
+    for kind, count in counts.items():
+        split = split_of(kind.name, facts.model_type)
+        if split is Split.SKIPPED or (headless and kind.name.last in HEADS):
+            continue
+        size = size_of(created_dtype(facts, kind, dtype, packed))
+        amount = count * rank_elements(facts, kind, split, settings) * size
+        for stage in stages_of(facts, kind.name, tied, stages):
+            totals[stage] += ceil(amount)
+    return tuple(totals)
+
+
+class RememberedTensors(Mapping[str, TensorHeader]):
+    """The headers of a checkpoint, counted once: there may be 100,000.
+
+    Args:
+        tensors: The headers. They are asked about with one configuration only.
+    """
+
+    def __init__(self, tensors: Mapping[str, TensorHeader]) -> None:
+        self._tensors = tensors
+        self.counts: Counter[Kind] | None = None
+
+    def __getitem__(self, name: str) -> TensorHeader:
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+
+def _counted(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
+    if not tensors:
+        raise unknown("there are no tensor headers")
+    if not isinstance(tensors, RememberedTensors):
+        return _count(facts, tensors)
+    if tensors.counts is None:
+        tensors.counts = _count(facts, tensors)
+    return tensors.counts.copy()
+
+
+def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
+    found: Counter[Kind] = Counter()
+    experts = facts.experts
+    for text, header in tensors.items():
+        expert = expert_index(text)
+        if expert is None or not experts or expert < experts:
+            found[Kind(take_apart(text), header)] += 1
+            if len(found) > MOST_KINDS:
+                raise unknown(f"there are more than {MOST_KINDS:,} different tensors")
+    counts: Counter[Kind] = Counter()
+    unused, layers = UNUSED_LEAVES.get(quantisation_method(facts), ()), facts.layers
+    for kind, number in found.items():
+        name = kind.name
+        if name.leaf in unused or (name.leaf in MERGED_LEAVES and name.last in MERGED_AWAY):
+            continue
+        if _is_created(facts, name, layers):
+            for created in completed(facts, kind):
+                counts[created] += number
+    return counts
+
+
+def _is_created(facts: Facts, name: TensorName, layers: int) -> bool:
+    """Whether the target model has the tensor: it has no layers for speculative decoding."""
+    if name.layer is not None and name.layer >= layers and "encoder" not in name.module:
+        return False
+    if name.module.startswith("mtp.") or ".mtp." in name.module:
+        return False
+    if name.last in HEADS and name.leaf == "bias" and facts.model_type in HEAD_WITHOUT_BIAS:
+        return False
+    return facts.architecture.endswith(HEADS_OF.get(name.last_two, ("",)))
+
+
+def _unlisted_head(facts: Facts, counts: Counter[Kind]) -> Counter[Kind]:
+    """The head that a class for generating has, where the checkpoint is without."""
+    architecture = facts.architecture
+    untied = architecture in HEADED_MODELS and not facts.get("tie_word_embeddings")
+    if not (untied or architecture in NEVER_TIED) or any(
+        kind.name.last in HEADS for kind in counts
+    ):
+        return Counter()
+    name = TensorName(None, HEADS[0], "weight", expert=False, stacked=False)
+    heads = [Kind(name, kind.header) for kind in counts if kind.name.last == "embed_tokens"]
+    return Counter(heads[:1])
+
+
+def _is_headless(facts: Facts, settings: MemorySettings) -> bool:
+    name = facts.architecture
+    if name in HEADED_CLASSIFIERS:
+        return False
+    return pools(facts, settings.runner) or name.endswith(MASKED)
+
+
+def _is_tied(facts: Facts, counts: Counter[Kind]) -> bool:
+    if facts.architecture in NEVER_TIED:
+        return False
+    tied = facts.config.get("tie_word_embeddings", facts.get("tie_word_embeddings"))
+    if tied is None:
+        heads = any(kind.name.last in HEADS for kind in counts)
+        classifies = facts.architecture.endswith(CLASSIFIER_ENDINGS)
+        return facts.model_type in TIED_BY_DEFAULT or not (heads or classifies)
+    return bool(tied)

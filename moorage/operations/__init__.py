@@ -1,0 +1,1 @@
+"""What is done with releases over time: comparing, redeploying, reconciling."""

@@ -1,0 +1,98 @@
+"""One release beside what the hosts show of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+from moorage.engines.launch import Workload
+from moorage.operations.reconcile.actions import Action, Deed
+from moorage.operations.reconcile.facts import Found, Look, Record, Standing, World
+
+MOST_MISSED = 2
+"""Questions in a row that an engine may leave without an answer before it counts as dead."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A release, the world that it is in, and what follows from both.
+
+    Args:
+        world: Everything that is known.
+        own: The release.
+    """
+
+    world: World
+    own: Standing
+
+    @cached_property
+    def record(self) -> Record:
+        """What is kept about its repairs."""
+        return self.world.record(self.own.id)
+
+    @cached_property
+    def workloads(self) -> tuple[Workload, ...]:
+        """All that it should run, as the ledger has it where it does."""
+        known = {one.name: one for one in self.own.workloads}
+        more = tuple(one for one in self.own.planned if one.name not in known)
+        return (*self.own.workloads, *more)
+
+    @cached_property
+    def unseen(self) -> tuple[Look, ...]:
+        """Places of it that cannot be looked at."""
+        looks = (self.world.look(one) for one in self.workloads)
+        return tuple({one.place: one for one in looks if one and one.unseen_since}.values())
+
+    @cached_property
+    def unseen_seconds(self) -> float:
+        """How long the first of them has been out of sight."""
+        since = [look.unseen_since for look in self.unseen if look.unseen_since]
+        return (self.world.now - min(since)).total_seconds() if since else 0.0
+
+    @cached_property
+    def unlisted(self) -> tuple[Workload, ...]:
+        """What runs as planned, but is not in the ledger, or under another identity."""
+        listed = {one.name: one.identity for one in self.own.workloads}
+        return tuple(
+            one.model_copy(update={"identity": found.identity})
+            for one in self.workloads
+            if (found := self.found(one))
+            and found.running
+            and listed.get(one.name) != found.identity
+        )
+
+    @cached_property
+    def dead(self) -> dict[str, str]:
+        """What of it does not run though its place can be looked at, and what became of it."""
+        return {
+            one.name: found.state if (found := self.found(one)) else "it is gone"
+            for one in self.workloads
+            if self._is_seen(one) and not ((found := self.found(one)) and found.running)
+        }
+
+    @property
+    def silent(self) -> str:
+        """Why it counts as dead though it runs; empty = it does not."""
+        if self.record.missed >= MOST_MISSED:
+            return f"it did not answer {self.record.missed} times in a row"
+        begun = self.record.started_at
+        if begun and self.world.now - begun > timedelta(seconds=self.own.start_seconds):
+            return f"it has not answered within {self.own.start_seconds:g} s of its start"
+        return ""
+
+    def found(self, workload: Workload) -> Found | None:
+        """A workload as its place shows it."""
+        look = self.world.look(workload)
+        seen = look.found if look else ()
+        own = (one for one in seen if one.name == workload.name and one.release == self.own.id)
+        return next(own, None)
+
+    def action(self, deed: Deed, reason: str, **more: object) -> Action:
+        """Something to do about it."""
+        about = {"model": self.own.model, "release": self.own.id, "state": self.own.state}
+        return Action.model_validate({"deed": deed, "reason": reason, **about, **more})
+
+    def _is_seen(self, workload: Workload) -> bool:
+        look = self.world.look(workload)
+        return look is not None and look.unseen_since is None

@@ -1,0 +1,129 @@
+"""What has moved since a release was made, and what its policy says about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+
+from moorage.common.values import Value
+from moorage.models.assets import Pin
+from moorage.operations.history.change import Change
+from moorage.operations.history.specs import spec_changes
+from moorage.releases.release import Release
+from moorage.spec import ModelSpec, OnDrift, RedeploySpec
+
+
+class Moved(StrEnum):
+    """What can differ between what serves and what a deploy would make now."""
+
+    FILE = "changed file"
+    BRANCH = "moved branch"
+    IMAGE = "moved image"
+    GONE = "does not serve"
+
+
+class Drift(Value):
+    """One thing that has moved.
+
+    Attributes:
+        kind: What.
+        what: Which of them, such as an adapter or a field of the spec.
+        before: As it serves.
+        after: As it would be now.
+    """
+
+    kind: Moved
+    what: str
+    before: str
+    after: str
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        return f"{self.kind}: {self.what} {_short(self.before)} -> {_short(self.after)}"
+
+
+class Decision(Value):
+    """What is done about one model.
+
+    Attributes:
+        action: Nothing, a notice, or a redeploy.
+        why: In words.
+    """
+
+    action: OnDrift
+    why: str
+
+
+def file_drift(release: Release, spec: ModelSpec) -> tuple[Drift, ...]:
+    """Fields of the spec that change what runs."""
+    if spec.digest == release.spec_digest:
+        return ()
+    changed = spec_changes(release.spec.as_it_runs, spec.as_it_runs)
+    return tuple(map(_field, changed)) or (
+        Drift(kind=Moved.FILE, what="spec", before=release.spec_digest, after=spec.digest),
+    )
+
+
+def branch_drift(release: Release, revision: str, pins: Sequence[Pin]) -> tuple[Drift, ...]:
+    """The model and what goes with it, where they stand for another commit now."""
+    before = {release.model: release.revision} | _revisions(release.companions)
+    after = {release.model: revision} | _revisions(pins)
+    return tuple(
+        Drift(kind=Moved.BRANCH, what=name, before=before.get(name, ""), after=after.get(name, ""))
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name, "") != after.get(name, "")
+    )
+
+
+def image_drift(release: Release, digest: str) -> tuple[Drift, ...]:
+    """The tag of the image, where it stands for another digest; an empty digest tells nothing."""
+    image = release.image
+    if image is None or not image.digest or digest in ("", image.digest):
+        return ()
+    return (Drift(kind=Moved.IMAGE, what=image.reference, before=image.digest, after=digest),)
+
+
+def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> Decision:
+    """What the policy says: the strongest of what it says about each thing that has moved.
+
+    What it says `never` to is no reason, and is not told. Whether a model serves at all is not the
+    business of this policy but of reconciling.
+    """
+    said = {
+        Moved.FILE: policy.on_changed_file,
+        Moved.BRANCH: policy.on_moved_branch,
+        Moved.IMAGE: policy.on_moved_image,
+        Moved.GONE: OnDrift.NEVER,
+    }
+    counted = [drift for drift in drifts if said[drift.kind] != OnDrift.NEVER]
+    action = max((said[drift.kind] for drift in counted), key=_STRENGTH.index, default=_NOTHING)
+    return Decision(action=action, why=told(counted))
+
+
+def told(drifts: Sequence[Drift]) -> str:
+    """All of them in words."""
+    return "; ".join(drift.told for drift in drifts)
+
+
+_STRENGTH = tuple(OnDrift)
+_NOTHING = OnDrift.NEVER
+_REVISION = re.compile(r"(?:sha256:)?[0-9a-f]{32,}")
+
+
+def _revisions(pins: Sequence[Pin]) -> dict[str, str]:
+    return {f"{pin.role} {pin.name or pin.source}": pin.revision for pin in pins}
+
+
+def _field(change: Change) -> Drift:
+    return Drift(
+        kind=Moved.FILE, what=change.what, before=change.before or "", after=change.after or ""
+    )
+
+
+def _short(text: str) -> str:
+    """Revisions and digests by their beginnings, anything else as it is."""
+    if _REVISION.fullmatch(text):
+        text = text.removeprefix("sha256:")[:12]
+    return text or "-"

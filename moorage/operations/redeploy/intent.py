@@ -1,0 +1,142 @@
+"""What is to be done about one model of a redeployment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.common.failures import Failure
+from moorage.common.values import Value
+from moorage.operations.history.specs import spec_changes
+from moorage.operations.redeploy.drift import Drift, Moved, decide, told
+from moorage.operations.redeploy.outcome import Became, Redeployed
+from moorage.operations.redeploy.question import Question
+from moorage.policy.channel import Channel, Submission
+from moorage.releases.release import Release
+from moorage.spec import Approval, ModelSpec, OnDrift
+
+
+class Intent(Value):
+    """What is to be done about one model, and why.
+
+    Attributes:
+        spec: The model as it would be deployed.
+        release: Id of what serves.
+        applied_from: Set of files that it belongs to; a redeploy leaves it there.
+        submission: How its spec was submitted.
+        action: What is to be done.
+        why: What has moved, or why it is deployed anyway.
+        takes_an_image: Whether the tag of its image was moved.
+        failure: Why it could not be looked at, with its cause and exit code; None = it could.
+    """
+
+    spec: ModelSpec
+    release: str
+    applied_from: str = ""
+    submission: Submission = Submission()
+    action: OnDrift = OnDrift.NEVER
+    why: str = ""
+    takes_an_image: bool = False
+    failure: Redeployed | None = None
+
+    @property
+    def model(self) -> str:
+        """Its name."""
+        return self.spec.name
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether a person has to agree."""
+        return self.spec.redeploy.approval == Approval.REQUIRED
+
+    @property
+    def as_it_is(self) -> Redeployed:
+        """What became of it, where nothing is begun."""
+        if self.failure:
+            return self.failure
+        notified = self.action == OnDrift.NOTIFY
+        became = Became.NOTIFIED if notified else Became.UNCHANGED
+        return Redeployed(model=self.model, outcome=became, before=self.release, why=self.why)
+
+    @property
+    def if_it_were_done(self) -> Redeployed:
+        """What would become of it."""
+        asked = "after approval" if self.needs_approval else ""
+        return Redeployed(
+            model=self.model,
+            outcome=Became.WOULD_REDEPLOY,
+            before=self.release,
+            why=self.why,
+            message=asked,
+        )
+
+    def failed(self, failure: Failure) -> Redeployed:
+        """That it failed before it was begun."""
+        return Redeployed(
+            model=self.model,
+            outcome=Became.FAILED,
+            before=self.release,
+            why=self.why,
+            message=str(failure),
+            cause=failure.cause,
+            exit_code=int(failure.facts.exit_code),
+        )
+
+
+def intent_of(
+    release: Release, spec: ModelSpec, drifts: Sequence[Drift], *, by_policy: bool, force: bool
+) -> Intent:
+    """What is to be done about a model that was looked at.
+
+    A model that was rolled back is never redeployed by its policy, only told about.
+
+    Args:
+        release: What serves.
+        spec: The model as it is meant to be served.
+        drifts: What has moved.
+        by_policy: Whether the model's policy decides; else everything that has moved is taken.
+        force: Whether it is deployed even if nothing has moved.
+    """
+    decision = decide(drifts, spec.redeploy)
+    action, why = (decision.action, decision.why) if by_policy else _taken(drifts)
+    if by_policy and release.rolled_back_to and action == OnDrift.REDEPLOY:
+        # A person went back on purpose; a policy does not undo that.
+        action, why = OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
+    if force and action != OnDrift.REDEPLOY:
+        action, why = OnDrift.REDEPLOY, told(drifts) or "asked for, though nothing has moved"
+    beside = spec_changes(release.spec, spec) if spec.digest == release.spec_digest else ()
+    if beside and action == OnDrift.NEVER:
+        why = f"its file has another {beside[0].what}: `moorage apply` notes that"
+    return Intent(
+        spec=spec,
+        release=release.id,
+        applied_from=release.applied_from,
+        submission=submission_of(release, spec),
+        action=action,
+        why=why,
+        takes_an_image=any(drift.kind == Moved.IMAGE for drift in drifts),
+    )
+
+
+def submission_of(release: Release, spec: ModelSpec) -> Submission:
+    """How the spec was submitted: as the release records it, or by a file of the site's own."""
+    if spec == release.spec:
+        return release.submission
+    return release.submission.model_copy(update={"channel": Channel.CLI})
+
+
+def question_of(intents: Sequence[Intent]) -> Question:
+    """What a person is asked about all of them; who gives the least time counts."""
+    lines = [f"| {one.model} | {one.release} | {_cell(one.why)} |" for one in intents]
+    return Question(
+        models=tuple(one.model for one in intents),
+        plan="\n".join(["| model | serves now | why |", "| --- | --- | --- |", *lines]),
+        seconds=min(one.spec.redeploy.approval_seconds for one in intents),
+    )
+
+
+def _taken(drifts: Sequence[Drift]) -> tuple[OnDrift, str]:
+    return (OnDrift.REDEPLOY if drifts else OnDrift.NEVER), told(drifts)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

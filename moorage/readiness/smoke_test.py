@@ -1,0 +1,232 @@
+"""The gate: golden prompts that a release has to answer before it takes over, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from moorage.common.printable import printable
+from moorage.common.units import human_seconds
+from moorage.common.values import Value
+from moorage.readiness.protocol import Unreadable, completion_tokens, shorten
+from moorage.spec import ModelSpec, PromptSpec
+
+SHOWN = 300
+"""How many characters of a question and of an answer are kept."""
+
+
+class Heard(Value):
+    """What came back for a golden prompt.
+
+    Attributes:
+        text: What was generated; empty when nothing was.
+        tokens: Tokens of it, as the engine counts them; None = it does not tell.
+        wrong: Why it is no answer at all; empty = it is one.
+    """
+
+    text: str = ""
+    tokens: int | None = None
+    wrong: str = ""
+
+
+class Answer(Value):
+    """One golden prompt and what became of it.
+
+    Attributes:
+        asked: The question, cut.
+        answered: The answer, cut.
+        seconds: How long the whole answer took.
+        tokens: Tokens of the answer; None = the engine does not tell.
+        wrong: Why it does not pass; empty = it does.
+    """
+
+    asked: str
+    answered: str = ""
+    seconds: float
+    tokens: int | None = None
+    wrong: str = ""
+
+
+class Gate(Value):
+    """How one replica passed the gate, or did not.
+
+    Attributes:
+        workload: Name of the container or process.
+        answers: One for each golden prompt.
+        tokens_per_second: Over all of them; None = the engine does not count its tokens.
+        before: The same of the release before, over its replicas; None = it did not measure it
+            with these prompts.
+        against: That release; empty = none was compared with.
+        wrong: What does not pass; empty = the gate is passed.
+    """
+
+    workload: str
+    answers: tuple[Answer, ...]
+    tokens_per_second: float | None = None
+    before: float | None = None
+    against: str = ""
+    wrong: str = ""
+
+    @property
+    def slowest(self) -> float:
+        """The longest of its answers, in seconds."""
+        return max((answer.seconds for answer in self.answers), default=0.0)
+
+    @property
+    def said(self) -> str:
+        """The gate in a line."""
+        if self.wrong:
+            return self.wrong
+        told = f"{len(self.answers)} prompts, slowest {human_seconds(self.slowest)}"
+        if self.tokens_per_second is not None:
+            told += f", {self.tokens_per_second:g} tokens/s"
+        if self.before is not None:
+            told += f" ({self.against}: {self.before:g})"
+        return told
+
+
+def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str, dict[str, Any]]:
+    """The HTTP path and the body that ask a golden prompt.
+
+    Args:
+        spec: Of the model.
+        prompt: What is asked.
+        chat: Whether the model has a chat template; one without gets a conversation line by line.
+    """
+    body = {"model": spec.name, "max_tokens": prompt.max_tokens, "temperature": 0, "stream": False}
+    if chat:
+        said = [message.model_dump() for message in prompt.messages]
+        messages = said or [{"role": "user", "content": prompt.prompt}]
+        return "/v1/chat/completions", {**body, "messages": messages}
+    return "/v1/completions", {**body, "prompt": asked_in(prompt)}
+
+
+def asked_in(prompt: PromptSpec) -> str:
+    """A golden prompt as one text."""
+    return prompt.prompt or "\n".join(message.content for message in prompt.messages)
+
+
+def heard(status: int, answer: Any) -> Heard:
+    """Read what an engine sent back.
+
+    Args:
+        status: HTTP status; 0 = there was no connection, or no answer in time.
+        answer: The body, or why there is none.
+    """
+    if status != 200:
+        return Heard(wrong=f"HTTP {status}: {shorten(answer)}" if status else shorten(answer))
+    if isinstance(answer, Unreadable):
+        return Heard(wrong=str(answer))
+    content = answer if isinstance(answer, dict) else {}
+    choices = content.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else {}
+    choice = choice if isinstance(choice, dict) else {}
+    message = choice.get("message")
+    text = (message.get("content") if isinstance(message, dict) else choice.get("text")) or ""
+    if choice.get("finish_reason") not in ("stop", "length"):
+        finish = shorten(repr(choice.get("finish_reason")))
+        return Heard(text=str(text), wrong=f"finish reason {finish}")
+    try:
+        tokens = completion_tokens(content)
+    except ValueError as error:
+        return Heard(text=str(text), wrong=str(error))
+    if tokens == 0 or (tokens is None and not text):
+        return Heard(wrong="no token was generated")
+    return Heard(text=str(text), tokens=tokens)
+
+
+def judged(prompt: PromptSpec, back: Heard, seconds: float, found: bool | None) -> Answer:
+    """Hold what came back against what a golden prompt expects.
+
+    Args:
+        prompt: The prompt.
+        back: What came back.
+        seconds: After how long.
+        found: Whether its pattern was found; None = the search took too long.
+    """
+    return Answer(
+        asked=cut(asked_in(prompt)),
+        answered=cut(back.text),
+        seconds=round(seconds, 3),
+        tokens=back.tokens,
+        wrong=back.wrong or _mistake(prompt, seconds, found),
+    )
+
+
+def passed(
+    workload: str,
+    answers: Sequence[Answer],
+    *,
+    before: tuple[str, float] | None = None,
+    least: float | None = None,
+) -> Gate:
+    """What the answers of a replica come to.
+
+    Args:
+        workload: Its name.
+        answers: One for each golden prompt.
+        before: The release before and its tokens per second; None = nothing to compare with.
+        least: Least share of that; None = any.
+    """
+    wrong = [f"asked {a.asked!r}, answered {a.answered!r}: {a.wrong}" for a in answers if a.wrong]
+    speed = _speed(answers)
+    against, earlier = before or ("", None)
+    if least and earlier and not wrong:
+        wrong += _slow(speed, least, against, earlier)
+    return Gate(
+        workload=workload,
+        answers=tuple(answers),
+        tokens_per_second=speed,
+        before=earlier,
+        against=against,
+        wrong=f"{workload}: {'; '.join(wrong)}" if wrong else "",
+    )
+
+
+def comparable(asked: Sequence[PromptSpec], then: Sequence[PromptSpec]) -> bool:
+    """Whether two releases were asked the same, so that their speeds mean the same."""
+    return [_question(one) for one in asked] == [_question(one) for one in then]
+
+
+def speed_of(gates: Sequence[Gate]) -> float | None:
+    """Tokens per second of a release: the mean over its replicas; None = not measured."""
+    speeds = [gate.tokens_per_second for gate in gates]
+    told = [speed for speed in speeds if speed is not None]
+    return round(sum(told) / len(told), 3) if told and len(told) == len(speeds) else None
+
+
+def cut(text: str) -> str:
+    """A text, not longer than a record should hold, and nothing in it that a terminal obeys."""
+    text = printable(text)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def _question(prompt: PromptSpec) -> tuple[str, Any, int]:
+    return prompt.prompt, prompt.messages, prompt.max_tokens
+
+
+def _mistake(prompt: PromptSpec, seconds: float, found: bool | None) -> str:
+    if found is None:
+        return f"searching it for {prompt.expect!r} took too long: the pattern backtracks"
+    if not found:
+        return f"{prompt.expect!r} is not in it"
+    if prompt.max_seconds is not None and seconds > prompt.max_seconds:
+        return f"it took {human_seconds(seconds)}, more than {prompt.max_seconds:g} s"
+    return ""
+
+
+def _speed(answers: Sequence[Answer]) -> float | None:
+    tokens = [answer.tokens for answer in answers]
+    seconds = sum(answer.seconds for answer in answers)
+    if not tokens or None in tokens or seconds <= 0:
+        return None
+    return round(sum(count or 0 for count in tokens) / seconds, 3)
+
+
+def _slow(speed: float | None, least: float, against: str, earlier: float) -> list[str]:
+    if speed is None:
+        return ["the engine does not count its tokens, so its speed cannot be compared"]
+    if speed >= least * earlier:
+        return []
+    share = speed / earlier
+    return [f"{speed:g} tokens/s, {share:.2f} of the {earlier:g} of {against}; {least:g} asked for"]

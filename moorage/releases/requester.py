@@ -1,0 +1,74 @@
+"""Who asked for what a flow run does, as far as that is known, and what it only claims."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from moorage.common.printable import printable
+from moorage.common.values import Value
+
+PLAIN_TEXT_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*$"
+"""No control characters, and none that hide text or turn its direction."""
+
+LONGEST_CLAIM = 200
+
+Claim = Annotated[
+    str,
+    Field(
+        max_length=LONGEST_CLAIM,
+        pattern=PLAIN_TEXT_PATTERN,
+        description="Who wants it, for the record, such as a name or a ticket. Nobody checks it: it"
+        " is recorded as claimed.",
+    ),
+]
+"""Parameter `requested_by` of a flow."""
+
+
+def one_line(text: str) -> str:
+    """A name that somebody else has chosen, as one line of text that shows all that it holds."""
+    return " ".join(printable(text).split())[:LONGEST_CLAIM]
+
+
+class Requester(Value):
+    """Who asked for a flow run.
+
+    Attributes:
+        user: Operating system's user of the command; empty = it was no command of moorage's.
+        host: Name of the machine of the command.
+        created_by: Who created the flow run, as Prefect knows it: kind, display value and id. A
+            server with one login for all knows none.
+        deployment: Prefect deployment that it is a run of, by id.
+        parent: Task run of the flow run that began it, by id.
+        scheduled: Whether a schedule asked for it.
+        claimed: What the parameter `requested_by` says; nobody has checked it.
+    """
+
+    user: str = ""
+    host: str = ""
+    created_by: str = ""
+    deployment: str = ""
+    parent: str = ""
+    scheduled: bool = False
+    claimed: str = ""
+
+    @property
+    def account(self) -> str:
+        """The user and the machine of a command; empty = it was none."""
+        return f"{self.user}@{self.host}" if self.user else ""
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        known = f"{self.account}, command line" if self.user else self._by_prefect()
+        return f"{known}; claimed: {self.claimed}" if self.claimed else known
+
+    def _by_prefect(self) -> str:
+        parts = [
+            *([f"created by {self.created_by}"] if self.created_by else []),
+            *(["a schedule"] if self.scheduled else []),
+            *([f"deployment {self.deployment}"] if self.deployment else []),
+            *([f"parent task run {self.parent}"] if self.parent else []),
+        ]
+        return f"Prefect's API: {', '.join(parts) or 'nobody known'}"

@@ -1,0 +1,1 @@
+"""Records and results as documents that a person reads."""

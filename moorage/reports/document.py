@@ -1,0 +1,64 @@
+"""A document of titled sections, each a text or a table; it becomes Markdown or a terminal page."""
+
+from __future__ import annotations
+
+import re
+
+from moorage.common.values import Value
+
+NO_BREAK = "\u00a0"
+_QUANTITY = re.compile(r"[\d.]+ [A-Za-z]{1,4}( \d+ [a-z]{1,3})?")
+"""A number with its unit, such as `0.02 s` or `3 min 05 s`: narrow columns would break it."""
+
+
+class Section(Value):
+    """One part of a document.
+
+    Attributes:
+        title: Heading; empty = none.
+        text: Prose above the table.
+        code: Preformatted lines below it.
+        header: Names of the columns; all empty for a list of facts.
+        rows: Cells.
+    """
+
+    title: str = ""
+    text: str = ""
+    code: str = ""
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+class Document(Value):
+    """A titled list of sections."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+    def markdown(self) -> str:
+        """The document as Markdown."""
+        parts = [f"# {self.title}"]
+        for section in self.sections:
+            parts += [f"## {section.title}"] if section.title else []
+            parts += [section.text.replace("\n", "  \n")] if section.text else []
+            parts += [_table(section)] if section.rows else []
+            parts += [_block(section.code)] if section.code else []
+        return "\n\n".join(parts)
+
+
+def _table(section: Section) -> str:
+    lines = (section.header, ("---",) * len(section.header), *section.rows)
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    if _QUANTITY.fullmatch(text):
+        return text.replace(" ", NO_BREAK)
+    return text.replace("<", "&lt;").replace("|", "\\|").replace("\n", "<br>")
+
+
+def _block(code: str) -> str:
+    """Preformatted lines, fenced by more backticks than they hold themselves."""
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{code}\n{fence}"

@@ -1,0 +1,131 @@
+"""The memory of a model as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.common.units import GIB, human_bytes
+from moorage.memory.devices import Device
+from moorage.memory.estimates import Term
+from moorage.memory.need import Need
+from moorage.memory.refusal import MemoryRefusal, RefusalKind
+from moorage.memory.report import Answer, Question
+from moorage.reports.document import Document, Section
+
+FACTS = ("", "")
+COLUMNS = ("part", "bytes", "GiB", "how")
+SIZE_COLUMNS = (
+    *("accelerator", "ranks", "outcome", "claim of each", "utilization", "longest context"),
+    "batched tokens",
+)
+
+
+def refused(refusal: MemoryRefusal) -> str:
+    """A refusal in one sentence."""
+    if refusal.kind is RefusalKind.REJECTED:
+        return f"vLLM would not start: {refusal.reason}"
+    return f"Not known: {refusal.reason}"
+
+
+def answer_document(model: str, found: Answer) -> Document:
+    """One accelerator, the exact part and the estimates apart."""
+    need = found.need
+    estimated = [term for term in need.terms if not term.exact]
+    parts = [
+        _table("Exact, by vLLM's own accounting", [t for t in need.terms if t.exact]),
+        _table("Estimated, within the engine's budget", [t for t in estimated if t.inside]),
+        _table("Estimated, outside of it", [t for t in estimated if not t.inside]),
+    ]
+    return Document(
+        title=f"Memory of {model} on {_device(found.device)}",
+        sections=(
+            Section(header=FACTS, rows=tuple(_facts(found))),
+            *(part for part in parts if part.rows),
+            *_flags(found),
+        ),
+    )
+
+
+def sizes_document(
+    model: str, asked: Question, rows: Sequence[tuple[Device, Answer | MemoryRefusal]]
+) -> Document:
+    """Common sizes, each with the fewest ranks with which the model fits."""
+    wanted = _requests(asked.tokens, asked.concurrency)
+    return Document(
+        title=f"Memory of {model}",
+        sections=(
+            Section(
+                text=f"{wanted}; the fewest tensor-parallel ranks with which that fits.",
+                header=SIZE_COLUMNS,
+                rows=tuple(_size(device, found) for device, found in rows),
+            ),
+            Section(text="`--accelerator 24GiB` or a name shows one of them in detail."),
+        ),
+    )
+
+
+def _table(title: str, terms: Sequence[Term]) -> Section:
+    total = sum(term.bytes for term in terms)
+    rows = [(term.name, f"{term.bytes:,}", _gib(term.bytes), term.reason) for term in terms]
+    if len(rows) > 1:
+        rows.append(("sum", f"{total:,}", _gib(total), ""))
+    return Section(title=title, header=COLUMNS, rows=tuple(rows))
+
+
+def _facts(found: Answer) -> list[tuple[str, str]]:
+    need, total = found.need, found.device.total
+    spread = f"{need.tensor_parallel_size} x {need.pipeline_parallel_size}"
+    rows = [
+        ("Ranks", f"{spread} (tensor x pipeline)"),
+        ("For", _requests(need.tokens, need.concurrency)),
+        ("Claim", f"{_gib(found.claim)} of {_gib(total)} GiB of each accelerator{_stated(need)}"),
+        ("Outcome", "it fits" if found.fits else f"{_gib(found.claim - total)} GiB too much"),
+        *([("Utilization", f"{found.utilization:g}")] if found.fits else []),
+        ("Longest context", f"{found.longest} tokens at this concurrency"),
+    ]
+    if (cache := need.cache) and cache.bytes_per_block:
+        block, size = human_bytes(cache.bytes_per_block), cache.block_size
+        cells = f"{block} a block" + (f" of {size} tokens" if found.token_bytes else "")
+        rows += [
+            ("Requests that fit", f"{found.most_requests} of {need.tokens} tokens at once"),
+            ("KV cache", f"{human_bytes(found.token_bytes)} for each further token, {cells}"),
+        ]
+    return rows
+
+
+def _flags(found: Answer) -> list[Section]:
+    if not found.fits:
+        return []
+    return [Section(title="Flags under which this holds", code="\n".join(found.flags))]
+
+
+def _stated(need: Need) -> str:
+    return ", as the spec states" if need.stated is not None else ""
+
+
+def _size(device: Device, found: Answer | MemoryRefusal) -> tuple[str, ...]:
+    if isinstance(found, MemoryRefusal):
+        return (_device(device), "", refused(found), "", "", "", "")
+    need = found.need
+    return (
+        _device(device),
+        str(need.tensor_parallel_size * need.pipeline_parallel_size),
+        "fits" if found.fits else f"{_gib(found.claim - device.total)} GiB too much",
+        f"{_gib(found.claim)} GiB",
+        f"{found.utilization:g}" if found.fits else "",
+        str(found.longest or "none"),
+        str(need.batch.tokens),
+    )
+
+
+def _requests(tokens: int, concurrency: int) -> str:
+    return f"{concurrency} request{'s' * (concurrency > 1)} of {tokens} tokens at once"
+
+
+def _device(device: Device) -> str:
+    size = f"{device.total / GIB:g} GiB" if device.total % GIB == 0 else f"{_gib(device.total)} GiB"
+    return f"{device.name}, {size}" if device.name else size
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.2f}"

@@ -1,0 +1,217 @@
+"""Mistakes in what a user wrote, each with its path, what was found and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from moorage.common.redaction import HIDDEN, Redactor
+from moorage.common.values import Value
+from moorage.inventory.fleet import PATTERNS_IN_WORDS as FLEET_PATTERNS
+from moorage.policy.rules import PATTERNS_IN_WORDS as POLICY_PATTERNS
+from moorage.releases.requester import PLAIN_TEXT_PATTERN
+from moorage.spec import PATTERNS_IN_WORDS as SPEC_PATTERNS
+from moorage.spec.safe import IN_CLEAR
+
+UNKNOWN = Redactor({})
+"""Takes out what looks like a secret."""
+
+PATTERNS_IN_WORDS = {
+    **SPEC_PATTERNS,
+    **FLEET_PATTERNS,
+    **POLICY_PATTERNS,
+    PLAIN_TEXT_PATTERN: "a text without control characters",
+}
+
+LONGEST = 60
+"""Characters of a value that is shown, and of a step of a path."""
+
+LONGEST_MESSAGE = 600
+MOST_BITS = 200
+"""Bits of a whole number that is shown: writing a longer one takes time, or is refused."""
+
+MOST_MISTAKES = 50
+"""Mistakes of one value that are reported; who has more of them reads no more."""
+
+
+class Problem(Value):
+    """One mistake.
+
+    Attributes:
+        file: File it stands in, or empty when the value did not come from a file.
+        path: Path of the field, such as `engine.name`.
+        found: What stands there.
+        message: What is wrong, and what is allowed.
+        nearest: The closest allowed writing, if one is close.
+    """
+
+    file: str
+    path: str
+    found: str
+    message: str
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}: " if self.file else ""
+        hint = f" Did you mean '{self.nearest}'?" if self.nearest else ""
+        return f"{where}{self.path or '(top level)'}: {self.message}{hint}"
+
+
+def problems_of(error: ValidationError, model: type[BaseModel], file: str = "") -> list[Problem]:
+    """Turn pydantic's errors into problems, the branches of one union merged into one problem."""
+    merged: dict[str, Problem] = {}
+    entries = error.errors(include_url=False)
+    for entry in entries[:MOST_MISTAKES]:
+        if entry["type"] == "too_short" and entry.get("input"):
+            continue  # pydantic counts the items that failed as absent; they are reported already
+        problem = _problem(entry, model, file)
+        before = merged.get(problem.path)
+        if before is None:
+            merged[problem.path] = problem
+            continue
+        other = problem.message.removeprefix(f"found {problem.found}; ").removeprefix("allowed: ")
+        if other not in before.message:
+            message = clipped(f"{before.message.rstrip('.')}, or {other}", LONGEST_MESSAGE)
+            nearest = before.nearest or problem.nearest
+            merged[problem.path] = before.model_copy(
+                update={"message": message, "nearest": nearest}
+            )
+    # Where one branch of a union was meant, its inner mistake says more than the others' refusals.
+    found = [found for path, found in merged.items() if not _has_inner(path, merged)]
+    if (more := len(entries) - MOST_MISTAKES) > 0:
+        found.append(Problem(file=file, path="", found="", message=f"and {more} mistakes more."))
+    return found
+
+
+def _has_inner(path: str, paths: Iterable[str]) -> bool:
+    return any(other.startswith((f"{path}.", f"{path}[")) for other in paths)
+
+
+def _problem(entry: Mapping[str, Any], model: type[BaseModel], file: str) -> Problem:
+    kind, context = entry["type"], entry.get("ctx", {})
+    steps, owner = _walk(entry["loc"], model, keep_last=kind == "extra_forbidden")
+    found, nearest = _found(entry), ""
+    if kind == "extra_forbidden":
+        allowed = sorted(owner.model_fields)
+        message = f"unknown key; allowed are {', '.join(allowed)}."
+        nearest = _nearest(steps[-1], allowed)
+    elif kind == "missing":
+        found, message = "nothing", "is required, but missing."
+    elif kind in ("enum", "literal_error"):
+        allowed = [word.strip("' ") for word in context["expected"].replace(" or ", ",").split(",")]
+        message = f"found {found}; allowed: {', '.join(allowed)}."
+        nearest = _nearest(excerpt(entry.get("input")).strip("'"), allowed)
+    elif kind == IN_CLEAR:
+        message = f"{entry['msg']}."
+    elif kind == "string_pattern_mismatch":
+        wanted = PATTERNS_IN_WORDS.get(context["pattern"], f"a text like {context['pattern']}")
+        message = f"found {found}; allowed: {wanted}."
+    else:
+        text = entry["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        text = text.partition(", unable to parse")[0].replace("a valid tuple", "a list")
+        message = f"found {found}; allowed: {text}." if text != entry["msg"] else f"{text}."
+    return Problem(
+        file=file,
+        path=".".join(steps),
+        found=found,
+        message=clipped(message, LONGEST_MESSAGE),
+        nearest=nearest,
+    )
+
+
+def _walk(
+    location: tuple[str | int, ...], model: type[BaseModel], *, keep_last: bool
+) -> tuple[list[str], type[BaseModel]]:
+    """The field's path without pydantic's names of union branches, and the model that owns it."""
+    steps: list[str] = []
+    owner = model
+    current: Any = model
+    for position, step in enumerate(location):
+        last = position == len(location) - 1
+        if isinstance(step, int) and not steps:
+            steps.append(str(step))
+        elif isinstance(step, int):
+            steps[-1:] = [f"{steps[-1]}[{step}]"]
+        elif _is_model(current) and (step in current.model_fields or (keep_last and last)):
+            owner = current
+            steps.append(shown_step(step))
+            field = current.model_fields.get(step)
+            current = (_inner_model(field.annotation) or field.annotation) if field else None
+        elif _is_mapping(current) and step != "[key]":
+            steps.append(shown_step(step))
+            current = None
+    return steps, owner
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _is_mapping(kind: Any) -> bool:
+    return getattr(kind, "__origin__", None) is dict
+
+
+def _inner_model(annotation: Any) -> type[BaseModel] | None:
+    if _is_model(annotation):
+        return annotation  # type: ignore[no-any-return]
+    return next((found for part in get_args(annotation) if (found := _inner_model(part))), None)
+
+
+def _nearest(word: str, allowed: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word[:LONGEST].lower(), list(allowed), n=1, cutoff=0.55)
+    return close[0] if close else ""
+
+
+def _found(entry: Mapping[str, Any]) -> str:
+    """What stands there; not where a secret was written in place of its name."""
+    place = entry["loc"]
+    if entry["type"] == IN_CLEAR or ("secrets" in place[:1] and place[-1] != "[key]"):
+        return HIDDEN
+    return UNKNOWN(excerpt(entry.get("input")))
+
+
+def excerpt(value: Any) -> str:
+    """How a value begins. However large it is, and whatever holds itself, no more is read."""
+    text = ""
+    for piece in _pieces(value):
+        text += piece
+        if len(text) > LONGEST:
+            break
+    return clipped(text, LONGEST)
+
+
+def clipped(text: str, longest: int) -> str:
+    """A text of limited length."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def shown_step(step: object) -> str:
+    """A step of a path, such as a key of a mapping, in one line of limited length."""
+    text = clipped(excerpt(step) if isinstance(step, int) else str(step), LONGEST)
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield "{"
+        for at, (key, inner) in enumerate(value.items()):
+            yield ", " * bool(at)
+            yield from _pieces(key)
+            yield ": "
+            yield from _pieces(inner)
+        yield "}"
+    elif isinstance(value, list | tuple):
+        yield "[" if isinstance(value, list) else "("
+        for at, inner in enumerate(value):
+            yield ", " * bool(at)
+            yield from _pieces(inner)
+        yield "]" if isinstance(value, list) else ")"
+    elif isinstance(value, str):
+        yield repr(value[: LONGEST + 1])
+    elif isinstance(value, int) and value.bit_length() > MOST_BITS:
+        yield f"a number of {value.bit_length()} bits"
+    else:
+        yield repr(value)

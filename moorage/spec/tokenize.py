@@ -1,0 +1,185 @@
+"""From entries as users write them to the words of a command line, and one way to write them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import takewhile
+from json import JSONDecodeError, JSONDecoder
+
+from moorage.common.failures import Cause, Failure
+
+CONTINUED = re.compile(r"\\\r?\n")
+JSON_START = re.compile(r"(?<=[=\s])[{\[]")
+KEPT = re.compile("\x1f(\\d+)\x1f")
+
+LONGEST_SHOWN = 200
+"""Characters of an entry that a message repeats."""
+
+LONGEST_ENTRY = 32_768
+"""Characters of an entry: Linux takes four times as many for a word, and templates fit."""
+
+MOST_KEYS = 32
+"""Keys of an option such as `--a.b.c`."""
+
+MOST_DIGITS = 64
+"""Digits in a row: no number of an engine has so many."""
+
+MOST_LOST = 1_000_000
+"""Characters that are read in search of JSON that is none."""
+
+DIGITS = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
+KEYS = re.compile(rf"-[^=\s.]*(?:\.[^=\s.]*){{{MOST_KEYS + 1}}}")
+
+
+def user_tokens(entries: Sequence[str]) -> tuple[str, ...]:
+    """Split `engine.args` into words: an entry is one word, or a whole line such as `--a b`.
+
+    An entry that starts with an option is split as a shell would: quotes are taken off, a
+    backslash at the end of a line continues it. JSON needs no quotes. `--k = v` and `--k =v`
+    become `--k=v`. Any other entry (a JSON value, a path with spaces) stays whole.
+
+    Raises:
+        Failure: `BAD_SPEC` when a quote is not closed.
+    """
+    return _user_tokens(tuple(entries))
+
+
+@lru_cache(maxsize=64)
+def _user_tokens(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """The same; every step of a plan asks for the words of one spec."""
+    tokens: list[str] = []
+    for entry in filter(None, map(str.strip, entries)):
+        _require_bounds(entry)
+        if is_option(entry.split(None, 1)[0]):
+            tokens.extend(_joined(_split(entry)))
+        else:
+            tokens.append(entry)
+    return tuple(tokens)
+
+
+def _require_bounds(entry: str) -> None:
+    """Refuse what would take the readers of a command line for ever, or too deep."""
+    if len(entry) > LONGEST_ENTRY:
+        raise _refused(entry, f"longer than {LONGEST_ENTRY} characters")
+    if DIGITS.search(entry):
+        raise _refused(entry, f"a number of more than {MOST_DIGITS} digits")
+    if KEYS.match(entry):
+        raise _refused(entry, f"an option with more than {MOST_KEYS} keys")
+
+
+def is_option(word: str) -> bool:
+    """Whether a word names an option; a negative number is a value."""
+    if not word.startswith("-") or word in ("-", "--"):
+        return False
+    try:
+        float(word)
+    except ValueError:
+        return True
+    return False
+
+
+def in_one_writing(tokens: Sequence[str], equals: bool) -> tuple[str, ...]:
+    """Words with every option and its one value written alike: `--k=v`, or `--k v`.
+
+    An option with several values keeps them apart: `--k=a --k=b` would mean the last one only.
+    """
+    written: list[str] = []
+    lead = next((i for i, token in enumerate(tokens) if is_option(token)), len(tokens))
+    for index, token in enumerate(tokens):
+        if index < lead or not is_option(token):
+            continue
+        name, joined, value = token.partition("=")
+        values = [value] if joined else list(takewhile(_is_value, tokens[index + 1 :]))
+        stray = takewhile(_is_value, tokens[index + 1 :]) if joined else ()
+        one = equals and len(values) == 1
+        written += [f"{name}={values[0]}"] if one else [name, *values]
+        written += stray
+    return (*tokens[:lead], *written)
+
+
+def _split(entry: str) -> list[str]:
+    """Words of a line; JSON is taken out first, for a shell would take its quotes."""
+    kept: list[str] = []
+    line = CONTINUED.sub(" ", _without_json(entry, kept))
+    if line.endswith("\\") and (len(line) - len(line.rstrip("\\"))) % 2:
+        line = line[:-1]
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise _refused(entry, str(error)) from error
+    return [KEPT.sub(lambda match: kept[int(match[1])], word) for word in words]
+
+
+def _without_json(text: str, kept: list[str]) -> str:
+    parts, start, lost = [], 0, 0
+    for match in JSON_START.finditer(text):
+        if match.start() < start:
+            continue
+        end, read = _json_end(text, match.start())
+        if end is None:
+            lost += read
+            if lost > MOST_LOST:
+                raise _refused(text, "too many brackets that belong to no JSON")
+            continue
+        parts.append(f"{text[start : match.start()]}\x1f{len(kept)}\x1f")
+        kept.append(text[match.start() : end])
+        start = end
+    return "".join((*parts, text[start:]))
+
+
+def _json_end(text: str, start: int) -> tuple[int | None, int]:
+    """Where JSON ends, and how much was read in vain.
+
+    After `=` its brackets tell, even when it is none; else it must be JSON.
+    """
+    try:
+        return JSONDecoder().raw_decode(text, start)[1], 0
+    except RecursionError:
+        raise _refused(text, "nested too deep") from None
+    except JSONDecodeError as error:
+        if text[start - 1] == "=":
+            return _bracket_end(text, start), 0
+        # Of a text that does not end it tells the beginning.
+        end = len(text) if error.msg.startswith("Unterminated") else error.pos
+        return None, end - start
+
+
+def _bracket_end(text: str, start: int) -> int:
+    depth, quoted, escaped = 0, False, False
+    for index in range(start, len(text)):
+        letter = text[index]
+        if escaped or letter == "\\":
+            escaped = not escaped
+        elif letter == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (letter in "{[") - (letter in "}]")
+            if not depth:
+                return index + 1
+    return len(text)
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """The same words with `--k = v`, `--k =v` and `--k= v` as one."""
+    joined: list[str] = []
+    for word in words:
+        last = joined[-1] if joined else ""
+        awaits = is_option(last) and last.endswith("=") and last.count("=") == 1
+        equals = word.startswith("=") and is_option(last) and "=" not in last
+        if equals or (awaits and not is_option(word)):
+            joined[-1] = last + word
+        else:
+            joined.append(word)
+    return joined
+
+
+def _is_value(token: str) -> bool:
+    return not is_option(token)
+
+
+def _refused(entry: str, why: str) -> Failure:
+    shown = entry if len(entry) <= LONGEST_SHOWN else f"{entry[: LONGEST_SHOWN - 3]}..."
+    return Failure(Cause.BAD_SPEC, f"engine.args: {shown}: {why}")

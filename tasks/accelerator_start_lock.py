@@ -1,0 +1,145 @@
+"""Engines that share an accelerator start one after the other, whichever flows start them.
+
+vLLM profiles the free memory of its accelerators while it starts. Another engine that starts or
+ends there meanwhile spoils what it finds: it takes too little, too much, or gives up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.ledger import locks
+from moorage.adapters.ledger.lock_owner import Owner, this_process
+from moorage.common.failures import Cause, Failure
+from moorage.placement.placement import Placement
+from moorage.releases.release import ReleaseRow
+from moorage.spec import Deadlines
+from tasks.cleanup import recover_others
+from tasks.context import in_full, in_thread, ledger, settings
+from tasks.journal import Journal, step
+from tasks.probing import answers, lease_of
+
+POLL_SECONDS = 0.5
+GRACE_SECONDS = 120.0
+"""How much longer than its start another release is waited for: what it replaces has to end."""
+
+LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS
+"""Longer than the lease of the model's lock, which its holder took before. So whoever takes this
+one over finds that the other flow is gone, and stops what it was starting."""
+
+
+class Turn:
+    """The right to start engines on the accelerators of a release, alone.
+
+    Args:
+        release: The release that starts.
+        model: Its model.
+        placement: Where it starts.
+        old: The release that it replaces: it ends in the same turn, and may have to start again.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        release: str,
+        model: str,
+        placement: Placement,
+        old: ReleaseRow | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        before = old.release.placement if old and old.release else None
+        self.names = lock_names(placement, before)
+        self._release, self._model, self._clock = release, model, clock
+        self._old, self._ends_first = old, bool(placement.stop_first)
+        self._token, self._kept = uuid.uuid4().hex, ExitStack()
+
+    async def wait(self, deadlines: Deadlines, journal: Journal) -> None:
+        """Wait until nobody else starts there; then nobody else does until `end`.
+
+        What a flow that is gone was starting there is stopped first.
+
+        Args:
+            deadlines: How long one start may take: from loading to the first answer. Each of those
+                that go before is waited for so long and `GRACE_SECONDS` more.
+            journal: Is told who is waited for.
+
+        Raises:
+            Failure: `ACCELERATOR_STARTING` when one of them does not end in time.
+        """
+        self._kept.enter_context(ledger().locks.kept(self._token, LEASE_SECONDS))
+        patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
+        if held := await self._take():
+            with step("wait") as note:
+                note.say(await self._outwait(held, patience, journal))
+        await in_full(recover_others, self._model, journal)
+
+    def end(self) -> None:
+        """Let others start there. Nothing happens when they may already."""
+        self._kept.close()
+
+    async def _outwait(self, held: dict[str, Owner], patience: float, journal: Journal) -> str:
+        """Wait for one holder after the other; what the last one did."""
+        waited_for, give_up = "", 0.0
+        while held:
+            doing = _doing(held)
+            if doing != waited_for:
+                waited_for, give_up = doing, self._clock() + patience
+                journal.tell(f"waits: {doing}")
+            if self._clock() >= give_up:
+                detail = f"{doing}, and has not ended within {patience:g} s"
+                raise Failure(Cause.ACCELERATOR_STARTING, detail)
+            await asyncio.sleep(POLL_SECONDS)
+            held = await self._take()
+        return f"until the start before had ended: {waited_for}"
+
+    async def _take(self) -> dict[str, Owner]:
+        held, old = await in_full(self._try), self._old
+        starts_again = old is not None and old.id in {owner.note for owner in held.values()}
+        if old and starts_again and (self._ends_first or await self._is_through(old)):
+            await in_thread(ledger().locks.drop, lease_of(old.id))
+            return await in_full(self._try)
+        return held
+
+    async def _is_through(self, old: ReleaseRow) -> bool:
+        """Whether the old release, which reconciling has started again, answers or has ended.
+
+        Nobody else looks: reconciling leaves a model alone that is worked on.
+        """
+        for workload in old.serving:
+            with suppress(Failure):  # what is out of sight disturbs nobody who starts elsewhere
+                runtime = runtime_for(workload.runtime, workload.address, settings())
+                seen = await in_thread(runtime.observe, workload)
+                if seen.running and await answers(old, workload):
+                    return False
+        return True
+
+    def _try(self) -> dict[str, Owner]:
+        """Who starts there; nobody when it is this release's turn now."""
+        own = ledger().locks  # looked at first: that disturbs no writer
+        if held := own.holders(self.names):
+            return held
+        return own.take_all(self.names, self._token, this_process(self._release), LEASE_SECONDS)
+
+
+def lock_names(*placements: Placement | None) -> tuple[str, ...]:
+    """One lock for each accelerator on which engines are placed."""
+    names = {
+        f"start:{seat.host}:{seat.accelerator_type}:{index}"
+        for placement in placements
+        if placement
+        for seat in placement.seats
+        for index in seat.accelerators
+    }
+    return tuple(sorted(names))
+
+
+def _doing(held: dict[str, Owner]) -> str:
+    """One holder and where: `llama.v3 is starting on gpu-1 cuda:0`."""
+    name, owner = next(iter(held.items()))
+    host, device = name.removeprefix("start:").split(":", 1)
+    return f"{owner.note or f'process {owner.pid}'} is starting on {host} {device}"

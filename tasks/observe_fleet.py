@@ -1,0 +1,192 @@
+"""Step look: ledger and hosts beside each other, as one value that is decided on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from prefect import task
+
+from moorage.adapters.hosts.workload_inventory import found_at
+from moorage.adapters.system.parallel import all_at_once
+from moorage.engines.launch import Workload, planned_workload
+from moorage.inventory.access import LOCAL, parse_access
+from moorage.inventory.fleet import Avoided, Fleet
+from moorage.operations.reconcile.facts import Found, Look, Patience, Place, Standing, World
+from moorage.placement.placement import CPU
+from moorage.releases.release import ReleaseRow
+from moorage.releases.states import SERVING, ReleaseState
+from moorage.spec import Deadlines, RestartSpec, RuntimeName
+from tasks.cleanup import successor_of, took_over
+from tasks.context import in_thread, ledger, settings
+from tasks.journal import step
+from tasks.retries import RETRIED
+
+LOOK_SECONDS = 20.0
+"""How long one place may take; one that is silent for so long is out of sight."""
+
+PLANNED = SERVING | {ReleaseState.STOPPING}
+"""States in which all of a plan was started."""
+
+
+@task(name="look", task_run_name="look at ledger and hosts", timeout_seconds=120, **RETRIED)
+async def look(fleet: Fleet, *, keep: bool = True) -> World:
+    """Compare what the ledger says with what the hosts show.
+
+    Args:
+        fleet: Hosts that are looked at besides those on which something is claimed.
+        keep: Whether it is written down which hosts are out of sight.
+    """
+    with step("look") as note:
+        world = await in_thread(_world, fleet, keep)
+        unseen = sorted({one.place.host for one in world.looks if one.unseen_since})
+        missing = f"; out of sight: {', '.join(unseen)}" if unseen else ""
+        hosts = len({one.place.host for one in world.looks})
+        note.say(f"{hosts} hosts, {len(world.releases)} releases{missing}")
+        return world
+
+
+def _world(fleet: Fleet, keep: bool) -> World:
+    """The ledger is read first: what is begun after that is found on a host, and too young."""
+    own, now = ledger(), datetime.now(UTC)
+    rows = _rows()
+    looks = _looks(_places(fleet, rows), rows, now, keep)
+    models = {row.model for row in rows} | {
+        found.model for one in looks for found in one.found if found.model
+    }
+    busy = {name: _who(owner.note) for name, owner in own.locks.holders(sorted(models)).items()}
+    limits = settings()
+    seen = {one.place.host for one in looks if one.unseen_since is None}
+    return World(
+        now=now,
+        patience=Patience(
+            orphan_seconds=limits.orphan_seconds,
+            lost_seconds=limits.host_lost_seconds,
+            probe_seconds=limits.probe_seconds,
+        ),
+        releases=tuple(_standing(row, busy.get(row.model, "")) for row in rows),
+        looks=looks,
+        records=own.repairs.all(),
+        hosts=frozenset(seen & {host.name for host in fleet.hosts}),
+        busy=busy,
+    )
+
+
+def _rows() -> list[ReleaseRow]:
+    own = ledger().releases
+    rows = [*own.unfinished(), *own.not_undone(), *own.in_states(SERVING)]
+    return sorted(rows, key=lambda row: (row.created_at, row.id))
+
+
+def _standing(row: ReleaseRow, busy: str) -> Standing:
+    record, successor = row.release, successor_of(row)
+    spec = record.spec if record else None
+    deadlines = spec.readiness.deadlines if spec else Deadlines()
+    return Standing(
+        id=row.id,
+        model=row.model,
+        state=row.state,
+        since=row.updated_at,
+        cause=row.cause,
+        busy=busy,
+        restart=spec.restart if spec else RestartSpec(),
+        planned=_planned(row),
+        workloads=row.workloads,
+        successor=successor,
+        successor_serves=bool(successor) and took_over(successor),
+        seats=_seats(row),
+        start_seconds=deadlines.load_seconds + deadlines.warm_up_seconds,
+    )
+
+
+def _planned(row: ReleaseRow) -> tuple[Workload, ...]:
+    plan = row.release.plan if row.release else None
+    if plan is None or row.state not in PLANNED:
+        return ()
+    return tuple(planned_workload(spec) for spec in plan.containers)
+
+
+def _seats(row: ReleaseRow) -> tuple[Avoided, ...]:
+    placement = row.release.placement if row.release else None
+    return tuple(
+        Avoided(host=seat.host, accelerators=seat.accelerators)
+        for seat in (placement.seats if placement else ())
+        if seat.accelerator_type != CPU and seat.accelerators
+    )
+
+
+def _places(fleet: Fleet, rows: Iterable[ReleaseRow]) -> list[Place]:
+    """Where something runs, may run, or ever ran."""
+    known = ledger().sightings.known_hosts()
+    hosts = {**known, **{host.name: host.access.url for host in fleet.hosts}}
+    places = {
+        Place(host=name, address=address, runtime=RuntimeName.DOCKER): None
+        for name, address in hosts.items()
+        if not address.startswith("http")  # a Ray cluster, which has no Docker of its own
+    }
+    local = next((n for n, address in hosts.items() if address == LOCAL), LOCAL)
+    places[Place(host=local, address=LOCAL, runtime=RuntimeName.PROCESS)] = None
+    for row in rows:
+        for one in (*row.workloads, *_planned(row)):
+            places[_place_of(one)] = None
+    return list(places)
+
+
+def _looks(
+    places: Sequence[Place], rows: Sequence[ReleaseRow], now: datetime, keep: bool
+) -> tuple[Look, ...]:
+    identity, limits = ledger().identity, settings()
+    own = [one for row in rows for one in (*row.workloads, *_planned(row))]
+
+    def find(place: Place) -> tuple[Found, ...]:
+        known = {one.name: one for one in own if _place_of(one) == place}
+        return found_at(place, identity, limits, tuple(known.values()))
+
+    answers = all_at_once(find, places, LOOK_SECONDS)
+    before = ledger().sightings.unseen()
+    looks = []
+    for place, answer in zip(places, answers, strict=True):
+        if isinstance(answer, Exception):
+            since = before.get(place.host, now)
+            looks.append(Look(place=place, unseen_since=since, detail=_why(answer)))
+        else:
+            looks.append(Look(place=place, found=_once(answer)))
+    concerned = _concerned(looks, rows)
+    if keep:
+        _keep(concerned)
+    return concerned
+
+
+def _concerned(looks: Iterable[Look], rows: Iterable[ReleaseRow]) -> tuple[Look, ...]:
+    """This machine may well have no Docker, as long as nothing runs in it."""
+    used = {_place_of(one) for row in rows for one in (*row.workloads, *_planned(row))}
+    return tuple(
+        one
+        for one in looks
+        if one.unseen_since is None
+        or one.place in used
+        or parse_access(one.place.address).is_remote
+    )
+
+
+def _keep(looks: Iterable[Look]) -> None:
+    unseen = {one.place.host: (one.unseen_since, one.detail) for one in looks if one.unseen_since}
+    seen = {one.place.host for one in looks if one.unseen_since is None} - unseen.keys()
+    ledger().sightings.keep(unseen, seen)
+
+
+def _once(found: Iterable[Found]) -> tuple[Found, ...]:
+    return tuple({one.identity: one for one in found}.values())
+
+
+def _why(error: Exception) -> str:
+    late = isinstance(error, TimeoutError) and not error.args
+    return f"it did not answer within {LOOK_SECONDS:g} s" if late else str(error) or repr(error)
+
+
+def _who(note: str) -> str:
+    return note or "another process"
+
+
+def _place_of(workload: Workload) -> Place:
+    return Place(host=workload.host, address=workload.address, runtime=workload.runtime)

@@ -1,0 +1,151 @@
+"""An earlier release once more: its place, its image by digest, its plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from prefect import task
+
+from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.registry.pinning import identified
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LaunchPlan
+from moorage.images.image import Image
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
+from moorage.operations.history.replanned import replanned
+from moorage.placement.again import bound, gone, moved_from, place_again
+from moorage.placement.placed import Analyzed, Placed
+from moorage.placement.placement import Placement
+from moorage.releases.release import Release
+from tasks.context import in_thread
+from tasks.image import have_everywhere, image_hosts
+from tasks.journal import step, tell
+from tasks.place import claimed, proposed, published, subject_of, summary
+from tasks.plan import planned
+from tasks.retries import PLAIN
+
+DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
+
+
+@task(name="place", task_run_name="place {target.model} where {target.id} ran", **PLAIN)
+async def propose_where_it_was(
+    target: Release, analyzed: Analyzed, snapshot: FleetSnapshot, running: str
+) -> Placement:
+    """Where a release would run again. Nothing is claimed."""
+    with step("place") as note:
+        placement = await _proposed_again(target, analyzed, running, snapshot)
+        note.say(_told(placement))
+        return placement
+
+
+@task(
+    name="place",
+    task_run_name="place {release} where {target.id} ran",
+    timeout_seconds=120,
+    **PLAIN,
+)
+async def place_where_it_was(
+    target: Release,
+    analyzed: Analyzed,
+    fleet: Fleet,
+    snapshot: FleetSnapshot,
+    release: str,
+    running: str,
+) -> Placed:
+    """Claim where a release ran; where that is taken or gone, find another place and say so.
+
+    Returns:
+        The model with its place, on the snapshot that the place was chosen on.
+    """
+    with step("place") as note:
+        propose_on = partial(_proposed_again, target, analyzed, running)
+        placed = await claimed(propose_on, analyzed, fleet, snapshot, release, running)
+        placement = placed.placement
+        note.say(_told(placement))
+        if placement.moved:
+            tell(f"placed anew: {placement.moved}")
+        description = f"Placement of {release}: {_told(placement)}"
+        await published(target.spec, placement, description)
+        return placed
+
+
+@task(name="image", task_run_name="have the image of {target.id}", **PLAIN)
+async def have_same_image(
+    target: Release, placement: Placement, snapshot: FleetSnapshot
+) -> Image | None:
+    """Have the very image of a release on every placed host, by its digest.
+
+    Raises:
+        Failure: `IMAGE_MISSING` when neither its registry nor the host has it any more.
+    """
+    with step("image") as note:
+        image, hosts = target.image, image_hosts(placement, snapshot)
+        if image is None or not hosts:
+            note.say("none: the engine is installed on the host")
+            return None
+        # By digest alone: the tag may stand for a newer image here, and keeps doing so.
+        wanted = image.model_copy(update={"reference": image.pinned})
+        try:
+            if image.digest:
+                await have_everywhere(wanted, hosts, target.spec)
+            else:
+                await in_thread(_must_be_there, image, hosts)
+        except Failure as failure:
+            if failure.cause != Cause.IMAGE_MISSING:
+                raise
+            raise Failure(failure.cause, failure.detail, suggestion=DEPLOY_IT) from None
+        image = await in_thread(identified, image, hosts[0])
+        note.say(f"{image.pinned} (the image of {target.id})")
+        return image
+
+
+def planned_again(
+    target: Release, placed: Placed, image: Image | None, notes: tuple[str, ...] = ()
+) -> LaunchPlan:
+    """The recorded plan, with what the new release and its place demand.
+
+    Raises:
+        Failure: `BAD_SPEC` when the engine cannot do any more what the spec asks for.
+    """
+    before, recorded = target.placement, target.plan
+    fresh = planned(placed, image, notes)
+    if recorded is None or before is None:
+        return fresh
+    then = None
+    if not gone(before.seats, placed.snapshot):
+        then = planned(placed.placed(before, placed.snapshot, target.id), image)
+    version, now = recorded.engine_version, fresh.engine_version
+    note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
+    return replanned(recorded, then, fresh, note if version and now and version != now else "")
+
+
+async def _proposed_again(
+    target: Release, analyzed: Analyzed, running: str, snapshot: FleetSnapshot
+) -> Placement:
+    before = target.placement
+    if before is None:
+        raise Failure(Cause.CANNOT_ROLL_BACK, f"{target.id} was never placed")
+    if target.spec.placement.cluster:
+        subject = await in_thread(subject_of, analyzed)
+        return await proposed(subject, snapshot, running)
+    found = place_again(target.spec, before, target.id, snapshot, running)
+    if isinstance(found, Placement):
+        return found
+    spec = bound(target.spec, before, target.image)
+    subject = await in_thread(subject_of, replace(analyzed, spec=spec))
+    placement = await proposed(subject, snapshot, running)
+    return placement.model_copy(update={"moved": moved_from(before, target.id, found)})
+
+
+def _told(placement: Placement) -> str:
+    return summary(placement) + (f"; {placement.moved}" if placement.moved else "")
+
+
+def _must_be_there(image: Image, hosts: list[HostSnapshot]) -> None:
+    """An image that was built on a host has no registry to come from again."""
+    for host in hosts:
+        if DockerImages(host.address).find(image.pinned) is None:
+            detail = f"{image.reference}: {image.pinned} is not on {host.name} any more"
+            raise Failure(Cause.IMAGE_MISSING, detail)

@@ -1,0 +1,140 @@
+"""Step gate: golden prompts for every replica of a part, before anything more is started."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from prefect import task
+
+from moorage.adapters.engines.probe import ask
+from moorage.adapters.system.pattern_search import is_found
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import LaunchPlan, Workload, serving
+from moorage.models.profile import ModelProfile
+from moorage.readiness.protocol import Phase, Probe
+from moorage.readiness.smoke_test import (
+    Answer,
+    Gate,
+    comparable,
+    heard,
+    judged,
+    passed,
+    request_of,
+    speed_of,
+)
+from moorage.releases.release import Release
+from moorage.spec import Mode, ModelSpec, PromptSpec
+from tasks.context import in_thread
+from tasks.journal import step
+from tasks.retries import PLAIN
+from tasks.verify import api_key
+
+ROUNDS = 3
+"""How often a replica that is too slow is asked once more: a single reading is easily disturbed."""
+
+
+@task(name="gate", task_run_name="gate {plan.release}", **PLAIN)
+async def gate(
+    spec: ModelSpec,
+    profile: ModelProfile,
+    plan: LaunchPlan,
+    workloads: tuple[Workload, ...],
+    before: Release | None = None,
+) -> tuple[Gate, ...]:
+    """Ask every replica all golden prompts; what does not pass is told, not raised.
+
+    One request at a time for each replica, so that its speed is its own.
+
+    Args:
+        spec: Of the model.
+        profile: What the model is.
+        plan: What was started.
+        workloads: The same.
+        before: Release to compare with; None = none.
+    """
+    with step("gate") as note:
+        key = await in_thread(api_key, plan)
+        asking = [_Asking(spec, profile, one, key, before) for one in serving(workloads)]
+        gates = tuple(await asyncio.gather(*(one.gate() for one in asking)))
+        note.say("; ".join(one.said for one in gates))
+        if failure := _failure(gates):
+            note.fail(failure)
+        return gates
+
+
+def must_pass(gates: tuple[Gate, ...]) -> None:
+    """Every replica has to pass.
+
+    Raises:
+        Failure: `GATE_FAILED` with what was asked and what was answered.
+    """
+    if failure := _failure(gates):
+        raise failure
+
+
+def _failure(gates: tuple[Gate, ...]) -> Failure | None:
+    wrong = [gate.wrong for gate in gates if gate.wrong]
+    return Failure(Cause.GATE_FAILED, "; ".join(wrong)) if wrong else None
+
+
+def must_talk(spec: ModelSpec, profile: ModelProfile) -> None:
+    """Golden prompts are for models that generate text.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    if spec.readiness.prompts and profile.mode != Mode.COMPLETION:
+        detail = f"readiness.prompts: the model serves {profile.mode}, it answers no prompts"
+        raise Failure(Cause.BAD_SPEC, detail, suggestion="Leave `readiness.prompts` out.")
+
+
+class _Asking:
+    """One replica that is asked."""
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        profile: ModelProfile,
+        workload: Workload,
+        key: str,
+        before: Release | None,
+    ) -> None:
+        self._spec, self._profile, self._workload, self._key = spec, profile, workload, key
+        self._least = spec.readiness.compare.min_tokens_per_second_ratio
+        self._before: tuple[str, float] | None = None
+        if before and comparable(spec.readiness.prompts, before.spec.readiness.prompts):
+            speed = speed_of(before.gate)
+            self._before = (before.id, speed) if speed else None
+
+    async def gate(self) -> Gate:
+        """Ask all prompts; where only the speed is wrong, a few times."""
+        for _ in range(ROUNDS):
+            answers = [await self._ask(prompt) for prompt in self._spec.readiness.prompts]
+            found = passed(self._workload.name, answers, before=self._before, least=self._least)
+            if not found.wrong or any(answer.wrong for answer in answers):
+                break
+        return found
+
+    async def _ask(self, prompt: PromptSpec) -> Answer:
+        path, body = request_of(self._spec, prompt, chat=self._profile.has_chat_template)
+        allowed = prompt.max_seconds or self._spec.readiness.deadlines.warm_up_seconds
+        began = time.monotonic()
+        status, answer = await self._sent(path, body, allowed)
+        seconds = time.monotonic() - began
+        back = heard(status, answer)
+        found = None if back.wrong else await in_thread(is_found, prompt.expect, back.text)
+        return judged(prompt, back, seconds, found)
+
+    async def _sent(self, path: str, body: dict[str, Any], allowed: float) -> tuple[int, Any]:
+        probe = Probe(
+            phase=Phase.ANSWERED, deadline="warm_up_seconds", method="POST", path=path, body=body
+        )
+        try:
+            # The client's own time-out is one of each read; the answer as a whole has to be there.
+            return await asyncio.wait_for(
+                ask(self._workload.endpoint, probe, allowed, self._key), allowed
+            )
+        except TimeoutError:
+            return 0, f"no answer within {allowed:g} s"

@@ -1,0 +1,106 @@
+"""The images of a real daemon, pulled from a real registry."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import docker
+import pytest
+
+from moorage.adapters.docker.images import DockerImages
+from moorage.common.failures import Cause, Failure
+from tests.cut_registry import CutRegistry
+from tests.local_registry import LocalRegistry, require_docker, require_registry
+from tests.uploads import layer, upload_image
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[LocalRegistry]:
+    require_registry()
+    registry = LocalRegistry(tmp_path / "registry")
+    registry.start()
+    yield registry
+    registry.close()
+
+
+def test_a_pull_that_is_cut_goes_on_where_it_was_and_fetches_nothing_twice(
+    registry: LocalRegistry,
+) -> None:
+    """Docker waits 5 s before it goes on."""
+    layers = [layer(200_000), layer(8_000_000), layer(300_000)]
+    digest, (first, large, last) = upload_image(registry, "cut/engine", "v1", *layers)
+    way = CutRegistry(registry, cuts=1, after=2_000_000)
+    reference, told = f"{way.host}/cut/engine:v1", list[tuple[int, int]]()
+    try:
+        DockerImages("local").pull(reference, lambda done, total: told.append((done, total)))
+        image = DockerImages("local").find(reference)
+        assert image
+        assert image.digests == (digest,)
+    finally:
+        way.close()
+        docker.from_env().images.remove(reference, force=True)
+    sent = [(path[-71:], status) for how, path, status in registry.asked("cut/") if how == "GET"]
+    assert [status for path, status in sent if path == large] == [200, 206]
+    assert [path for path, _ in sent].count(first) == [path for path, _ in sent].count(last) == 1
+    assert told
+    assert told[-1][0] == told[-1][1] > 8_000_000
+
+
+def test_what_a_daemon_has_is_known_by_its_names(registry: LocalRegistry) -> None:
+    digest, _ = upload_image(registry, "known/engine", "v1", layer(10))
+    images, name = DockerImages("local"), f"{registry.host}/known/engine"
+    assert images.find(f"{name}:v1") is None
+    images.pull(f"{name}@{digest}", lambda _done, _total: None)
+    assert images.find(f"{name}:v1") is None
+    images.tag(f"{name}@{digest}", f"{name}:v1")
+    assert images.find(f"{name}:v1") == images.find(f"{name}@{digest}")
+    assert {f"{name}:v1", f"{name}@{digest}"} <= images.names()
+
+
+def test_what_is_not_there_is_told(registry: LocalRegistry) -> None:
+    with pytest.raises(Failure) as caught:
+        DockerImages("local").pull(f"{registry.host}/no/engine:v1", lambda _done, _total: None)
+    assert caught.value.cause is Cause.IMAGE_MISSING
+
+
+HUB = {"errors": [{"code": "TOOMANYREQUESTS", "message": "You have reached your pull rate limit."}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "cause"),
+    [
+        (429, json.dumps(HUB), Cause.REGISTRY_RATE_LIMITED),
+        (429, "slow down", Cause.REGISTRY_RATE_LIMITED),
+        (403, "", Cause.REGISTRY_UNAUTHORIZED),
+        (503, "", Cause.IMAGE_PULL_FAILED),
+    ],
+)
+def test_what_a_registry_answers_instead_of_an_image_is_told(
+    status: int, body: str, cause: Cause
+) -> None:
+    require_docker()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            allowed = self.path == "/v2/"
+            self.send_response(200 if allowed else status)
+            self.end_headers()
+            self.wfile.write(b"{}" if allowed else body.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: tests are quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    reference = f"127.0.0.1:{server.server_port}/a/b:1"
+    with pytest.raises(Failure) as caught:
+        DockerImages("local").pull(reference, lambda _done, _total: None)
+    assert caught.value.cause is cause
+    server.shutdown()
+    server.server_close()

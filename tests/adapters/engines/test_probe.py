@@ -1,0 +1,81 @@
+"""Asking an engine over HTTP: what comes back, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+
+import pytest
+
+from moorage.adapters.engines.probe import ask
+from moorage.readiness.protocol import Phase, Probe
+
+KEY = "open-sesame"
+RELEASED = Event()
+
+
+class Engine(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path == "/slow":
+            RELEASED.wait(5)
+        if self.path == "/guarded" and self.headers["Authorization"] != f"Bearer {KEY}":
+            return self._answer(401, b"no key")
+        return self._answer(200, json.dumps({"path": self.path}).encode())
+
+    def do_POST(self) -> None:
+        self._answer(200, self.rfile.read(int(self.headers["Content-Length"])))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    RELEASED.set()
+    server.shutdown()
+
+
+def get(path: str) -> Probe:
+    return Probe(phase=Phase.HEALTHY, deadline="load_seconds", method="GET", path=path)
+
+
+async def test_json_comes_back_as_data_and_the_rest_as_text(endpoint: str) -> None:
+    assert await ask(endpoint, get("/health"), 5) == (200, {"path": "/health"})
+    assert await ask(endpoint, get("/guarded"), 5) == (401, "no key")
+
+
+async def test_a_key_is_sent_where_there_is_one(endpoint: str) -> None:
+    assert await ask(endpoint, get("/guarded"), 5, KEY) == (200, {"path": "/guarded"})
+
+
+async def test_a_body_is_sent_as_json(endpoint: str) -> None:
+    probe = get("/v1/completions").model_copy(update={"method": "POST", "body": {"prompt": "x"}})
+    assert await ask(endpoint, probe, 5) == (200, {"prompt": "x"})
+
+
+async def test_a_connection_that_is_accepted_counts(endpoint: str) -> None:
+    listening = Probe(phase=Phase.LISTENING, deadline="load_seconds")
+    assert (await ask(endpoint, listening, 5))[0] == 200
+
+
+@pytest.mark.parametrize("method", ["", "GET"])
+async def test_no_connection_is_told_with_its_reason(method: str) -> None:
+    probe = get("/health").model_copy(update={"method": method})
+    status, reason = await ask("http://127.0.0.1:1", probe, 5)
+    assert status == 0
+    assert reason
+
+
+async def test_an_answer_that_takes_too_long_is_none(endpoint: str) -> None:
+    assert (await ask(endpoint, get("/slow"), 0.05))[0] == 0

@@ -1,0 +1,58 @@
+"""Bringing a model: what has to be there first, before a neighbour waits to be asked."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from moorage.adapters.transfer import bring_model as bringing
+from moorage.adapters.transfer.host_store import Staged
+from moorage.inventory.snapshot import HostSnapshot
+from tests.builders import a_model
+
+TARGET, LENDER = (
+    HostSnapshot(name=name, address=f"ssh://{name}", store="/srv/models")
+    for name in ("gpu-2", "gpu-1")
+)
+
+
+def test_a_neighbour_lends_only_once_the_helper_is_there_that_asks_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody asks a lender while an image is pulled, and it ends when nobody asks."""
+    done: list[str] = []
+
+    def have_helper(host: HostSnapshot, *_: Any) -> str:
+        done.append(f"image on {host.name}")
+        return "helper:1"
+
+    @contextlib.contextmanager
+    def lent(host: HostSnapshot, *_: Any) -> Iterator[dict[str, Any]]:
+        done.append(f"{host.name} lends")
+        yield {"name": host.name}
+        done.append(f"{host.name} ends")
+
+    class Store:
+        def __init__(self, *_: Any) -> None:
+            done.append("staging")
+
+        def stage(self, *_: Any) -> Staged:
+            return Staged(path="/srv/models/x")
+
+    monkeypatch.setattr(bringing, "have_helper", have_helper)
+    monkeypatch.setattr(bringing, "lent", lent)
+    monkeypatch.setattr(bringing, "HostStore", Store)
+    bringing.bring(
+        a_model(),
+        TARGET,
+        "/srv/models/models",
+        [],
+        LENDER,
+        lambda *_: None,
+        workers=1,
+        deadline_seconds=5,
+    )
+    assert done == ["image on gpu-2", "gpu-1 lends", "staging", "gpu-1 ends"]

@@ -1,0 +1,161 @@
+"""Bringing a model to a host: one container for all who want it, and what its end tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from docker.errors import APIError, NotFound
+
+from moorage.adapters.transfer import handover as handed
+from moorage.adapters.transfer import host_store
+from moorage.adapters.transfer.host_store import HostStore
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import Access
+from moorage.models.source import ResolvedModel
+from tests.builders import a_model
+from tests.log_stream import LogStream
+
+STAGED = json.dumps({"result": "staged", "from": {"hub": 5}})
+PRESENT = json.dumps({"result": "present"})
+
+
+class OneContainer:
+    """A daemon on which every container ends at once; it stands for container and client, too.
+
+    Attributes:
+        words: What each next container says at its end.
+        left: One that ended before, and was left behind.
+    """
+
+    def __init__(self, *words: str, left: str | None = None, code: int = 0) -> None:
+        self.words, self.said, self.code = list(words), left, code
+        self.containers, self.made = self, 0
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        made = datetime.now(UTC).isoformat()
+        return {"State": {"Status": "exited", "ExitCode": self.code}, "Created": made}
+
+    def create(self, *_: Any, **__: Any) -> OneContainer:
+        if self.said is not None:
+            raise APIError("409", explanation='the name is "already in use"')
+        self.said, self.made = self.words.pop(0), self.made + 1
+        return self
+
+    def get(self, _: str) -> OneContainer:
+        if self.said is None:
+            raise NotFound("gone")
+        return self
+
+    def logs(self, *, tail: int, **_: Any) -> LogStream:
+        assert self.said is not None
+        return LogStream("\n".join(self.said.splitlines()[-tail:]).encode())
+
+    def remove(self, **_: Any) -> None:
+        self.said = None
+
+
+class Fed(OneContainer):
+    """One that somebody else has made, an hour ago, and to which a directory is sent.
+
+    Attributes:
+        sizes: What is there of the file at each look; once none is left, it has ended.
+    """
+
+    def __init__(self, *sizes: int, words: str) -> None:
+        super().__init__(words, left=STAGED)
+        self.sizes = list(sizes)
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        status = "created" if self.sizes else "exited"
+        made = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+        return {"State": {"Status": status, "ExitCode": 0}, "Created": made}
+
+    def get_archive(self, path: str) -> tuple[Any, dict[str, int]]:
+        if ".incomplete" not in path:
+            raise NotFound("not there yet")
+        return (piece for piece in (b"",)), {"size": self.sizes.pop(0)}
+
+
+Bring = Callable[..., host_store.Staged]
+
+
+@pytest.fixture
+def bring(monkeypatch: pytest.MonkeyPatch) -> Bring:
+    def bring(
+        daemon: OneContainer, source: str = "hf://org/tiny", seconds: float = 5
+    ) -> host_store.Staged:
+        monkeypatch.setattr(host_store, "connect", lambda *_: daemon)
+        monkeypatch.setattr(host_store, "start_told", lambda *_: None)
+        model: ResolvedModel = a_model(source=source)
+        store = HostStore(Access(address="ssh://gpu-1"), "helper:1", "/store/models")
+        return store.stage(model, "{}\n", lambda *_: None, seconds)
+
+    return bring
+
+
+def test_what_a_container_did_is_told(bring: Bring) -> None:
+    staged = bring(OneContainer(STAGED))
+    assert staged.brought == {"hub": 5}
+    assert staged.path.startswith("/store/models/org--tiny/")
+
+
+def test_what_was_brought_long_ago_is_looked_at_again(bring: Bring) -> None:
+    """Whoever waited for that container is gone; the model may be damaged or pruned since."""
+    daemon = OneContainer(PRESENT, left=STAGED)
+    assert bring(daemon).brought == {}
+    assert daemon.made == 1
+
+
+def test_what_failed_long_ago_is_tried_again(bring: Bring) -> None:
+    old = json.dumps({"cause": "hub-unavailable", "detail": "x"})
+    assert bring(OneContainer(STAGED, left=old)).brought == {"hub": 5}
+
+
+def test_who_still_sends_a_directory_is_waited_for(
+    bring: Bring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(handed, "SENT_SECONDS", 0.0)
+    daemon = Fed(1, 2, 3, words=PRESENT)
+    assert bring(daemon, "file:///data/tiny").brought == {"hub": 5}
+    assert daemon.made == 0
+
+
+def test_who_sends_nothing_any_more_is_not(bring: Bring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(handed, "SENT_SECONDS", 0.0)
+    monkeypatch.setattr(host_store, "FED_SECONDS", 0.2)
+    monkeypatch.setattr(host_store, "hand_over", lambda *_: None)
+    daemon = Fed(*[7] * 1000, words=PRESENT)
+    remove = daemon.remove
+
+    def removed(**_: Any) -> None:
+        daemon.sizes.clear()
+        remove()
+
+    monkeypatch.setattr(daemon, "remove", removed)
+    assert bring(daemon, "file:///data/tiny").brought == {}
+    assert daemon.made == 1
+
+
+def test_a_program_that_cannot_run_says_why(bring: Bring) -> None:
+    with pytest.raises(Failure, match="no attribute 'file_digest'") as caught:
+        bring(OneContainer("Traceback:\nmodule 'hashlib' has no attribute 'file_digest'", code=1))
+    assert caught.value.cause is Cause.INTERRUPTED
+
+
+def test_a_forgotten_container_that_cannot_be_removed_is_not_tried_for_ever(
+    bring: Bring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_store, "POLL_SECONDS", 0.01)
+    daemon = Fed(1, words=PRESENT)
+    monkeypatch.setattr(daemon, "remove", lambda **_: None)
+    with pytest.raises(Failure) as caught:
+        bring(daemon, seconds=0.5)
+    assert caught.value.cause is Cause.DOWNLOAD_TIMEOUT

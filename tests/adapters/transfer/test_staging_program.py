@@ -1,0 +1,305 @@
+"""The program that brings a model onto a host: whole, verified, or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.adapters.transfer import file_checks as checks
+from moorage.adapters.transfer import mirror as way
+from moorage.adapters.transfer import redirects
+from moorage.adapters.transfer import staging_program as program
+from moorage.adapters.transfer.bundle import bundle
+from tests.hub.faults import Fault
+from tests.hub.server import Hub
+from tests.waiting import until
+
+REPO, WEIGHTS = "acme/tiny", "model.safetensors"
+MANIFEST = '{\n "rules": 1\n}'
+FILES = {
+    "config.json": b"{}",
+    WEIGHTS: os.urandom(300_000),
+    "more/a.bin": os.urandom(50_000),
+    "empty": b"",
+}
+
+
+@dataclass
+class Store:
+    folder: Path
+    hub: Hub
+
+    @property
+    def place(self) -> Path:
+        return self.folder / "acme--tiny" / self.hub.branches[REPO]["main"]
+
+    def bring(self, **changes: Any) -> list[dict[str, Any]]:
+        """Run the program; gives all that it said."""
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", bundle(program, checks, redirects, way)],
+            input=self.job(**changes),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def job(self, **changes: Any) -> str:
+        commit = self.place.name
+        files = [
+            {
+                "name": name,
+                "size": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(),
+            }
+            for name, data in FILES.items()
+        ]
+        told = {"store": str(self.folder), "shelf": "acme--tiny", "commit": commit}
+        job = {**told, "files": files, "ways": [self.way()], "manifest": MANIFEST, "seconds": 60}
+        return json.dumps(job | changes) + "\n"
+
+    def way(self, **changes: Any) -> dict[str, Any]:
+        root = f"{self.hub.url}/{REPO}/resolve/{self.place.name}"
+        return {"name": "hub", "urls": {name: f"{root}/{name}" for name in FILES}, **changes}
+
+    def content(self) -> dict[str, bytes]:
+        return {name: (self.place / name).read_bytes() for name in FILES}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Hub({REPO: FILES}) as hub:
+        yield Store(tmp_path, hub)
+
+
+def test_a_model_is_brought_once(store: Store) -> None:
+    said = store.bring()
+    whole = sum(map(len, FILES.values()))
+    assert said[-1] == {"result": "staged", "from": {"hub": whole}}
+    assert store.content() == FILES
+    assert (store.place / ".moorage.json").read_text() == MANIFEST
+    assert not Path(f"{store.place}.partial").exists()
+    before = len(store.hub.requests)
+    assert store.bring() == [{"result": "present"}]
+    assert len(store.hub.requests) == before
+
+
+def test_what_was_cut_goes_on_where_it_ended(store: Store) -> None:
+    store.hub.fail(WEIGHTS, Fault(cut_after=100_000, times=2))
+    assert store.bring()[-1]["result"] == "staged"
+    assert store.content() == FILES
+    assert store.hub.sent(WEIGHTS) == 300_000
+
+
+BROKEN = {
+    "in a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\nabc",
+    "before its status": b"no status at all\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", BROKEN.values(), ids=BROKEN)
+def test_an_answer_that_breaks_off_is_asked_for_again(store: Store, answer: bytes) -> None:
+    """A proxy may send in chunks what it does not know the length of."""
+    whole = b"abc" + os.urandom(299_997)
+    file = {"name": WEIGHTS, "size": len(whole), "sha256": hashlib.sha256(whole).hexdigest()}
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n"
+    with answering(answer, head + whole) as url:
+        said = store.bring(files=[file], ways=[store.way(urls={WEIGHTS: url})])
+    assert said[-1]["result"] == "staged"
+    assert (store.place / WEIGHTS).read_bytes() == whole
+
+
+@contextlib.contextmanager
+def answering(*answers: bytes) -> Iterator[str]:
+    """A server that gives each connection the next answer, and ends it."""
+
+    def serve() -> None:
+        for answer in answers:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+def test_every_new_byte_renews_the_patience(store: Store) -> None:
+    """A large file is cut more often than a server that is away is asked."""
+    store.hub.fail(WEIGHTS, Fault(cut_after=70_000))
+    said = store.bring(ways=[store.way(tries=2)])
+    assert said[-1]["result"] == "staged"
+    assert store.content() == FILES
+    assert store.hub.sent(WEIGHTS) == 300_000
+
+
+def test_a_server_that_ignores_ranges_does_not_spoil_the_file(store: Store) -> None:
+    store.hub.fail(WEIGHTS, Fault(cut_after=100_000, ignore_range=True, times=1))
+    growing = Path(f"{store.place}.partial") / ".incomplete"
+    growing.mkdir(parents=True)
+    (growing / WEIGHTS).write_bytes(FILES[WEIGHTS][:70_000])
+    store.hub.fail(WEIGHTS, Fault(ignore_range=True))
+    assert store.bring()[-1]["result"] == "staged"
+    assert store.content() == FILES
+
+
+def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
+    store.hub.fail(WEIGHTS, Fault(pause=0.02))
+    growing = Path(f"{store.place}.partial/.incomplete") / WEIGHTS
+    running = subprocess.Popen(
+        [sys.executable, "-I", "-c", bundle(program, checks, redirects, way)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    assert running.stdin
+    running.stdin.write(store.job().encode())
+    running.stdin.close()
+    until(lambda: growing.exists() and growing.stat().st_size > 50_000, pause=0.01)
+    running.kill()
+    running.wait()
+    had = growing.stat().st_size
+    store.hub.fail(WEIGHTS, None)
+    assert store.bring()[-1]["result"] == "staged"
+    assert store.content() == FILES
+    last = store.hub.asked_for(WEIGHTS)[-1]
+    assert last.sent == len(FILES[WEIGHTS]) - had
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("http://169.254.169.254/latest/meta-data", "which is not https"),
+        ("https://169.254.169.254/latest", "a link-local address"),
+        ("https://[::ffff:169.254.169.254]/latest", "a link-local address"),
+    ],
+)
+def test_a_redirect_that_leads_inside_is_not_followed(
+    store: Store, target: str, words: str
+) -> None:
+    store.hub.fail(WEIGHTS, Fault(status=302, headers={"Location": target}))
+    said = store.bring(ways=[store.way(tries=1)])[-1]
+    assert said["cause"] == "hub-unavailable"
+    assert words in said["detail"]
+
+
+def test_what_is_not_what_was_announced_gets_no_place(store: Store) -> None:
+    store.hub.fail(WEIGHTS, Fault(content=os.urandom(300_000)))
+    said = store.bring()[-1]
+    assert said["cause"] == "download-corrupt"
+    assert WEIGHTS in said["detail"]
+    assert not store.place.exists()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "cause"),
+    [("unauthorized", "source-unauthorized"), ("no file", "source-missing")],
+)
+def test_a_refusal_is_not_tried_again(store: Store, refusal: str, cause: str) -> None:
+    store.hub.fail(WEIGHTS, Fault(refusal=refusal))
+    assert store.bring()[-1]["cause"] == cause
+    assert len(store.hub.asked_for(WEIGHTS)) == 1
+
+
+def test_without_room_nothing_is_fetched(store: Store) -> None:
+    huge = {"name": "huge.bin", "size": 1 << 60}
+    said = store.bring(files=[huge])
+    assert said[-1]["cause"] == "disk-full"
+    assert store.hub.requests == []
+
+
+def test_damage_on_the_disk_is_found_when_asked_and_mended(store: Store) -> None:
+    store.bring()
+    damaged = bytearray(FILES[WEIGHTS])
+    damaged[1000] ^= 1
+    (store.place / WEIGHTS).write_bytes(damaged)
+    assert store.bring(check=True)[-1]["result"] == "staged"
+    assert store.content() == FILES
+    assert len(store.hub.asked_for("config.json")) == 1
+
+
+def test_a_file_that_was_written_to_is_read_again_and_mended(store: Store) -> None:
+    store.bring()
+    damaged = bytearray(FILES[WEIGHTS])
+    damaged[1000] ^= 1
+    (store.place / WEIGHTS).write_bytes(damaged)
+    os.utime(store.place / "config.json")  # touched, and still the same
+    assert store.bring()[-1] == {"result": "staged", "from": {"hub": len(damaged)}}
+    assert store.content() == FILES
+    assert len(store.hub.asked_for("config.json")) == 1
+
+
+def test_a_way_that_fails_leaves_the_rest_to_the_next(store: Store) -> None:
+    with Hub({REPO: FILES}) as near:
+        root = f"{near.url}/{REPO}/resolve/{store.place.name}"
+        way = store.way(name="gpu-2", urls={name: f"{root}/{name}" for name in FILES}, tries=1)
+        near.fail(WEIGHTS, Fault(cut_after=100_000))
+        said = store.bring(ways=[way, store.way()], workers=1)
+    assert store.content() == FILES
+    assert said[-1]["from"] == {"gpu-2": 100_000, "hub": 250_002}
+    assert store.hub.sent(WEIGHTS) == 200_000
+
+
+def test_a_way_that_lies_is_left(store: Store) -> None:
+    with Hub({REPO: {**FILES, WEIGHTS: os.urandom(300_000)}}) as near:
+        commit = near.branches[REPO]["main"]
+        root = f"{near.url}/{REPO}/resolve/{commit}"
+        way = store.way(name="gpu-2", urls={name: f"{root}/{name}" for name in FILES}, tries=1)
+        said = store.bring(ways=[way, store.way()])
+    assert said[-1]["result"] == "staged"
+    assert store.content() == FILES
+    assert store.hub.sent(WEIGHTS) == 300_000
+
+
+def test_a_server_that_sends_too_much_does_not_fill_the_disk(store: Store) -> None:
+    store.hub.fail(WEIGHTS, Fault(content=os.urandom(3_000_000), ignore_range=True, pause=0.001))
+    assert store.bring(ways=[store.way(tries=1)])[-1]["cause"] == "download-corrupt"
+    assert store.hub.sent(WEIGHTS) < 2_500_000
+
+
+def test_checksums_that_the_source_did_not_announce_are_recorded(store: Store) -> None:
+    data = FILES[WEIGHTS]
+    file = {"name": WEIGHTS, "size": len(data)}
+    store.bring(files=[file], manifest=json.dumps({"files": [file]}))
+    (recorded,) = json.loads((store.place / ".moorage.json").read_text())["files"]
+    assert recorded["sha256"] == hashlib.sha256(data).hexdigest()
+
+
+def test_the_token_goes_to_the_hub_alone(tmp_path: Path) -> None:
+    with Hub({REPO: FILES}, token="hf_secret", cdn=True) as hub:
+        store = Store(tmp_path, hub)
+        knowing = store.way(headers={"Authorization": "Bearer hf_secret"})
+        assert store.bring()[-1]["cause"] == "source-unauthorized"
+        assert store.bring(ways=[knowing])[-1]["result"] == "staged"
+        assert store.content() == FILES
+        assert hub.requests
+
+
+def test_it_ends_in_time(store: Store) -> None:
+    store.hub.fail(WEIGHTS, Fault(pause=1.0))
+    assert store.bring(seconds=1)[-1]["cause"] == "download-timeout"
+    assert Path(f"{store.place}.partial/.incomplete/{WEIGHTS}").stat().st_size > 0
+
+
+def test_one_that_is_told_nothing_ends() -> None:
+    impatient = bundle(program, checks, redirects, way).replace(
+        "FED_SECONDS = 60", "FED_SECONDS = 1"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", impatient], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.wait(60) == 1
+        assert running.stderr
+        assert b"told it nothing" in running.stderr.read()

@@ -1,0 +1,137 @@
+"""Looking after a store: what is there, what is damaged, and what goes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moorage.adapters.sources.store import Manifest, ModelStore
+from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer import file_checks as checks
+from moorage.adapters.transfer import store_program as keeper
+from moorage.adapters.transfer.bundle import bundle
+from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune
+from moorage.inventory.fleet import Fleet, Host
+from moorage.models.source import ModelFile, WeightSummary
+from moorage.models.stored import Need, Stored, StoredState
+
+COMMIT = "a" * 40
+SHELF = "acme--tiny"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    store = ModelStore(tmp_path / "models", "acme/tiny")
+    workspace = store.open_workspace(COMMIT)
+    (workspace / "a.bin").write_bytes(b"hello")
+    manifest = Manifest(
+        source="hf://acme/tiny",
+        revision=COMMIT,
+        files=(ModelFile(name="a.bin", size=5),),
+        skipped=(),
+        weights=WeightSummary(family="bin", bytes=5),
+    )
+    store.publish(store.summed(manifest))
+    return store.directory(COMMIT)
+
+
+@pytest.fixture
+def store(tmp_path: Path, place: Path) -> OwnStore:
+    assert place.is_dir()
+    return OwnStore("local", Settings(home=tmp_path))
+
+
+def test_everything_is_listed_with_its_size(tmp_path: Path, store: OwnStore) -> None:
+    begun = tmp_path / "models" / SHELF / f"{'b' * 40}.partial" / ".incomplete"
+    begun.mkdir(parents=True)
+    (begun / "a.bin").write_bytes(b"123")
+    (tmp_path / "models" / SHELF / "refs.json").write_text("{}")
+    whole, partial = store.stored(())
+    assert (whole.source, whole.revision, whole.state) == (
+        "hf://acme/tiny",
+        COMMIT,
+        StoredState.COMPLETE,
+    )
+    assert whole.bytes > 5
+    assert (partial.source, partial.bytes, partial.state) == (SHELF, 3, StoredState.PARTIAL)
+
+
+def test_damage_is_found_and_the_model_counts_as_incomplete_then(
+    tmp_path: Path, store: OwnStore, place: Path
+) -> None:
+    path = f"models/{SHELF}/{COMMIT}"
+    assert store.ask("verify", [path]) == {path: []}
+    (place / "a.bin").write_bytes(b"hellO")
+    assert store.ask("verify", [path]) == {path: ["a.bin"]}
+    own = ModelStore(tmp_path / "models", "acme/tiny")
+    assert own.manifest(COMMIT) is None
+    workspace = own.open_workspace(COMMIT)
+    assert not (workspace / "a.bin").exists()
+
+
+def test_what_was_touched_and_is_the_same_is_believed_again(tmp_path: Path, place: Path) -> None:
+    own = ModelStore(tmp_path / "models", "acme/tiny")
+    (place / "a.bin").write_bytes(b"hello")
+    before = checks.read_json(str(place / checks.STAMPS))
+    assert own.manifest(COMMIT)
+    assert checks.read_json(str(place / checks.STAMPS)) != before
+
+
+def test_it_does_the_same_as_a_program(tmp_path: Path, store: OwnStore) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", bundle(keeper, checks), "list", json.dumps(str(tmp_path))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == store.ask("list")
+
+
+def test_what_nobody_needs_is_removed(store: OwnStore, place: Path) -> None:
+    (gone,) = prune(store, store.stored(()), lambda: ())
+    assert gone.revision == COMMIT
+    assert not place.exists()
+    assert store.stored(()) == ()
+
+
+def test_what_somebody_began_to_need_meanwhile_stays(store: OwnStore, place: Path) -> None:
+    need = Need(release="tiny.v2", shelf=SHELF)
+    assert prune(store, store.stored(()), lambda: (need,)) == ()
+    assert (place / "a.bin").read_bytes() == b"hello"
+
+
+def test_what_is_being_downloaded_is_used(tmp_path: Path, store: OwnStore) -> None:
+    with ModelStore(tmp_path / "models", "acme/tiny").lock(COMMIT, "weights"):
+        (one,) = store.stored(())
+    assert one.used_by == ("a download",)
+
+
+@pytest.mark.parametrize(
+    ("state", "used"),
+    [
+        ("running", True),
+        ("paused", True),
+        ("restarting", True),
+        ("created", True),
+        ("exited", False),
+        ("dead", False),
+    ],
+)
+def test_a_container_that_runs_or_is_about_to_keeps_its_model(
+    monkeypatch: pytest.MonkeyPatch, state: str, used: bool
+) -> None:
+    """Whoever started it: another ledger's engines are seen by this alone."""
+    host = Host(name="gpu-1", address="ssh://gpu-1", bind="10.0.0.1", store="/srv/models")
+    path = f"models/{SHELF}/{COMMIT}"
+    mount = {"Source": f"/srv/models/{path}"}
+    engine = {"Names": ["/theirs"], "State": state, "Mounts": [mount]}
+    store = RemoteStore(host, Fleet(hosts=(host,)))
+    monkeypatch.setattr(store, "_seen", [engine], raising=False)
+    whole = {"state": StoredState.COMPLETE, "bytes": 1, "used": 0}
+    told = {"host": "gpu-1", "path": path, "source": "hf://acme/tiny", "revision": COMMIT}
+    one = Stored.model_validate(told | whole)
+    assert list(store._users(one, ())) == (["container theirs"] if used else [])

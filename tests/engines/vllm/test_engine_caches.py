@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.engine_caches import PLAN_SINCE, cache_folder, kept_mounts, kept_variables
+from moorage.placement.placement import Seat
+from moorage.spec import RuntimeName
+from tests.builders import LEDGER, a_host, a_profile, a_spec, an_accelerator, an_image
+
+VERSION = "0.32.0"
+CACHES = "/home/moorage/cache"
+
+
+def a_request(engine: dict[str, Any] | None = None, **changes: Any) -> LaunchRequest:
+    """A container on one GPU; `seat` and `spec` change only their own fields."""
+    seat = {
+        "replica": 0,
+        "host": "gpu-1",
+        "runtime": RuntimeName.DOCKER,
+        "accelerator_type": "cuda",
+        "accelerators": (0,),
+        "accelerator_bytes": (1,),
+        "port": 40000,
+        "reason": "it fits",
+    }
+    values: dict[str, Any] = {
+        "spec": a_spec(engine=engine or {}, **changes.pop("spec", {})),
+        "profile": a_profile(),
+        "seat": Seat.model_validate({**seat, **changes.pop("seat", {})}),
+        "host": a_host(),
+        "release": "tiny.v1",
+        "ledger": LEDGER,
+        "model_path": "/store/org/tiny",
+        "image": an_image(),
+        "caches": CACHES,
+    }
+    return LaunchRequest.model_validate({**values, **changes})
+
+
+def folder(request: LaunchRequest) -> str:
+    return cache_folder(request, VERSION)
+
+
+def plan_folder(request: LaunchRequest, *command: str) -> str:
+    (found,) = (
+        mount.source
+        for mount in kept_mounts(request, VERSION, command)
+        if mount.target.endswith("/startup_plan")
+    )
+    return found
+
+
+def variables(request: LaunchRequest, version: str = VERSION) -> dict[str, str]:
+    return {item.name: item.value for item in kept_variables(request, version)}
+
+
+def test_a_restart_of_the_same_finds_what_was_kept_whatever_its_release() -> None:
+    assert folder(a_request()) == folder(a_request(release="tiny.v2"))
+    assert folder(a_request()) == folder(a_request({"args": ["--seed 7"]}))
+    assert folder(a_request()) == folder(a_request(seat={"accelerators": (1,)}))
+    assert folder(a_request()).startswith(f"{CACHES}/tiny/vllm-0.32.0-cuda-")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"image": an_image(digest=f"sha256:{'cd' * 32}")},
+        {"image": an_image(digest="", identity="sha256:1234")},
+        {"spec": {"name": "other"}},
+        {
+            "host": a_host(accelerators=(an_accelerator(name="NVIDIA H200"),)),
+        },
+        {
+            "seat": {"accelerator_type": "rocm"},
+            "host": a_host(accelerators=(an_accelerator(type="rocm"),)),
+        },
+    ],
+    ids=["digest", "image id", "model", "product", "type"],
+)
+def test_what_differs_in_model_image_or_accelerator_is_kept_apart(changes: dict[str, Any]) -> None:
+    assert folder(a_request(**changes)) != folder(a_request())
+
+
+@pytest.mark.parametrize(
+    ("engine", "caches"),
+    [
+        ({"keep_cache": False}, CACHES),
+        ({"env": {"VLLM_CACHE_ROOT": "/own"}}, CACHES),
+        ({}, ""),
+    ],
+    ids=["opted out", "a place of one's own", "nowhere"],
+)
+def test_nothing_is_kept_where_nobody_wants_it(engine: dict[str, Any], caches: str) -> None:
+    request = a_request(engine, caches=caches)
+    assert not folder(request)
+    assert not list(kept_mounts(request, VERSION, ()))
+    assert not variables(request)
+
+
+def test_a_process_keeps_its_cache_in_the_same_folder_without_a_plan() -> None:
+    request = a_request(seat={"runtime": RuntimeName.PROCESS}, image=None)
+    assert variables(request) == {"TRITON_CACHE_DIR": f"{folder(request)}/triton"}
+    assert not list(kept_mounts(request, VERSION, ()))
+
+
+@pytest.mark.parametrize(
+    ("version", "engine", "seat", "planned"),
+    [
+        (VERSION, {}, {}, True),
+        (PLAN_SINCE, {}, {}, True),
+        ("0.27.0", {}, {}, False),
+        ("", {}, {}, False),
+        (VERSION, {}, {"accelerator_type": "cpu", "accelerators": ()}, False),
+        (VERSION, {"keep_cache": False}, {}, False),
+        (VERSION, {"args": ["--gpu_memory_utilization=0.5"]}, {}, False),
+        (VERSION, {"args": ["--kv-cache-memory-bytes 1G"]}, {}, False),
+        (VERSION, {"command": ["vllm", "serve", "{{model_path}}"]}, {}, False),
+    ],
+)
+def test_the_startup_plan_is_kept_where_it_is_known_and_safe(
+    version: str, engine: dict[str, Any], seat: dict[str, Any], planned: bool
+) -> None:
+    request = a_request(engine, seat=seat)
+    assert ("VLLM_ENABLE_STARTUP_PLAN" in variables(request, version)) is planned
+    targets = [mount.target for mount in kept_mounts(request, version, ())]
+    assert ("/cache/vllm/startup_plan" in targets) is planned
+
+
+def test_a_plan_made_with_another_share_of_the_memory_is_never_found() -> None:
+    half = ("vllm", "serve", "--gpu-memory-utilization", "0.5")
+    most = ("vllm", "serve", "--gpu-memory-utilization", "0.9")
+    assert plan_folder(a_request(), *half) == plan_folder(a_request(release="tiny.v2"), *half)
+    assert plan_folder(a_request(), *half) != plan_folder(a_request(), *most)
+    assert plan_folder(a_request(), *half) != plan_folder(a_request({"args": ["--seed 7"]}), *half)
+    assert plan_folder(a_request(), *half) != plan_folder(a_request(model_path="/other"), *half)
+
+
+def test_what_one_user_wrote_is_not_given_to_another() -> None:
+    folders = {folder(a_request({"container": {"user": user}})) for user in (0, 1000, 2000)}
+    assert len({*folders, folder(a_request())}) == 4
+
+
+def test_a_user_of_the_container_that_the_image_does_not_know_gets_a_home() -> None:
+    assert variables(a_request({"container": {"user": 1000}}))["HOME"] == "/cache"
+    assert "HOME" not in variables(a_request())

@@ -1,0 +1,142 @@
+"""What is wrong with a host is named, with what mends it."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.common.units import GIB
+from moorage.inventory.check import Check
+from moorage.inventory.survey.facts import HostFacts
+from moorage.inventory.survey.judge import (
+    judge_accelerators,
+    judge_bind,
+    judge_clock,
+    judge_disks,
+    judge_docker,
+    judge_neighbours,
+    judge_toolkit,
+    seconds_ahead,
+)
+from tests.builders import an_accelerator
+
+NOON = 1795262400.0
+"""2026-11-21T12:00:00Z"""
+
+CUDA = (an_accelerator(0), an_accelerator(1))
+
+
+def facts(**known: object) -> HostFacts:
+    return HostFacts.model_validate({"cores": 1, "ram_total": GIB, "ram_free": GIB, **known})
+
+
+@pytest.mark.parametrize(
+    ("told", "ahead"),
+    [
+        ("2026-11-21T12:00:00.389062502Z", 0.0),
+        ("2026-11-21T13:00:01.5+01:00", 0.0),
+        ("2026-11-21T06:30:00-05:30", 0.0),
+        ("2026-11-21T12:01:42Z", 100.0),
+        ("2026-11-21T11:58:19Z", -100.0),
+        ("0001-01-01", None),
+        ("None", None),
+    ],
+)
+def test_a_clock_is_compared_with_the_time_of_the_question(told: str, ahead: float | None) -> None:
+    assert seconds_ahead(told, NOON, NOON + 2) == ahead
+
+
+@pytest.mark.parametrize(
+    ("ahead", "found"),
+    [
+        (0.0, "within 1.00 s of this machine's"),
+        (-29.0, "within 29.0 s of this machine's"),
+        (31.0, "31.0 s ahead of this machine's"),
+        (-3600.0, "60 min 00 s behind this machine's"),
+    ],
+)
+def test_a_clock_may_be_half_a_minute_off(ahead: float, found: str) -> None:
+    check = judge_clock(ahead)
+    assert check.found == found
+    assert check.broken == (abs(ahead) > 30)
+    assert ("timedatectl" in check.fix) == check.broken
+
+
+@pytest.mark.parametrize(("api", "is_old"), [("1.41", False), ("1.52", False), ("1.9", True)])
+def test_docker_may_be_too_old(api: str, is_old: bool) -> None:
+    check = judge_docker("X", api)
+    assert check.broken == is_old
+    assert f"X (API {api})" in check.found
+
+
+@pytest.mark.parametrize(
+    ("known", "found", "fix"),
+    [
+        ({}, "none", ""),
+        ({"accelerators": CUDA, "vendors": {"NVIDIA": 2}}, "2 x NVIDIA H100 80GB HBM3", ""),
+        ({"vendors": {"NVIDIA": 2}}, "without NVIDIA's driver", "Install NVIDIA's driver"),
+        (
+            {
+                "vendors": {"NVIDIA": 2},
+                "nvidia_driver": True,
+                "troubles": ("could not select device driver",),
+            },
+            "without the toolkit: could not select device driver",
+            "nvidia-ctk runtime configure",
+        ),
+    ],
+)
+def test_accelerators_need_a_driver_and_a_runtime(
+    known: dict[str, object], found: str, fix: str
+) -> None:
+    (check,) = judge_accelerators(facts(**known))
+    assert found in check.found
+    assert check.broken == bool(fix)
+    assert fix in check.fix
+
+
+def test_every_trouble_with_an_accelerator_is_a_finding() -> None:
+    checks = judge_accelerators(facts(accelerators=CUDA, troubles=("GPU 2 is lost", "GPU 3 too")))
+    assert [check.broken for check in checks] == [False, True, True]
+
+
+def test_accelerators_that_are_written_down_are_not_doubted() -> None:
+    (check,) = judge_accelerators(facts(vendors={"NVIDIA": 2}), asked=False)
+    assert not check.broken
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "accelerators", "number"),
+    [(("runc",), CUDA, 1), (("runc", "nvidia"), CUDA, 0), (("runc",), (), 0)],
+)
+def test_docker_here_may_lack_the_toolkit(
+    runtimes: tuple[str, ...], accelerators: tuple[object, ...], number: int
+) -> None:
+    assert len(judge_toolkit(facts(accelerators=accelerators), runtimes)) == number
+
+
+@pytest.mark.parametrize(
+    ("images", "models", "states"),
+    [
+        (None, None, []),
+        (20 * GIB, None, ["ok"]),
+        (9 * GIB, 20 * GIB, ["broken", "ok"]),
+    ],
+)
+def test_disks_need_room(images: int | None, models: int | None, states: list[str]) -> None:
+    assert [check.state for check in judge_disks(images, models)] == states
+
+
+@pytest.mark.parametrize(
+    ("check", "found"),
+    [
+        (judge_bind("10.0.0.1", 40063, ""), "10.0.0.1:40063 can be reached from here"),
+        (judge_bind("10.0.0.1", 40063, "timed out"), "cannot be reached from here: timed out"),
+        (judge_neighbours({"b": "", "c": ""}), "reaches b, c"),
+        (judge_neighbours({"b": "", "c": "timed out"}), "does not reach c: timed out"),
+        (judge_neighbours({str(at): "" for at in range(7)}), "reaches 0, 1, 2, 3, 4 and 2 more"),
+        (judge_neighbours({str(at): "no" for at in range(7)}), "; and 2 more"),
+    ],
+)
+def test_ways_are_told_with_their_ends(check: Check, found: str) -> None:
+    assert found in check.found
+    assert check.broken == bool(check.fix)

@@ -1,0 +1,67 @@
+"""The probe's script runs in any shell, and its answer is read."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+
+import psutil
+import pytest
+
+from moorage.common.units import MIB
+from moorage.inventory.survey.probe import SCRIPT, STORE, read_probe
+from tests.inventory.survey.samples import sample
+
+
+def test_the_script_tells_of_the_machine_that_it_runs_on() -> None:
+    script = SCRIPT.replace(STORE, "/")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        answer = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True)
+    facts = read_probe(answer.stdout)
+    memory = psutil.virtual_memory()
+    assert facts.cores == psutil.cpu_count()
+    assert facts.ram_total == memory.total
+    assert facts.ram_free == pytest.approx(memory.available, rel=0.2)
+    assert port in facts.ports
+    disk = os.statvfs("/")
+    assert facts.disk_free == pytest.approx(disk.f_bavail * disk.f_frsize, rel=0.2)
+    assert facts.image_disk_free == pytest.approx(facts.disk_free, rel=0.2)
+
+
+def test_accelerators_of_all_vendors_are_read() -> None:
+    answer = "".join(
+        f"== {name}\n{told}\n"
+        for name, told in {
+            "pci": "0x030200 0x10de\n0x120000 0x19e5",
+            "tools": "nvidia-smi\nnpu-smi",
+            "nvidia-driver": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15",
+            "nvidia": "0, GPU-aaaa, NVIDIA H200, 143771, 140000, 570.86.15, Disabled",
+            "nvidia-runtime": "| NVIDIA-SMI 570.86.15   CUDA Version: 12.8  |",
+            "ascend": sample("npu-smi-910b4.txt"),
+            "meminfo": "MemTotal: 1024 kB\nMemAvailable: 512 kB",
+            "cores": "4",
+            "models": ' "source": "hf://org/a",\n "revision": "c0ffee",\n'
+            ' "source": "file:///b",\n "revision": "1",',
+        }.items()
+    )
+    facts = read_probe(answer)
+    assert [(item.type, item.index) for item in facts.accelerators] == [
+        ("cuda", 0),
+        ("cann", 0),
+        ("cann", 1),
+    ]
+    assert facts.accelerators[0].runtime_version == "12.8"
+    assert (facts.vendors, facts.tools) == (
+        {"NVIDIA": 1, "Huawei": 1},
+        ("nvidia-smi", "npu-smi"),
+    )
+    assert facts.nvidia_driver
+    assert facts.models == ("hf://org/a@c0ffee", "file:///b@1")
+    assert (facts.ram_total, facts.cores, facts.disk_free) == (MIB, 4, None)
+
+
+def test_an_answer_of_something_else_is_refused() -> None:
+    with pytest.raises(ValueError, match="exec format error"):
+        read_probe("exec format error")

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.common.units import GIB
+from moorage.memory.calibration import ROUNDING, Residual, apply, residual
+from moorage.readiness.measured import Measured
+from tests.builders import NOON, a_measurement
+
+PREDICTED = {
+    "weights": 8 * GIB,
+    "buffers": GIB // 4,
+    "redundancy": GIB // 4,
+    "activation": 2 * GIB,
+    "cuda_graphs": GIB,
+    "kv_cache": 40 * GIB,
+    "context": GIB // 2,
+}
+
+SIZES = st.integers(0, 200 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("measured", "off"),
+    [
+        (Measured(), Residual()),
+        (Measured(weights_bytes=9 * GIB), Residual(weights=3 * GIB // 4)),
+        (Measured(weights_bytes=9 * GIB, consumed_bytes=9 * GIB), Residual(weights=GIB // 2)),
+        (Measured(activation_bytes=GIB), Residual(activation=-GIB)),
+        (Measured(graph_bytes=GIB // 4), Residual(graphs=-3 * GIB // 4)),
+        (Measured(graph_bytes=GIB // 4, graph_reserve_bytes=3 * GIB), Residual(graphs=2 * GIB)),
+        (Measured(kv_cache_bytes=GIB, process_bytes=GIB), Residual()),
+    ],
+)
+def test_a_residual_is_measured_minus_predicted(measured: Measured, off: Residual) -> None:
+    assert residual(PREDICTED, measured) == off
+
+
+def test_what_was_not_predicted_has_no_residual() -> None:
+    measured = Measured(weights_bytes=GIB, activation_bytes=GIB, graph_bytes=GIB)
+    assert residual({"kv_cache": GIB}, measured) == Residual()
+
+
+@pytest.mark.parametrize(
+    ("off", "changed"),
+    [
+        (Residual(), {}),
+        (Residual(activation=-GIB), {"activation": GIB}),
+        (Residual(activation=GIB), {"activation": 3 * GIB}),
+        (Residual(activation=-3 * GIB), {"activation": 0}),
+        (Residual(graphs=-GIB // 2), {"cuda_graphs": GIB // 2}),
+        (Residual(weights=GIB), {"weights": 9 * GIB}),
+        (Residual(weights=-GIB), {}),
+        (Residual(weights=ROUNDING), {}),
+        (Residual(weights=ROUNDING + 1), {"weights": 8 * GIB + ROUNDING + 1}),
+    ],
+)
+def test_a_prediction_is_corrected(off: Residual, changed: dict[str, int]) -> None:
+    assert apply(PREDICTED, off) == {**PREDICTED, **changed}
+
+
+def test_a_term_that_is_not_predicted_is_not_made_up() -> None:
+    assert apply({"kv_cache": GIB}, Residual(weights=GIB, activation=GIB, graphs=GIB)) == {
+        "kv_cache": GIB
+    }
+
+
+@given(
+    terms=st.fixed_dictionaries(dict.fromkeys(PREDICTED, SIZES)),
+    activation=SIZES,
+    graphs=SIZES,
+    consumed=SIZES,
+)
+def test_the_next_prediction_for_the_same_settings_is_what_was_measured(
+    terms: dict[str, int], activation: int, graphs: int, consumed: int
+) -> None:
+    measured = Measured(activation_bytes=activation, graph_bytes=graphs, consumed_bytes=consumed)
+    corrected = apply(terms, residual(terms, measured))
+    assert (corrected["activation"], corrected["cuda_graphs"]) == (activation, graphs)
+    staying = sum(corrected[name] for name in ("weights", "buffers", "redundancy"))
+    assert staying >= consumed - ROUNDING
+    assert corrected["weights"] >= terms["weights"]
+    untouched = ("buffers", "redundancy", "kv_cache", "context")
+    assert all(corrected[name] == terms[name] for name in untouched)
+
+
+@pytest.mark.parametrize("kept", [{"activation": 2 * GIB}, {}])
+def test_what_was_learned_is_not_forgotten_when_the_last_prediction_was_right(
+    kept: dict[str, int],
+) -> None:
+    terms = {"activation": 3 * GIB}
+    off = a_measurement(predicted=kept).residual(terms)
+    assert off == Residual(activation=-GIB, release="tiny.v1", measured_at=NOON)
+    assert apply(terms, off) == {"activation": 2 * GIB}

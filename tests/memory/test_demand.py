@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage.common.units import GIB
+from moorage.memory import (
+    CpuNeed,
+    Draft,
+    MemoryModel,
+    MemoryOptions,
+    MemoryPrediction,
+    MemorySettings,
+    RefusalKind,
+    memory_model,
+    predict_memory,
+)
+from moorage.memory.cache import STAND_IN
+from moorage.models.assets import assets_of
+from moorage.models.source import WeightSummary
+from moorage.models.tensors import TensorHeader, TensorHeaders
+from moorage.spec import MemorySpec, Mode
+from tests.builders import a_companion, a_model, a_profile, a_spec
+from tests.memory.known import gib, known, needed, plain, refusal, with_options
+
+NAMES = ("llama-3.1-8b", "gemma-3-27b-text", "mistral-7b-v0.1", "gpt-oss-20b-bf16")
+"""Full, mostly sliding, all sliding, half sliding."""
+
+names = st.sampled_from(NAMES)
+lengths = st.integers(1, 32768)
+
+
+@given(names, lengths, lengths, st.integers(1, 8), st.integers(1, 8))
+def test_more_tokens_or_more_requests_never_need_less(
+    name: str, one: int, other: int, few: int, more: int
+) -> None:
+    low, high = sorted((one, other))
+    few, more = sorted((few, more))
+    model = plain(name)
+    assert (
+        needed(model, tokens=low, concurrency=few).inside
+        <= needed(model, tokens=high, concurrency=few).inside
+        <= needed(model, tokens=high, concurrency=more).inside
+    )
+
+
+@settings(deadline=None)
+@given(names, st.integers(1, 100), st.sampled_from((1, 2, 4)), st.integers(1, 4))
+def test_the_longest_context_fits_and_one_block_more_does_not(
+    name: str, budget: int, ranks: int, concurrency: int
+) -> None:
+    model, at_most = plain(name), 32768
+    asked: dict[str, Any] = {"total": 100 * GIB, "tensor": ranks, "concurrency": concurrency}
+    longest = model.longest(**asked, budget=budget * GIB, at_most=at_most)
+    if longest:
+        assert needed(model, 100, tokens=longest, tensor=ranks, concurrency=concurrency).fits(
+            100 * GIB, budget * GIB
+        )
+    if longest < at_most:
+        need = needed(model, 100, tokens=longest + 1, tensor=ranks, concurrency=concurrency)
+        assert need.claim(100 * GIB) > budget * GIB
+
+
+@pytest.mark.parametrize("name", [*NAMES, "qwen3-next-80b-a3b", "llama-4-scout-text"])
+@pytest.mark.parametrize("asked", [{}, {"tensor": 4}, {"pipeline": 2}, {"concurrency": 5}])
+def test_vllm_starts_with_the_cache_that_is_counted(name: str, asked: dict[str, int]) -> None:
+    """vLLM's own check passes with this pool, and would not with one byte less."""
+    need = needed(plain(name), tokens=20_000, **asked)
+    term = need.term("kv_cache")
+    assert term
+    for size, starts in ((term.bytes, True), (term.bytes - 1, False)):
+        rules = MemorySettings(
+            tensor_parallel_size=need.tensor_parallel_size,
+            pipeline_parallel_size=need.pipeline_parallel_size,
+            max_model_len=need.tokens,
+            max_num_batched_tokens=need.batch.tokens,
+            kv_pool_bytes=size,
+        )
+        found = predict_memory(known(name)[0], STAND_IN, rules)
+        assert isinstance(found, MemoryPrediction)
+        assert found.num_blocks
+        held = (found.num_blocks - 1) // found.blocks_per_full_request
+        assert (held >= need.concurrency) is starts
+        assert found.full_request_fits is (held >= 1)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "qwen3-next-80b-a3b", "deepseek-v3", "bge-base-en"])
+def test_the_cache_does_not_depend_on_the_weights(name: str) -> None:
+    config, headers = known(name)
+    rules = MemorySettings(max_model_len=500)
+    with_weights, without = (predict_memory(config, h, rules) for h in (headers, STAND_IN))
+    assert isinstance(with_weights, MemoryPrediction)
+    assert isinstance(without, MemoryPrediction)
+    assert with_weights == without.model_copy(
+        update={
+            "weight_bytes_per_rank": with_weights.weight_bytes_per_rank,
+            "stages": with_weights.stages,
+        }
+    )
+
+
+def test_the_stage_that_needs_most_counts() -> None:
+    model = plain("llama-3.1-70b")
+    whole, half = needed(model, tensor=2), needed(model, tensor=2, pipeline=2)
+    assert gib(half, "weights") == pytest.approx(32.855, abs=0.001)
+    assert gib(half, "kv_cache") == pytest.approx(gib(whole, "kv_cache") / 2, rel=0.01)
+    assert model.weights(2, 2) == half.terms[0].bytes
+    assert "stage 2 of 2" in half.terms[0].reason
+
+
+class Counted(TensorHeaders):
+    """Counts how often it is read."""
+
+    __slots__ = ("reads",)
+
+    def __init__(self, headers: Any) -> None:
+        super().__init__(headers)
+        self.reads = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_the_tensors_of_a_model_are_read_once() -> None:
+    config, headers = known("llama-3.1-8b")
+    counted = Counted((name, h.dtype, h.shape) for name, h in headers.items())
+    model = MemoryModel(config, counted, MemoryOptions())
+    for tokens in range(1000, 9000, 1000):
+        for ranks in (1, 2):
+            needed(model, tokens=tokens, tensor=ranks)
+    assert counted.reads == 1
+
+
+def test_a_refusal_is_found_once_too() -> None:
+    config, headers = known("llama-3.1-8b")
+    counted = Counted([*((n, h.dtype, h.shape) for n, h in headers.items()), ("odd", "BF16", (3,))])
+    model = MemoryModel(config, counted, MemoryOptions())
+    reasons = {refusal(model, tokens=tokens, tensor=2).reason for tokens in (100, 200, 300)}
+    assert reasons == {"how 'odd' is split over ranks is not known"}
+    assert counted.reads == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"tensor": 3}, "Total number of attention heads (32) must be divisible by"),
+        ({"tokens": 200_000}, "User-specified max_model_len (200000) is greater than"),
+    ],
+)
+def test_what_vllm_refuses_is_refused_even_with_a_stated_claim(
+    asked: dict[str, int], reason: str
+) -> None:
+    stated = MemorySpec.model_validate({"claim": GIB})
+    for options in ({}, {"stated": stated}):
+        found = refusal(with_options("llama-3.1-8b", **options), **asked)
+        assert found.kind is RefusalKind.REJECTED
+        assert reason in found.reason
+
+
+UNKNOWN = [
+    ({"uncovered": "--cpu-offload-gb keeps a part of the weights in RAM"}, "--cpu-offload-gb"),
+    ({"draft": {"method": "eagle3", "model": "org/draft"}}, "draft model (org/draft) is not read"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason"), UNKNOWN)
+def test_what_the_rules_do_not_cover_is_refused_until_the_claim_is_stated(
+    options: dict[str, Any], reason: str
+) -> None:
+    found = refusal(with_options("llama-3.1-8b", **options))
+    assert found.kind is RefusalKind.UNKNOWN
+    assert reason in found.reason
+    stated = MemorySpec.model_validate({"claim": "30GiB"})
+    need = needed(with_options("llama-3.1-8b", **options, stated=stated))
+    assert need.claim(80 * GIB) == 30 * GIB
+    assert [term.name for term in need.terms] == ["context"]
+
+
+def test_an_architecture_that_nobody_knows_is_refused() -> None:
+    config, headers = known("llama-3.1-8b")
+    model = MemoryModel({**config, "architectures": []}, headers, MemoryOptions())
+    assert refusal(model).kind is RefusalKind.UNKNOWN
+    assert model.longest(total=80 * GIB, budget=80 * GIB, at_most=8192) == 0
+
+
+def test_a_stated_claim_bounds_the_longest_context() -> None:
+    free = plain("llama-3.1-8b")
+    stated = with_options("llama-3.1-8b", stated=MemorySpec.model_validate({"claim": "20GiB"}))
+    asked: dict[str, Any] = {"total": 80 * GIB, "budget": 80 * GIB, "at_most": 131072}
+    assert free.longest(**asked) == 131072
+    assert 16_000 < stated.longest(**asked) < 18_000
+
+
+def test_files_without_headers_stand_in_by_their_size() -> None:
+    config, _ = known("llama-3.1-8b")
+    files = WeightSummary(family="bin", bytes=16 * GIB)
+    model = MemoryModel(config, TensorHeaders(), MemoryOptions(), files=files)
+    term = needed(model, tensor=2).term("weights")
+    assert term
+    assert (term.bytes, term.exact) == (8 * GIB, False)
+    assert term.reason == "16.0 GiB of bin files, whose tensors are not known"
+    assert needed(model, tensor=2).term("kv_cache") == needed(plain("llama-3.1-8b"), tensor=2).term(
+        "kv_cache"
+    )
+
+
+def test_pickled_float32_weights_are_cast_while_they_are_loaded() -> None:
+    config = {**known("llama-3.1-8b")[0], "torch_dtype": "float32"}
+    files = WeightSummary(family="bin", bytes=32 * GIB)
+    model = MemoryModel(config, TensorHeaders(), MemoryOptions(), files=files)
+    assert model.weights() == 16 * GIB
+
+
+def test_nothing_known_of_the_weights_is_a_refusal_never_zero_bytes() -> None:
+    model = MemoryModel(known("llama-3.1-8b")[0], TensorHeaders(), MemoryOptions())
+    assert refusal(model).reason == "there are no tensor headers"
+
+
+def test_options_reach_the_exact_rules() -> None:
+    plainly = needed(plain("llama-3.1-8b"))
+    halved = needed(with_options("llama-3.1-8b", kv_cache_dtype="fp8"))
+    assert gib(halved, "kv_cache") == pytest.approx(gib(plainly, "kv_cache") / 2)
+    shorter = {"max_position_embeddings": 4096}
+    assert "(4096)" in refusal(with_options("llama-3.1-8b", overrides=shorter)).reason
+
+
+def test_what_cannot_be_estimated_can_be_stated() -> None:
+    config, headers = known("llama-3.1-8b")
+    config = {key: value for key, value in config.items() if key != "vocab_size"}
+    found = refusal(MemoryModel(config, headers, MemoryOptions()))
+    assert found.reason == (
+        "no estimate of activation: the configuration does not say `vocab_size`;"
+        " `memory.activation` states its bytes"
+    )
+    stated = MemorySpec.model_validate({"activation": GIB})
+    assert (
+        gib(needed(MemoryModel(config, headers, MemoryOptions(stated=stated))), "activation") == 1
+    )
+
+
+def test_without_pictures_and_sound_their_weights_are_not_made() -> None:
+    config, headers = known("llama-3.1-8b")
+    tower = ("vision_tower.patch.weight", "BF16", (1000, 1000))
+    more = TensorHeaders([*((n, h.dtype, h.shape) for n, h in headers.items()), tower])
+    text = MemoryModel(config, more, MemoryOptions(language_model_only=True))
+    without = text.weights()
+    assert isinstance(without, int)
+    assert without == plain("llama-3.1-8b").weights()
+    assert MemoryModel(config, more, MemoryOptions()).weights() == without + 2_000_000
+
+
+def test_a_given_cache_is_taken_as_it_is() -> None:
+    need = needed(with_options("llama-3.1-8b", kv_bytes=3 * GIB))
+    assert gib(need, "kv_cache") == 3
+    found = refusal(with_options("llama-3.1-8b", kv_bytes=GIB))
+    assert found.kind is RefusalKind.REJECTED
+    assert "512 blocks, one of them held back; a request of 8192 tokens takes 512" in found.reason
+
+
+def test_a_draft_model_is_counted_with_its_cache() -> None:
+    draft = Draft(config=known("qwen3-0.6b")[0], headers=dict(known("qwen3-0.6b")[1]))
+    config, headers = known("qwen3-8b")
+    options = MemoryOptions.model_validate({"draft": {"model": "small"}})
+    need = needed(MemoryModel(config, headers, options, draft=draft), tokens=40960)
+    term = need.term("draft")
+    assert term
+    assert term.bytes / GIB == pytest.approx(1.11 + 4.375, abs=0.01)
+    assert not term.exact
+
+
+def test_a_draft_model_whose_split_is_not_known_counts_whole_on_each_rank() -> None:
+    config, headers = known("qwen3-8b")
+    eagle = {**known("qwen3-0.6b")[0], "num_hidden_layers": 1}
+    options = MemoryOptions.model_validate({"draft": {"method": "eagle3", "model": "eagle"}})
+    drafts = Draft(config=eagle, headers={}, weight_bytes=GIB)
+    need = needed(MemoryModel(config, headers, options, draft=drafts), tensor=2)
+    term = need.term("draft")
+    assert term
+    # 8 kv heads over 2 ranks, 128 wide, keys and values of 2 bytes, 8192 tokens.
+    assert term.bytes == GIB + 4 * 128 * 2 * 2 * 8192
+    assert "as stored" in term.reason
+
+
+def test_a_draft_model_of_which_nothing_is_known_is_refused() -> None:
+    config, headers = known("qwen3-8b")
+    options = MemoryOptions.model_validate({"draft": {"method": "eagle3", "model": "eagle"}})
+    for draft in (None, Draft(config=known("qwen3-0.6b")[0], headers={})):
+        assert refusal(MemoryModel(config, headers, options, draft=draft)).kind is (
+            RefusalKind.UNKNOWN
+        )
+
+
+def test_on_cpu_a_draft_model_takes_ram_and_shares_the_cache() -> None:
+    config, headers = known("qwen3-0.6b")
+    draft = Draft(config=config, headers=dict(headers))
+    options = MemoryOptions.model_validate({"draft": {"model": "the same"}})
+    alone = plain("qwen3-0.6b").cpu_need(tokens=4096, concurrency=8)
+    both = MemoryModel(config, headers, options, draft=draft).cpu_need(tokens=4096, concurrency=8)
+    assert isinstance(alone, CpuNeed)
+    assert isinstance(both, CpuNeed)
+    sizes = {term.name: round(term.bytes / GIB, 2) for term in both.terms}
+    assert sizes["draft"] == sizes["weights"] == 1.11
+    assert (alone.cache_bytes, both.cache_bytes) == (4 * GIB, 8 * GIB)
+
+
+@pytest.mark.parametrize("draft", [{"method": "ngram"}, None])
+def test_looking_proposals_up_takes_no_memory(draft: dict[str, str] | None) -> None:
+    assert needed(with_options("llama-3.1-8b", draft=draft)).term("draft") is None
+
+
+def test_a_stated_draft_is_taken() -> None:
+    stated = MemorySpec.model_validate({"draft": "2GiB"})
+    options = {"draft": {"method": "eagle3"}, "stated": stated}
+    assert gib(needed(with_options("llama-3.1-8b", **options)), "draft") == 2
+
+
+def test_drafts_beside_a_recurrent_state_are_not_known() -> None:
+    model = with_options("qwen3-next-80b-a3b", draft={"method": "ngram"})
+    assert refusal(model, tensor=4).kind is RefusalKind.UNKNOWN
+
+
+def test_on_cpu_the_ram_is_weights_cache_and_processes() -> None:
+    found = plain("qwen3-0.6b").cpu_need(tokens=4096, concurrency=8)
+    assert isinstance(found, CpuNeed)
+    sizes = {term.name: round(term.bytes / GIB, 2) for term in found.terms}
+    # 8 x 32 blocks of 128 tokens and one more, 112 KiB a token, in whole GiB.
+    assert sizes == {"weights": 1.11, "kv_cache": 4, "activation": 0.19, "processes": 2}
+    assert found.cache_bytes == 4 * GIB
+    assert (found.batch.tokens, found.batch.seqs) == (2048, 128)
+    assert found.ram == sum(term.bytes for term in found.terms)
+
+
+def test_the_model_of_a_spec_has_its_headers_its_files_and_its_mode() -> None:
+    config, headers = known("qwen3-0.6b")
+    model = memory_model(
+        a_spec(engine={"args": ["--max-num-seqs=8"]}),
+        a_model(config, headers=headers),
+        a_profile(mode=Mode.EMBEDDING),
+    )
+    assert model.options.max_seqs == 8
+    assert model.options.runner == "pooling"
+    assert model.weights() == plain("qwen3-0.6b").weights()
+
+
+def test_the_model_of_a_spec_has_its_adapters_and_its_draft_model() -> None:
+    config, headers = known("qwen3-0.6b")
+    spec = a_spec(
+        lora=[{"name": "poet", "source": "hf://org/poet"}],
+        speculative={"method": "draft_model", "tokens": 2, "model": "hf://org/small"},
+    )
+    adapter, draft = assets_of(spec)[1:]
+    companions = (
+        a_companion(adapter, config={"r": 30}),
+        a_companion(draft, config=config, headers=headers),
+    )
+    resolved = a_model(config, headers=headers, companions=companions)
+    need = needed(memory_model(spec, resolved, a_profile()))
+    lora, drafts = need.term("lora"), need.term("draft")
+    assert lora
+    assert "1 adapters of rank 32" in lora.reason
+    assert drafts
+    assert drafts.bytes > GIB
+
+
+def test_a_header_of_an_unknown_type_is_refused() -> None:
+    config, _ = known("llama-3.1-8b")
+    headers = {"model.norm.weight": TensorHeader(dtype="F3", shape=(4096,))}
+    model = MemoryModel(config, headers, MemoryOptions(dtype="bfloat16"))
+    found = model.weights()
+    assert found == 8192, "vLLM casts what it does not keep"

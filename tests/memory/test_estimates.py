@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from moorage.common.units import GIB, MIB
+from moorage.spec import MemorySpec
+from tests.memory.known import gib, needed, plain, with_options
+
+WORKED = [
+    ("qwen3-0.6b", 1, 40960, 8.5),
+    ("qwen3-8b", 1, 40960, 24.0),
+    ("llama-3.1-8b", 1, 131072, 33.8),
+    ("llama-3.1-8b", 1, 8192, 18.8),
+    ("mistral-7b-v0.1", 1, 32768, 18.4),
+    ("llama-3.1-70b", 4, 131072, 46.3),
+    ("qwen3-30b-a3b", 1, 40960, 63.7),
+    # 0.25 more than worked out by hand with one rope: its global layers scale theirs by 8.
+    ("gemma-3-27b-text", 1, 131072, 72.7),
+    ("qwen3-next-80b-a3b", 4, 262144, 43.8),
+    ("deepseek-v3", 8, 163840, 94.3),
+    ("bge-base-en", 1, 512, 1.1),
+]
+"""Model, ranks, tokens, GiB on each accelerator: worked out by hand from vLLM's accounting."""
+
+
+@pytest.mark.parametrize(("name", "ranks", "tokens", "size"), WORKED)
+def test_the_whole_need_is_what_was_worked_out_by_hand(
+    name: str, ranks: int, tokens: int, size: float
+) -> None:
+    need = needed(plain(name), tensor=ranks, tokens=tokens)
+    assert (need.inside + need.outside) / GIB == pytest.approx(size, abs=0.055)
+    assert need.exact_bytes + need.estimated_bytes == need.inside + need.outside
+
+
+@pytest.mark.parametrize(
+    ("name", "term", "options", "asked", "size"),
+    [
+        # 1024 requests x 128256 logits x 10 B, and the hidden states of 8192 tokens.
+        ("llama-3.1-8b", "activation", {}, {}, 1.286),
+        # A card of 24 GiB schedules 256 requests and 2048 tokens.
+        ("llama-3.1-8b", "activation", {}, {"gib": 24}, 0.321),
+        # Without logits, a layer: 3 hidden states and the three parts of the feed-forward.
+        ("llama-3.1-8b", "activation", {"runner": "pooling"}, {}, 0.844),
+        ("llama-3.1-8b", "activation", {"runner": "pooling"}, {"tensor": 8}, 0.270),
+        # Eight experts for each of 8192 tokens: twice the width of 7168.
+        ("deepseek-v3", "activation", {}, {"tensor": 8}, 2.188),
+        ("gemma-3-27b-text", "activation", {"max_seqs": 16}, {}, 1.23),
+        ("llama-3.1-8b", "cuda_graphs", {}, {}, 0.848),
+        ("llama-3.1-8b", "cuda_graphs", {"enforce_eager": True}, {}, 0),
+        ("llama-3.1-8b", "cuda_graphs", {"graph_sizes": 2}, {}, 0.273),
+        ("llama-3.1-8b", "cuda_graphs", {"max_seqs": 4}, {}, 0.297),
+        ("bge-base-en", "cuda_graphs", {}, {"tokens": 512}, 0),
+        ("llama-3.1-8b", "buffers", {}, {}, 0.03125),
+        # 131072 positions, scaled by 8 in one layer of six.
+        ("gemma-3-27b-text", "buffers", {}, {}, 0.28125),
+        ("deepseek-v3", "buffers", {}, {"tensor": 8}, 0.0195),
+        ("qwen3-next-80b-a3b", "buffers", {}, {"tensor": 4}, 0.03125),
+        ("llama-3.1-8b", "redundancy", {}, {}, 0.150),
+        ("llama-3.1-8b", "context", {}, {}, 0.55),
+        ("llama-3.1-8b", "nccl", {}, {"tensor": 2}, 0.5),
+    ],
+)
+def test_each_estimate_follows_its_formula(
+    name: str, term: str, options: dict[str, object], asked: dict[str, int], size: float
+) -> None:
+    assert gib(needed(with_options(name, **options), **asked), term) == pytest.approx(
+        size, abs=0.002
+    )
+
+
+def test_one_rank_talks_to_nobody() -> None:
+    assert needed(plain("llama-3.1-8b")).term("nccl") is None
+
+
+@pytest.mark.parametrize("name", ["activation", "cuda_graphs", "context", "nccl"])
+def test_each_estimate_can_be_stated(name: str) -> None:
+    stated = with_options("llama-3.1-8b", stated=MemorySpec.model_validate({name: 7 * MIB}))
+    term = needed(stated, tensor=2).term(name)
+    assert term
+    assert (term.bytes, term.exact) == (7 * MIB, False)
+    assert term.reason == f"memory.{name} in the spec"
+
+
+def test_only_weights_cache_and_adapters_are_called_exact() -> None:
+    need = needed(with_options("llama-3.1-8b", lora={}), tensor=2)
+    assert [term.name for term in need.terms if term.exact] == ["weights", "kv_cache", "lora"]
+    assert [term.name for term in need.terms if not term.inside] == ["context", "nccl"]
+    assert all(term.reason for term in need.terms)

@@ -1,0 +1,240 @@
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
+import pytest
+
+from moorage.memory import MemorySettings, TensorHeader
+from moorage.memory.created import Kind, completed, created_dtype
+from moorage.memory.experts import expert_factor
+from moorage.memory.facts import Facts
+from moorage.memory.names import take_apart
+from moorage.memory.placement import stages_of
+from moorage.memory.refusal import RefusalKind, Refused
+from moorage.memory.weights import stage_weights
+
+BASE = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 768,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "num_local_experts": 4,
+    "tie_word_embeddings": False,
+}
+STAGES = [range(1), range(1, 2)]
+LAYER = "model.layers.0."
+EXPERT = LAYER + "mlp.experts.0."
+
+
+Tensors = Mapping[str, tuple[str, tuple[int, ...]]]
+
+
+def facts(config: Mapping[str, object] = MappingProxyType({})) -> Facts:
+    return Facts({**BASE, **config})
+
+
+def weigh(
+    tensors: Tensors, config: Mapping[str, object] = MappingProxyType({}), tp: int = 1
+) -> int:
+    headers = {
+        name: TensorHeader(dtype=dtype, shape=shape) for name, (dtype, shape) in tensors.items()
+    }
+    settings = MemorySettings(tensor_parallel_size=tp)
+    return stage_weights(facts(config), headers, settings, "bfloat16", [range(2)])[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "dtype"),
+    [
+        (LAYER + "mlp.gate.weight", {}, "bfloat16"),
+        (LAYER + "mlp.gate.weight", {"model_type": "glm4_moe"}, "F32"),
+        (LAYER + "mlp.gate.weight", {"model_type": "bailing_moe"}, "bfloat16"),
+        (LAYER + "mlp.gate.weight", {"model_type": "bailing_moe", "router_dtype": "fp32"}, "F32"),
+        (LAYER + "mlp.gate.e_score_correction_bias", {}, "F32"),
+        ("score.weight", {}, "bfloat16"),
+        ("score.weight", {"architectures": ["Qwen3ForSequenceClassification"]}, "F32"),
+        ("bert.pooler.dense.weight", {"architectures": ["BertForSequenceClassification"]}, "F32"),
+    ],
+)
+def test_routers_and_classifier_heads_may_be_wider_than_the_model(
+    name: str, config: dict[str, object], dtype: str
+) -> None:
+    kind = Kind(take_apart(name), TensorHeader(dtype="BF16", shape=(4, 256)))
+    assert created_dtype(facts(config), kind, "bfloat16", packed=False) == dtype
+
+
+def test_an_encoder_for_embeddings_leaves_its_pooler_in_the_checkpoint() -> None:
+    pooler = {"pooler.dense.weight": ("F32", (256, 256))}
+    assert weigh(pooler, {"architectures": ["BertModel"]}) == 0
+    classifier = {"architectures": ["BertForSequenceClassification"]}
+    assert weigh(pooler, classifier) == 256 * 256 * 4
+
+
+@pytest.mark.parametrize(
+    ("architecture", "head"), [("Qwen2Model", 256 * 64), ("Qwen2ForCausalLM", 0)]
+)
+def test_a_bare_model_run_for_generating_gets_a_head(architecture: str, head: int) -> None:
+    embedding = {"embed_tokens.weight": ("BF16", (256, 64))}
+    assert weigh(embedding, {"architectures": [architecture]}) == 2 * (256 * 64 + head)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "heads"),
+    [("JambaForCausalLM", 1), ("JambaForSequenceClassification", 1), ("LlamaForCausalLM", 0)],
+)
+def test_some_classes_make_a_head_beside_an_embedding_that_is_tied(
+    architecture: str, heads: int
+) -> None:
+    embedding = {"embed_tokens.weight": ("BF16", (256, 64))}
+    config = {"architectures": [architecture], "tie_word_embeddings": True}
+    assert weigh(embedding, config) == (1 + heads) * 2 * 256 * 64
+
+
+def test_a_classifier_without_a_head_has_its_embedding_on_the_first_stage() -> None:
+    tensors = {"embed_tokens.weight": TensorHeader(dtype="BF16", shape=(256, 64))}
+    silent = {"architectures": ["LlamaForSequenceClassification"], "tie_word_embeddings": None}
+    weights = stage_weights(facts(silent), tensors, MemorySettings(), "bfloat16", STAGES)
+    assert weights == (2 * 256 * 64, 0)
+
+
+GEMMA4 = {
+    "architectures": ["Gemma4ForCausalLM"],
+    "model_type": "gemma4_text",
+    "attention_k_eq_v": True,
+    "num_global_key_value_heads": 2,
+    "layer_types": ["full_attention", "sliding_attention"],
+    "sliding_window": 16,
+}
+
+
+@pytest.mark.parametrize(
+    ("layer", "tp", "share"), [(0, 1, 2), (0, 2, 1), (0, 4, 1), (1, 1, 1), (1, 4, 1 / 4)]
+)
+def test_keys_that_stand_for_values_make_both_and_are_split_by_the_heads_of_their_layer(
+    layer: int, tp: int, share: float
+) -> None:
+    keys = {f"model.layers.{layer}.self_attn.k_proj.weight": ("BF16", (128, 256))}
+    assert weigh(keys, GEMMA4, tp) == share * 2 * 128 * 256
+
+
+@pytest.mark.parametrize(
+    ("config", "heads"),
+    [
+        ({"tie_word_embeddings": True}, 0),
+        ({"tie_word_embeddings": False}, 1),
+        ({"tie_word_embeddings": None}, 1),
+        ({"tie_word_embeddings": None, "model_type": "falcon"}, 0),
+        ({"tie_word_embeddings": True, "text_config": {"tie_word_embeddings": False}}, 0),
+    ],
+)
+def test_a_copy_of_the_embedding_in_the_checkpoint_is_no_head(
+    config: Mapping[str, object], heads: int
+) -> None:
+    if "text_config" in config:
+        config = {**config, "text_config": {**BASE, "tie_word_embeddings": False}}
+    assert weigh({"lm_head.weight": ("BF16", (256, 64))}, config) == heads * 2 * 256 * 64
+
+
+def test_a_pooling_engine_has_no_head() -> None:
+    tensors = {"lm_head.weight": TensorHeader(dtype="BF16", shape=(256, 64))}
+    settings = MemorySettings(runner="pooling")
+    assert stage_weights(facts(), tensors, settings, "bfloat16", [range(2)]) == (0,)
+
+
+@pytest.mark.parametrize(
+    ("tp", "ep", "times"),
+    [(1, False, 1), (2, False, 1), (4, False, 4), (8, False, 16), (8, True, 1)],
+)
+def test_blocks_that_a_rank_would_cut_become_smaller_in_experts(
+    tp: int, ep: bool, times: int
+) -> None:
+    config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
+    scale = TensorHeader(dtype="F32", shape=(6, 2))
+    kind = Kind(take_apart(EXPERT + "gate_proj.weight_scale_inv"), scale)
+    settings = MemorySettings(tensor_parallel_size=tp, enable_expert_parallel=ep)
+    assert expert_factor(facts(config), kind, settings) == times
+
+
+def test_a_block_below_the_smallest_is_refused() -> None:
+    config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
+    scale = {EXPERT + "gate_proj.weight_scale_inv": ("F32", (6, 2))}
+    with pytest.raises(Refused) as refused:
+        weigh(scale, config, tp=16)
+    assert refused.value.refusal.kind is RefusalKind.REJECTED
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("self_attn.q_b_proj", False),
+        ("linear_attn.in_proj_ba", False),
+        ("mlp.gate_proj", True),
+        ("self_attn.o_proj", False),
+    ],
+)
+def test_only_merged_layers_may_cut_an_fp8_block(name: str, fits: bool) -> None:
+    config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
+    tensors = {f"{LAYER}{name}.weight": ("F8_E4M3", (128, 128))}
+    if fits:
+        assert weigh(tensors, config, tp=2) == 128 * 64
+    else:
+        with pytest.raises(Refused, match="block of 128"):
+            weigh(tensors, config, tp=2)
+
+
+def test_gptq_gives_each_expert_a_bias_and_no_group_index() -> None:
+    config = {"quantization_config": {"quant_method": "gptq", "group_size": 128}}
+    tensors = {
+        EXPERT + "down_proj.qweight": ("I32", (96, 256)),
+        EXPERT + "down_proj.g_idx": ("I32", (768,)),
+    }
+    assert weigh(tensors, config) == 4 * 96 * 256 + 2 * 256
+    kind = Kind(
+        take_apart(LAYER + "mlp.down_proj.qweight"), TensorHeader(dtype="I32", shape=(96, 256))
+    )
+    assert completed(facts(config), kind) == [kind]
+
+
+def test_gptq_with_activation_order_is_refused() -> None:
+    settings = {"quant_method": "gptq", "group_size": 128, "desc_act": True}
+    with pytest.raises(Refused, match="desc_act"):
+        weigh({"a.weight": ("BF16", (2,))}, {"quantization_config": settings})
+
+
+def test_an_mxfp4_expert_is_padded_on_each_rank() -> None:
+    config = {"quantization_config": {"quant_method": "mxfp4"}}
+    name = take_apart(LAYER + "mlp.experts.gate_up_proj_blocks")
+    kind = Kind(name, TensorHeader(dtype="U8", shape=(4, 1536, 8, 16)))
+    settings = MemorySettings(tensor_parallel_size=8)
+    assert expert_factor(facts(config), kind, settings) == Fraction(128, 96)
+
+
+@pytest.mark.parametrize(
+    ("name", "stages"),
+    [
+        (LAYER + "mlp.up_proj.weight", [0]),
+        ("model.embed_tokens.weight", [0]),
+        ("model.embedding_norm.weight", [1]),
+        ("lm_head.weight", [1]),
+        ("visual.blocks.1.mlp.up_proj.weight", [0, 1]),
+    ],
+)
+def test_a_tensor_lies_on_the_stages_that_use_it(name: str, stages: list[int]) -> None:
+    assert list(stages_of(facts(), take_apart(name), False, STAGES)) == stages
+
+
+def test_blocks_of_a_tower_are_no_decoder_layers() -> None:
+    tensors = {"visual.blocks.31.mlp.up_proj.weight": ("BF16", (64, 64))}
+    assert weigh(tensors, tp=2) == 64 * 32 * 2
+
+
+def test_layers_and_experts_that_the_model_does_not_have_are_left_out() -> None:
+    tensors = {
+        "model.layers.2.mlp.up_proj.weight": ("BF16", (64, 64)),
+        LAYER + "mlp.experts.4.up_proj.weight": ("BF16", (64, 64)),
+        "mtp.fc.weight": ("BF16", (64, 64)),
+    }
+    assert weigh(tensors) == 0

@@ -1,0 +1,257 @@
+"""What is decided about a world, case by case."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from moorage.operations.reconcile.decisions import decide
+from moorage.operations.reconcile.facts import Patience, Record, World
+from moorage.releases.states import ReleaseState
+from moorage.spec import RestartSpec
+from tests.builders import NOON
+from tests.operations.reconcile.worlds import (
+    a_standing,
+    a_world,
+    dead,
+    found,
+    seen,
+    unseen,
+    workload,
+)
+
+S = ReleaseState
+NEVER = RestartSpec.model_validate({"policy": "never"})
+STAYS = RestartSpec(elsewhere=False)
+ON_GPU = ({"host": "gpu-1", "accelerators": (0,)},)
+
+
+def ago(seconds: float) -> Any:
+    return NOON - timedelta(seconds=seconds)
+
+
+def kept(**values: Any) -> dict[str, Any]:
+    return {"records": (Record(release="tiny.v1", **values),)}
+
+
+GONE = {"looks": (seen(),)}
+DIED = {"looks": (seen(dead()),)}
+AWAY = {"looks": (unseen(),)}
+LONG_AWAY = {"looks": (unseen(700),)}
+
+AT_WORK = {"tiny": "flow run x"}
+
+CASES: dict[str, tuple[World, list[str]]] = {
+    "what runs and answered lately": (a_world(a_standing()), []),
+    "what is asked once in a while": (a_world(a_standing(since=ago(60))), ["probe"]),
+    "what was asked lately": (
+        a_world(a_standing(since=ago(900)), **kept(probed_at=ago(30))),
+        [],
+    ),
+    "what was started again and has not answered": (
+        a_world(a_standing(), **kept(attempts=1, started_at=ago(5))),
+        ["probe"],
+    ),
+    "what was started again and never answered": (
+        a_world(a_standing(), **kept(attempts=1, started_at=ago(1100))),
+        ["restart"],
+    ),
+    "what has been well for long": (
+        a_world(a_standing(), **kept(attempts=2, well_since=ago(300), probed_at=ago(5))),
+        ["forget"],
+    ),
+    "what has been well for a moment": (
+        a_world(a_standing(), **kept(attempts=2, well_since=ago(299), probed_at=ago(5))),
+        [],
+    ),
+    "what missed one question": (
+        a_world(a_standing(), **kept(missed=1, probed_at=ago(60))),
+        ["probe"],
+    ),
+    "what missed two questions": (
+        a_world(a_standing(), **kept(missed=2, probed_at=ago(5))),
+        ["restart"],
+    ),
+    "what died": (a_world(a_standing(), **DIED), ["restart"]),
+    "what is gone": (a_world(a_standing(), **GONE), ["restart"]),
+    "what died and waits": (
+        a_world(a_standing(), **DIED, **kept(attempts=1, not_before=NOON + timedelta(seconds=1))),
+        ["wait"],
+    ),
+    "what died and has waited": (
+        a_world(a_standing(), **DIED, **kept(attempts=1, not_before=NOON)),
+        ["restart"],
+    ),
+    "what died too often in one place": (
+        a_world(a_standing(), **DIED, **kept(attempts=3)),
+        ["replace"],
+    ),
+    "what died too often, with accelerators to leave first": (
+        a_world(a_standing(seats=ON_GPU), **DIED, **kept(attempts=3), hosts=frozenset({"gpu-1"})),
+        ["replace"],
+    ),
+    "what died too often, where there is no other host": (
+        a_world(a_standing(), **DIED, **kept(attempts=3), hosts=frozenset({"gpu-1"})),
+        ["restart"],
+    ),
+    "what died too often, and could not be placed elsewhere": (
+        a_world(a_standing(), **DIED, **kept(attempts=3, elsewhere=1)),
+        ["restart"],
+    ),
+    "what died too often, and is to stay where it is": (
+        a_world(a_standing(restart=STAYS), **DIED, **kept(attempts=9)),
+        ["restart"],
+    ),
+    "what died and is not to be started again": (
+        a_world(a_standing(restart=NEVER), **DIED),
+        ["give up"],
+    ),
+    "what died and has a record that nobody can read": (
+        a_world(a_standing(planned=()), **DIED),
+        ["wait"],
+    ),
+    "what is out of sight": (a_world(a_standing(), **AWAY), ["mark unreachable"]),
+    "what stays out of sight": (a_world(a_standing(S.UNREACHABLE), **AWAY), ["wait"]),
+    "what is out of sight for long": (
+        a_world(a_standing(S.UNREACHABLE), **LONG_AWAY),
+        ["replace"],
+    ),
+    "what is out of sight for long, and is to stay": (
+        a_world(a_standing(S.UNREACHABLE, restart=STAYS), **LONG_AWAY),
+        ["wait"],
+    ),
+    "what is out of sight for long, without another host": (
+        a_world(a_standing(S.UNREACHABLE), **LONG_AWAY, hosts=frozenset({"gpu-1"})),
+        ["wait"],
+    ),
+    "what is out of sight for good": (
+        a_world(a_standing(S.UNREACHABLE), looks=(unseen(90_000),)),
+        ["give up"],
+    ),
+    "what is seen again": (a_world(a_standing(S.UNREACHABLE)), ["mark seen"]),
+    "what is seen again, dead": (
+        a_world(a_standing(S.UNREACHABLE), **DIED),
+        ["mark seen", "restart"],
+    ),
+    "what runs and is not written down": (a_world(a_standing(workloads=())), ["adopt"]),
+    "what runs under another identity": (
+        a_world(a_standing(), looks=(seen(found(identity="2@2")),)),
+        ["adopt"],
+    ),
+    "what a dead flow began": (a_world(a_standing(S.STARTING)), ["undo"]),
+    "what a dead flow began out of sight": (a_world(a_standing(S.STARTING), **AWAY), ["wait"]),
+    "what a dead flow began before anything was started": (
+        a_world(a_standing(S.PENDING, workloads=()), looks=(seen(),)),
+        ["undo"],
+    ),
+    "what failed and holds something": (a_world(a_standing(S.ERROR)), ["undo"]),
+    "what was to be retired": (a_world(a_standing(S.STOPPING)), ["finish"]),
+    "what was superseded": (
+        a_world(a_standing(S.STOPPING, successor="tiny.v2", successor_serves=True)),
+        ["finish"],
+    ),
+    "what made room for one that never came": (
+        a_world(a_standing(S.STOPPING, successor="tiny.v2"), **GONE),
+        ["bring back"],
+    ),
+    "what made room and cannot be brought back": (
+        a_world(a_standing(S.STOPPING, successor="tiny.v2"), **GONE, **kept(attempts=3)),
+        ["finish"],
+    ),
+    "what made room for one that never came, before another one did": (
+        a_world(
+            a_standing(S.STOPPING, successor="tiny.v2"),
+            a_standing(release="tiny.v3"),
+            looks=(seen(found("tiny.v3")),),
+        ),
+        ["finish"],
+    ),
+    "what stops out of sight": (a_world(a_standing(S.STOPPING), **AWAY), ["wait"]),
+    "what a living flow works on": (a_world(a_standing(S.STARTING, busy="flow run x")), []),
+    "what a living flow works on, dead": (
+        a_world(a_standing(busy="flow run x"), **DIED),
+        [],
+    ),
+    "what nobody owns, since a moment": (a_world(), ["wait"]),
+    "what nobody owns, since long": (a_world(looks=(seen(found(since=ago(600))),)), ["remove"]),
+    "what nobody owns, of a model that is worked on": (
+        a_world(looks=(seen(found(since=ago(900))),), busy=AT_WORK),
+        [],
+    ),
+    "a helper that is left over": (
+        a_world(looks=(seen(dead("", helper="probe", since=ago(900))),)),
+        ["remove"],
+    ),
+    "a helper that still brings a model": (
+        a_world(looks=(seen(found("", helper="stage", since=ago(9000))),)),
+        [],
+    ),
+    "a helper that still lends a model to another host": (
+        a_world(looks=(seen(found("", helper="lend", since=ago(9000))),)),
+        [],
+    ),
+    "a helper that still reads all of a store": (
+        a_world(looks=(seen(found("", helper="keep", since=ago(9000))),)),
+        [],
+    ),
+    "a helper to which a flow may still send a directory": (
+        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),), busy=AT_WORK),
+        ["wait"],
+    ),
+    "a helper to which nobody can still send": (
+        a_world(
+            looks=(seen(dead("", helper="stage", fresh=True, since=ago(90_000))),), busy=AT_WORK
+        ),
+        ["remove"],
+    ),
+    "a helper that was made for a directory while nobody works": (
+        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),)),
+        ["remove"],
+    ),
+    "a helper that has brought a model for nobody": (
+        a_world(looks=(seen(dead("", helper="stage", since=ago(900))),)),
+        ["remove"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_done_about(name: str) -> None:
+    world, expected = CASES[name]
+    actions = decide(world)
+    assert [one.deed for one in actions] == expected
+    assert all(one.reason for one in actions)
+
+
+def test_accelerators_are_left_before_their_host_is() -> None:
+    first = a_world(a_standing(seats=ON_GPU), **DIED, **kept(attempts=3))
+    [action] = decide(first)
+    assert [(one.host, one.accelerators) for one in action.avoid] == [("gpu-1", (0,))]
+    later = a_world(a_standing(seats=ON_GPU), **DIED, **kept(attempts=6, elsewhere=1))
+    [action] = decide(later)
+    assert [(one.host, one.accelerators) for one in action.avoid] == [("gpu-1", ())]
+    assert "died there 7 times" in action.avoid[0].reason
+
+
+def test_one_slow_host_concerns_only_what_runs_there() -> None:
+    far = unseen().place.model_copy(update={"host": "gpu-2"})
+    elsewhere = workload("far.v1", host="gpu-2")
+    world = a_world(
+        a_standing(),
+        a_standing(release="far.v1", workloads=(elsewhere,), planned=(elsewhere,)),
+        looks=(seen(found()), unseen(place=far)),
+    )
+    assert [(one.deed, one.release) for one in decide(world)] == [("mark unreachable", "far.v1")]
+
+
+def test_patience_is_a_setting() -> None:
+    world = a_world(patience=Patience(orphan_seconds=0))
+    assert [one.deed for one in decide(world)] == ["remove"]
+
+
+def test_what_is_brought_back_undoes_its_successor_itself() -> None:
+    old = a_standing(S.STOPPING, successor="tiny.v2")
+    new = a_standing(S.STARTING, "tiny.v2")
+    assert [one.deed for one in decide(a_world(old, new, **GONE))] == ["bring back"]

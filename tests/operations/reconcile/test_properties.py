@@ -1,0 +1,121 @@
+"""What holds in every world."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage.operations.reconcile.actions import Deed
+from moorage.operations.reconcile.decisions import decide
+from moorage.operations.reconcile.facts import Record, Standing, World
+from moorage.releases.states import FINAL, ReleaseState
+from moorage.spec import RestartSpec
+from tests.builders import NOON
+from tests.operations.reconcile.worlds import a_standing, a_world, after, dead, found, seen, unseen
+
+NAMES = ("tiny", "other", "third")
+STATES = sorted(set(ReleaseState) - FINAL | {ReleaseState.ERROR})
+SECONDS = st.integers(-1200, 1200)
+
+
+def moments(seconds: st.SearchStrategy[int] = SECONDS) -> st.SearchStrategy[Any]:
+    return st.none() | seconds.map(lambda number: NOON - timedelta(seconds=number))
+
+
+@st.composite
+def standings(draw: st.DrawFn, model: str) -> Standing:
+    state = draw(st.sampled_from(STATES))
+    stops = state == ReleaseState.STOPPING and draw(st.booleans())
+    restart = RestartSpec.model_validate(
+        {
+            "policy": draw(st.sampled_from(["always", "never"])),
+            "attempts": draw(st.integers(1, 3)),
+            "elsewhere": draw(st.booleans()),
+        }
+    )
+    changes: dict[str, Any] = {"workloads": ()} if draw(st.booleans()) else {}
+    return a_standing(
+        state,
+        f"{model}.v1",
+        since=NOON - timedelta(seconds=draw(st.integers(0, 1200))),
+        busy=draw(st.sampled_from(["", "", "flow run x"])),
+        restart=restart,
+        successor=f"{model}.v2" if stops else "",
+        successor_serves=stops and draw(st.booleans()),
+        **changes,
+    )
+
+
+@st.composite
+def records(draw: st.DrawFn, model: str) -> Record:
+    past = st.integers(0, 1200)
+    return Record(
+        release=f"{model}.v1",
+        attempts=draw(st.integers(0, 7)),
+        elsewhere=draw(st.integers(0, 2)),
+        not_before=draw(moments()),
+        started_at=draw(moments(past)),
+        well_since=draw(moments(past)),
+        probed_at=draw(moments(past)),
+        missed=draw(st.integers(0, 3)),
+    )
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    releases = [draw(standings(model)) for model in NAMES if draw(st.booleans())]
+    there = []
+    for number, model in enumerate(NAMES):
+        make = draw(st.sampled_from([None, found, dead]))
+        since = NOON - timedelta(seconds=draw(st.integers(0, 1200)))
+        if make:
+            identity = draw(st.sampled_from(["1@1", f"{number + 2}@2"]))
+            there.append(make(f"{model}.v1", since=since, identity=f"{identity}"))
+    out_of_sight = draw(st.booleans())
+    look = unseen(draw(st.integers(1, 100_000))) if out_of_sight else seen(*there)
+    return a_world(
+        *releases,
+        looks=(look,),
+        records=tuple(draw(records(model)) for model in NAMES if draw(st.booleans())),
+        hosts=draw(st.sampled_from([frozenset({"gpu-1"}), frozenset({"gpu-1", "gpu-2"})])),
+    )
+
+
+@given(worlds())
+@settings(max_examples=400, deadline=None)
+def test_what_a_living_flow_works_on_is_not_touched(world: World) -> None:
+    assert not [one for one in decide(world) if one.model in world.busy]
+
+
+@given(worlds())
+@settings(max_examples=400, deadline=None)
+def test_nothing_is_started_before_its_time(world: World) -> None:
+    starts = {Deed.RESTART, Deed.REPLACE, Deed.BRING_BACK}
+    for action in decide(world):
+        if action.deed in starts:
+            when = world.record(action.release).not_before
+            assert when is None or when <= world.now
+
+
+@given(worlds())
+@settings(max_examples=400, deadline=None)
+def test_nothing_that_is_owned_or_young_is_removed(world: World) -> None:
+    owned = {one.name for own in world.releases for one in (*own.workloads, *own.planned)}
+    for action in decide(world):
+        if action.deed == Deed.REMOVE:
+            assert action.found
+            assert action.found.name not in owned
+            assert world.now - action.found.since >= timedelta(
+                seconds=world.patience.orphan_seconds
+            )
+
+
+@given(worlds())
+@settings(max_examples=400, deadline=None)
+def test_once_all_is_done_there_is_nothing_left_but_patience(world: World) -> None:
+    for _ in range(2):  # what was started again is asked in the look after
+        world = after(world, decide(world))
+    assert {one.deed for one in decide(world)} <= {Deed.WAIT, Deed.PROBE}

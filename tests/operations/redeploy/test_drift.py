@@ -1,0 +1,159 @@
+"""What has moved, and what the policy of its model makes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.common.failures import Cause, Failure
+from moorage.models.assets import AssetRole, Pin
+from moorage.operations.redeploy.drift import (
+    Drift,
+    Moved,
+    branch_drift,
+    decide,
+    file_drift,
+    image_drift,
+)
+from moorage.operations.redeploy.intent import intent_of, question_of
+from moorage.operations.redeploy.outcome import Became
+from moorage.spec import OnDrift, RedeploySpec
+from tests.builders import REVISION, a_release, a_spec, an_image
+
+OTHER = "b" * 40
+POET = Pin(role=AssetRole.ADAPTER, name="poet", source="hf://org/poet", revision="a1", rank=8)
+KINDS = {"on_moved_branch": Moved.BRANCH, "on_moved_image": Moved.IMAGE}
+KINDS["on_changed_file"] = Moved.FILE
+
+
+def a_drift(kind: Moved = Moved.BRANCH) -> Drift:
+    return Drift(kind=kind, what="tiny", before=REVISION, after=OTHER)
+
+
+def policy(**changes: Any) -> RedeploySpec:
+    return RedeploySpec.model_validate(changes)
+
+
+class TestMoved:
+    def test_nothing(self) -> None:
+        release = a_release(revision=REVISION, companions=(POET,))
+        assert branch_drift(release, REVISION, (POET,)) == ()
+        assert file_drift(release, release.spec) == ()
+
+    def test_the_branch_of_the_model(self) -> None:
+        (drift,) = branch_drift(a_release(revision=REVISION), OTHER, ())
+        assert drift.told == f"moved branch: tiny {REVISION[:12]} -> {OTHER[:12]}"
+
+    def test_the_branch_of_an_adapter(self) -> None:
+        release = a_release(revision=REVISION, companions=(POET,))
+        (drift,) = branch_drift(release, REVISION, (POET.model_copy(update={"revision": "a2"}),))
+        assert drift.told == "moved branch: adapter poet a1 -> a2"
+
+    def test_the_tag_of_the_image(self) -> None:
+        release = a_release(image=an_image(digest="sha256:" + "1" * 64))
+        (drift,) = image_drift(release, "sha256:" + "2" * 64)
+        assert drift.kind == Moved.IMAGE
+        assert drift.told.endswith("111111111111 -> 222222222222")
+
+    def test_a_field_of_the_file_is_told_whole(self) -> None:
+        before, after = (f"file:///srv/models/quite/a/long/folder/{name}" for name in "ab")
+        (drift,) = file_drift(a_release(spec=a_spec(source=before)), a_spec(source=after))
+        assert drift.told == f"changed file: source {before} -> {after}"
+
+    @pytest.mark.parametrize("digest", ["", "sha256:" + "1" * 64])
+    def test_a_registry_that_cannot_be_asked_or_says_the_same_moves_nothing(
+        self, digest: str
+    ) -> None:
+        release = a_release(image=an_image(digest="sha256:" + "1" * 64))
+        assert image_drift(release, digest) == ()
+        assert image_drift(a_release(image=None), "sha256:" + "2" * 64) == ()
+
+    def test_fields_of_the_file_that_change_what_runs(self) -> None:
+        release = a_release(spec=a_spec(), spec_digest=a_spec().digest)
+        changed = a_spec(context=1024, labels={"tier": "gold"})
+        assert [drift.what for drift in file_drift(release, changed)] == ["context"]
+
+    def test_labels_and_policies_change_nothing_that_runs(self) -> None:
+        release = a_release(spec=a_spec(), spec_digest=a_spec().digest)
+        beside = a_spec(labels={"tier": "gold"}, redeploy={"approval": "required"})
+        assert beside.digest == a_spec().digest
+        assert file_drift(release, beside) == ()
+
+
+class TestDecided:
+    @pytest.mark.parametrize("field", KINDS)
+    @pytest.mark.parametrize("action", OnDrift)
+    def test_each_kind_by_its_own_field(self, field: str, action: OnDrift) -> None:
+        decision = decide([a_drift(KINDS[field])], policy(**{field: action}))
+        assert decision.action == action
+        assert bool(decision.why) is (action != OnDrift.NEVER)
+
+    def test_unless_asked_for_drift_is_told_and_nothing_is_redeployed(self) -> None:
+        assert decide([a_drift(kind) for kind in Moved], policy()).action == OnDrift.NOTIFY
+
+    @given(st.lists(st.sampled_from(list(Moved))), st.data())
+    def test_the_strongest_counts(self, kinds: list[Moved], data: st.DataObject) -> None:
+        said = {field: data.draw(st.sampled_from(list(OnDrift))) for field in KINDS}
+        order = list(OnDrift)
+        wanted = [order.index(said[field]) for field, kind in KINDS.items() if kind in kinds]
+        decision = decide([a_drift(kind) for kind in kinds], policy(**said))
+        assert order.index(decision.action) == max(wanted, default=0)
+
+    def test_what_does_not_serve_is_left_to_reconciling(self) -> None:
+        assert decide([a_drift(Moved.GONE)], policy()).action == OnDrift.NEVER
+
+
+class TestIntended:
+    def test_without_a_policy_everything_that_moved_is_taken(self) -> None:
+        never = a_spec(redeploy={"on_moved_branch": "never"})
+        one = intent_of(a_release(), never, [a_drift()], by_policy=False, force=False)
+        assert one.action == OnDrift.REDEPLOY
+
+    def test_what_has_not_moved_is_only_redeployed_by_force(self) -> None:
+        release = a_release(spec=a_spec(), spec_digest=a_spec().digest)
+        one = intent_of(release, a_spec(), [], by_policy=False, force=False)
+        assert (one.action, one.as_it_is.outcome) == (OnDrift.NEVER, Became.UNCHANGED)
+        forced = intent_of(release, a_spec(), [], by_policy=False, force=True)
+        assert forced.action == OnDrift.REDEPLOY
+
+    def test_a_policy_does_not_undo_a_rollback_but_a_person_may(self) -> None:
+        release = a_release(rolled_back_to="tiny.v0")
+        spec = a_spec(redeploy={"on_moved_branch": "redeploy"})
+        watched = intent_of(release, spec, [a_drift()], by_policy=True, force=False)
+        assert watched.action == OnDrift.NOTIFY
+        assert watched.why.startswith("was rolled back to tiny.v0; moved branch")
+        asked = intent_of(release, spec, [a_drift()], by_policy=False, force=False)
+        assert asked.action == OnDrift.REDEPLOY
+
+    def test_a_moved_image_is_remembered_for_nothing_else_tells_the_deploy(self) -> None:
+        moved = intent_of(
+            a_release(), a_spec(), [a_drift(Moved.IMAGE)], by_policy=False, force=False
+        )
+        assert moved.takes_an_image
+
+    def test_a_redeploy_leaves_the_model_in_its_set_of_files(self) -> None:
+        release = a_release(applied_from="production")
+        one = intent_of(release, release.spec, [a_drift()], by_policy=False, force=False)
+        assert one.applied_from == "production"
+
+    def test_one_question_names_every_model_and_waits_as_long_as_the_most_impatient(self) -> None:
+        specs = [
+            a_spec(name=name, redeploy={"approval": "required", "approval_seconds": seconds})
+            for name, seconds in (("a", 60), ("b", 30))
+        ]
+        intents = [
+            intent_of(a_release(), spec, [a_drift()], by_policy=False, force=False)
+            for spec in specs
+        ]
+        question = question_of(intents)
+        assert (question.models, question.seconds) == (("a", "b"), 30)
+        assert "| b | tiny.v1 | moved branch: tiny a3c1f0e5b7d9 -> bbbbbbbbbbbb |" in question.plan
+
+    def test_a_failure_before_it_was_begun_has_its_cause_and_exit_code(self) -> None:
+        one = intent_of(a_release(), a_spec(), [a_drift()], by_policy=False, force=False)
+        failed = one.failed(Failure(Cause.APPROVAL_TIMED_OUT, "tiny"))
+        assert (failed.outcome, failed.cause) == (Became.FAILED, "approval-timed-out")
+        assert failed.exit_code == 7

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.releases.states import ReleaseState
+from moorage.releases.timeline import Stay, Transition, outage, stays, timeline_section
+from tests.builders import NOON
+
+S = ReleaseState
+
+
+def at(seconds: float, before: S, after: S, cause: str = "", run: str = "run-1") -> Transition:
+    return Transition(
+        release="tiny.v1",
+        model="tiny",
+        sequence=1,
+        before=before,
+        after=after,
+        at=NOON + timedelta(seconds=seconds),
+        cause=cause,
+        flow_run_id=run,
+    )
+
+
+def test_each_state_lasts_until_the_next_one_begins() -> None:
+    told = stays(
+        NOON, "run-1", [at(2, S.PENDING, S.ANALYZING), at(5, S.ANALYZING, S.ERROR, "gated-model")]
+    )
+    assert [(stay.state, stay.seconds, stay.cause) for stay in told] == [
+        (S.PENDING, 2.0, ""),
+        (S.ANALYZING, 3.0, ""),
+        (S.ERROR, None, "gated-model"),
+    ]
+
+
+def test_a_release_that_was_just_begun_is_pending() -> None:
+    assert stays(NOON, "run-1", []) == (Stay(state=S.PENDING, since=NOON, flow_run_id="run-1"),)
+
+
+def test_the_table_shows_when_how_long_why_and_who() -> None:
+    told = stays(NOON, "a", [at(100, S.PENDING, S.ERROR, "interrupted", "b")])
+    assert timeline_section(told).rows == (
+        ("pending", "2026-03-01 12:00:00", "1 min 40 s", "", "a"),
+        ("error", "2026-03-01 12:01:40", "", "interrupted", "b"),
+    )
+
+
+def test_what_lasts_is_counted_to_now_unless_it_lasts_for_good() -> None:
+    now = NOON + timedelta(hours=3)
+    running = [at(0, S.PENDING, S.SCHEDULED), at(0, S.SCHEDULED, S.STARTING)]
+    assert timeline_section(stays(NOON, "", running), now).rows[-1][2] == "3 h 00 min so far"
+    assert timeline_section(stays(NOON, "", running)).rows[-1][2] == ""
+    ended = [at(0, S.PENDING, S.ERROR)]
+    assert timeline_section(stays(NOON, "", ended), now).rows[-1][2] == ""
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=9).map(sorted))
+def test_the_times_in_all_states_add_up_to_the_whole(seconds: list[int]) -> None:
+    told = stays(NOON, "", [at(one, S.RUNNING, S.UNREACHABLE) for one in seconds])
+    assert sum(stay.seconds or 0 for stay in told) == (seconds[-1] if seconds else 0)
+
+
+CLOSED, BACK = (S.RUNNING, S.STOPPING), (S.STOPPING, S.RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("moves", "seconds"),
+    [
+        pytest.param([], 0, id="it serves"),
+        pytest.param([at(10, *CLOSED)], 90, id="it never came back"),
+        pytest.param([at(10, *CLOSED), at(14.5, *BACK)], 4.5, id="it was started again"),
+        pytest.param([at(-9, *CLOSED), at(-2, *BACK)], 0, id="that was an earlier attempt"),
+        pytest.param([at(-9, *CLOSED), at(-2, *BACK), at(98, *CLOSED)], 2, id="only this one"),
+        pytest.param([at(10, *CLOSED), at(12, S.STOPPING, S.SUPERSEDED)], 90, id="it ended"),
+    ],
+)
+def test_an_outage_lasts_from_the_last_stop_until_somebody_serves(
+    moves: list[Transition], seconds: float
+) -> None:
+    assert outage(moves, NOON, NOON + timedelta(seconds=100)) == seconds
+
+
+def test_who_asked_is_told_where_anybody_wrote_it_down() -> None:
+    move = at(100, S.PENDING, S.ERROR, "interrupted", "a").model_copy(
+        update={"requested_by": "ann@build, command line"}
+    )
+    told = stays(NOON, "a", [move])
+    assert [one.requested_by for one in told] == ["ann@build, command line"] * 2
+    section = timeline_section(told)
+    assert section.header[-1] == "requested by"
+    assert section.rows[-1][-1] == "ann@build, command line"
+    assert timeline_section(stays(NOON, "a", [])).header[-1] == "flow run"

@@ -1,0 +1,80 @@
+"""A page that Prefect does not take is told, and fails nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from moorage.releases.release import StepRecord
+from tasks import artifacts as pages
+from tasks import progress
+from tasks.journal import journal
+from tasks.progress import Bar
+
+
+class Heard:
+    """A listener that keeps what is noted."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def started(self, step: str) -> None: ...
+
+    def progressed(self, step: str, done: int, total: int) -> None: ...
+
+    def ended(self, record: StepRecord, error: BaseException | None) -> None: ...
+
+    def noted(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    listener = Heard()
+    with journal(listener):
+        yield listener
+
+
+async def refused(**_: Any) -> None:
+    raise httpx.ConnectError("All connection attempts failed")
+
+
+async def silent(**_: Any) -> None:
+    await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("api", "told"), [(refused, "All connection attempts failed"), (silent, "TimeoutError")]
+)
+def test_a_page_that_is_not_taken_is_told(
+    heard: Heard, monkeypatch: pytest.MonkeyPatch, api: Any, told: str
+) -> None:
+    monkeypatch.setattr(pages, "PAGE_SECONDS", 0.01)
+    monkeypatch.setattr(pages, "acreate_table_artifact", api)
+    monkeypatch.setattr(progress, "acreate_progress_artifact", api)
+
+    async def show() -> None:
+        await pages.show_table("readiness-tiny", [], "")
+        await Bar("stage-tiny", "").move(1.0)
+
+    asyncio.run(show())
+    first, second = heard.notes
+    assert first.startswith("readiness-tiny is not shown: Prefect's API")
+    assert second.startswith("stage-tiny is not shown")
+    assert told in first
+
+
+def test_what_is_wrong_with_a_page_itself_is_not_hidden(
+    heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wrong(**_: Any) -> None:
+        raise ValueError("key")
+
+    monkeypatch.setattr(pages, "acreate_markdown_artifact", wrong)
+    with pytest.raises(ValueError, match="key"):
+        asyncio.run(pages.show_markdown("No Key", "", ""))
+    assert heard.notes == []

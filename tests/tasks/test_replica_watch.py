@@ -1,0 +1,79 @@
+"""A replica is ready when its leader answers and all that help it live; else the cause is found."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from moorage.common.failures import Cause, Failure
+from moorage.readiness.protocol import Readiness
+from tasks.replica_watch import ready_together
+
+READY = Readiness(workload="leader", endpoint="http://10.0.0.1:40000", probes=())
+LOST = Failure(Cause.ENGINE_EXITED, "leader: it lost the follower")
+MEMORY = Failure(Cause.ENGINE_OUT_OF_MEMORY, "follower on b: no memory")
+NEVER = 10_000
+
+
+class Part:
+    """A container that is ready, and ends, after so many looks at it."""
+
+    def __init__(self, ready: int = NEVER, ends: int = NEVER, with_: Failure = LOST) -> None:
+        self._ready, self._ends, self._failure, self.looks = ready, ends, with_, 0
+
+    async def until_ready(self) -> Readiness:
+        while self.looks < self._ready:
+            await self.must_live()
+            await asyncio.sleep(0.001)
+        return READY
+
+    async def must_live(self) -> None:
+        self.looks += 1
+        if self.looks > self._ends:
+            raise self._failure
+
+
+def outcome(leader: Part, *others: Part) -> Readiness | Failure:
+    try:
+        return asyncio.run(ready_together(leader, others, 0.001, 0.05))
+    except Failure as failure:
+        return failure
+
+
+def test_a_leader_alone_is_waited_for() -> None:
+    assert outcome(Part(ready=3)) == READY
+    assert outcome(Part(ends=3)) is LOST
+
+
+def test_a_leader_answers_while_its_followers_live() -> None:
+    assert outcome(Part(ready=20), Part(), Part()) == READY
+
+
+@pytest.mark.parametrize(
+    ("leader", "follower"),
+    [
+        # the follower ends while the leader loads on
+        (Part(), Part(ends=3, with_=MEMORY)),
+        # the leader notices first, and only knows that it lost somebody
+        (Part(ends=1), Part(ends=4, with_=MEMORY)),
+        # both end at once
+        (Part(ends=2), Part(ends=2, with_=MEMORY)),
+    ],
+)
+def test_the_failure_that_says_why_is_told(leader: Part, follower: Part) -> None:
+    assert outcome(leader, follower) is MEMORY
+
+
+def test_a_leader_that_says_why_is_not_outvoted() -> None:
+    assert outcome(Part(ends=1, with_=MEMORY), Part(ends=5)) is MEMORY
+
+
+def test_where_nobody_says_why_the_first_to_end_is_told() -> None:
+    vague = Failure(Cause.ENGINE_EXITED, "follower on b: exit code 1")
+    assert outcome(Part(), Part(ends=2, with_=vague)) is vague
+
+
+def test_a_follower_that_ends_as_the_leader_gets_ready_fails_the_replica() -> None:
+    follower = Part(ends=0, with_=MEMORY)
+    assert outcome(Part(ready=0), follower) is MEMORY
