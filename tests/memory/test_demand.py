@@ -19,13 +19,13 @@ from moorage.memory import (
     memory_model,
     predict_memory,
 )
-from moorage.memory.cache import STAND_IN
+from moorage.memory.exact import STAND_IN
 from moorage.models.assets import assets_of
 from moorage.models.source import WeightSummary
 from moorage.models.tensors import TensorHeader, TensorHeaders
 from moorage.spec import MemorySpec, Mode
 from tests.builders import a_companion, a_model, a_profile, a_spec
-from tests.memory.known import gib, known, needed, plain, refusal, with_options
+from tests.memory.models import gib, known, needed, plain, refusal, with_options
 
 NAMES = ("llama-3.1-8b", "gemma-3-27b-text", "mistral-7b-v0.1", "gpt-oss-20b-bf16")
 """Full, mostly sliding, all sliding, half sliding."""
@@ -55,7 +55,7 @@ def test_the_longest_context_fits_and_one_block_more_does_not(
 ) -> None:
     model, at_most = plain(name), 32768
     asked: dict[str, Any] = {"total": 100 * GIB, "tensor": ranks, "concurrency": concurrency}
-    longest = model.longest(**asked, budget=budget * GIB, at_most=at_most)
+    longest = model.longest(**use, budget=budget * GIB, at_most=at_most)
     if longest:
         assert needed(model, 100, tokens=longest, tensor=ranks, concurrency=concurrency).fits(
             100 * GIB, budget * GIB
@@ -69,7 +69,7 @@ def test_the_longest_context_fits_and_one_block_more_does_not(
 @pytest.mark.parametrize("asked", [{}, {"tensor": 4}, {"pipeline": 2}, {"concurrency": 5}])
 def test_vllm_starts_with_the_cache_that_is_counted(name: str, asked: dict[str, int]) -> None:
     """vLLM's own check passes with this pool, and would not with one byte less."""
-    need = needed(plain(name), tokens=20_000, **asked)
+    need = needed(plain(name), tokens=20_000, **use)
     term = need.term("kv_cache")
     assert term
     for size, starts in ((term.bytes, True), (term.bytes - 1, False)):
@@ -157,7 +157,7 @@ def test_what_vllm_refuses_is_refused_even_with_a_stated_claim(
 ) -> None:
     stated = MemorySpec.model_validate({"claim": GIB})
     for options in ({}, {"stated": stated}):
-        found = refusal(with_options("llama-3.1-8b", **options), **asked)
+        found = refusal(with_options("llama-3.1-8b", **options), **use)
         assert found.kind is RefusalKind.REJECTED
         assert reason in found.reason
 
@@ -192,8 +192,8 @@ def test_a_stated_claim_bounds_the_longest_context() -> None:
     free = plain("llama-3.1-8b")
     stated = with_options("llama-3.1-8b", stated=MemorySpec.model_validate({"claim": "20GiB"}))
     asked: dict[str, Any] = {"total": 80 * GIB, "budget": 80 * GIB, "at_most": 131072}
-    assert free.longest(**asked) == 131072
-    assert 16_000 < stated.longest(**asked) < 18_000
+    assert free.longest(**use) == 131072
+    assert 16_000 < stated.longest(**use) < 18_000
 
 
 def test_files_without_headers_stand_in_by_their_size() -> None:
