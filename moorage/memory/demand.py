@@ -23,8 +23,12 @@ from moorage.spec import ModelSpec
 BLOCK = 128
 """Tokens of a KV block on CPU (`platforms/cpu.py`)."""
 
-PROCESSES = 2 * GIB
-"""RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache."""
+PROCESSES = 3 * GIB
+"""RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache.
+
+The kernel charges the files that a first start reads to the container, and vLLM counts them as
+used: on a machine that has just got the image, 2 GiB left no room for the key/value cache.
+"""
 
 
 def on_cpu(

@@ -123,7 +123,7 @@ MLA_HYBRID_BLOCK = 128
 """Tokens; MLA kernels next to a state need whole kernel blocks of it."""
 
 MODEL_DTYPE = ("falcon",)
-"""Model types whose cache has the element type of the model, whatever is requested (`falcon.py`)."""
+"""Model types whose cache always has the element type of the model (`falcon.py`)."""
 
 KINDS = {
     Mixer.FULL: KVKind.FULL,

@@ -67,7 +67,7 @@ def test_the_whole_need_is_what_was_worked_out_by_hand(
 
 
 @pytest.mark.parametrize(
-    ("name", "term", "options", "asked", "size"),
+    ("name", "term", "options", "use", "size"),
     [
         # 1024 requests x 128256 logits x 10 B, and the hidden states of 8192 tokens.
         ("llama-3.1-8b", "activation", {}, {}, 1.286),
@@ -95,7 +95,7 @@ def test_the_whole_need_is_what_was_worked_out_by_hand(
     ],
 )
 def test_each_estimate_follows_its_formula(
-    name: str, term: str, options: dict[str, object], asked: dict[str, int], size: float
+    name: str, term: str, options: dict[str, object], use: dict[str, int], size: float
 ) -> None:
     assert gib(needed(with_options(name, **options), **use), term) == pytest.approx(size, abs=0.002)
 

@@ -91,8 +91,8 @@ def test_what_fits_with_no_number_of_ranks_is_shown_with_the_most() -> None:
 
 
 def test_the_flags_are_those_that_were_counted_with() -> None:
-    asked = LONG.model_copy(update={"tensor": 2, "pipeline": 2})
-    found = answer(plain("llama-3.1-8b"), Device(total=80 * GIB), asked)
+    use = LONG.model_copy(update={"tensor": 2, "pipeline": 2})
+    found = answer(plain("llama-3.1-8b"), Device(total=80 * GIB), use)
     assert isinstance(found, Answer)
     assert found.flags == (
         "--tensor-parallel-size 2",
