@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from moorage.adapters.secrets.engine_keys import find_key, has_api, provide_key, read_block
 from moorage.adapters.secrets.redacting import remember
 from moorage.common.failures import Cause, Failure
-from moorage.engines.keys import is_made_here
+from moorage.engines.api_key import is_made_here
 
 
 def read_secrets(names: Iterable[str]) -> dict[str, str]:
