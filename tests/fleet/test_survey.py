@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -131,5 +132,6 @@ def test_a_host_that_is_gone_does_not_delay_the_others(
         equipped.hosts[2].daemon.thaw()
     seen: dict[str, HostSnapshot] = {host.name: host for host in snapshot.hosts}
     assert seen["w1"].unreachable == ""
-    assert "onnect" in seen["w2"].unreachable
+    # The kernel has given the neighbour up, or the connection was waited for.
+    assert re.search("onnect|No route", seen["w2"].unreachable)
     assert "timed out" in seen["w3"].unreachable
