@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -51,4 +50,4 @@ def _json(now: Measures, before: Measures | None) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
