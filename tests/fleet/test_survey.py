@@ -18,9 +18,9 @@ from moorage.adapters.hosts.local_host import survey_host
 from moorage.adapters.sources.store import Manifest
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
+from moorage.inventory.model_store import MANIFEST
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.vendors import HANDED, handed_to
-from moorage.models.shelf import MANIFEST
 from moorage.models.source import WeightSummary
 from moorage.spec import RuntimeName
 from tasks import survey

@@ -10,9 +10,9 @@ from moorage.common.values import Value
 from moorage.engines.schema.argument import Gone, Owned, Rules, Schema, gone, whereabouts
 from moorage.engines.schema.convert import Problem
 from moorage.engines.schema.reading import Reading, read
-from moorage.images.reference import parse_reference
 from moorage.images.tagged import tagged_version
 from moorage.spec import EngineName, EngineSpec, RuntimeName
+from moorage.spec.image_reference import parse_reference
 from moorage.spec.safe import secret_option
 from moorage.spec.tokenize import user_tokens
 
