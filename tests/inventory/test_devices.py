@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Failure
-from moorage.engines.devices import DEVICES, device_kind, in_a_process
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
+from moorage.inventory.devices import DEVICES, device_kind, in_a_process
 from moorage.inventory.snapshot import VENDORS, HostSnapshot, Program
 from moorage.placement.placed import Placed
 from moorage.placement.propose import Subject, propose
