@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from moorage.adapters.registry.pinning import digest_now
-from moorage.images.reference import parse_reference
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.drift import Drift, Moved, branch_drift, file_drift, image_drift
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec
+from moorage.spec.image_reference import parse_reference
 from tasks.context import in_thread, ledger
 from tasks.release import serving
 from tasks.resolve import resolve_in_passing

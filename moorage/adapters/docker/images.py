@@ -17,8 +17,8 @@ from moorage.adapters.registry.connection import Credentials
 from moorage.adapters.registry.registry_errors import pull_failure
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
-from moorage.images.reference import DEFAULT_TAG, familiar, parse_reference, repository
 from moorage.inventory.access import parse_access
+from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 PULL_TIMEOUT_SECONDS = 3600
 IN_USE = 409

@@ -16,9 +16,9 @@ from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
-from moorage.images.reference import Reference, parse_reference
 from moorage.inventory.registries import DOCKER_HUB, HUB_NAMES
 from moorage.models.printed import short
+from moorage.spec.image_reference import Reference, parse_reference
 
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)
 ASK_SECONDS = 30.0
