@@ -9,8 +9,8 @@ from typing import Protocol
 
 from moorage.adapters.engines.probe import read_metrics
 from moorage.engines.draining import Busy, Drained, requests_in_flight
-from moorage.engines.ending import Ending, ending
 from moorage.engines.launch import Workload
+from moorage.engines.stopping import Ending, ending
 from moorage.releases.release import ReleaseRow
 from moorage.spec import StoppingSpec
 from tasks.context import in_thread

@@ -1,4 +1,4 @@
-"""From what was decided to the application of Ray Serve that will run."""
+"""The application of Ray Serve for a release."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
-from moorage.engines.command import filled
+from moorage.engines.command_line import filled
 from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,

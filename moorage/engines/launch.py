@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from moorage.common.values import Origin, Value
-from moorage.engines.container_isolation import Isolation
+from moorage.engines.isolation import Isolation
 from moorage.inventory.access import parse_access
 from moorage.models.assets import Pin
 from moorage.placement.placement import Role

@@ -173,7 +173,8 @@ def login_refused() -> Failure:
         f"PREFECT_API_URL: {get_current_settings().api.url} asks for a login, and"
         f" {CLIENT_VARIABLE} is {'not the one' if client_login() else 'not set'}",
         suggestion=f"Set {CLIENT_VARIABLE} to that server's user:password. A server that"
-        " `moorage serve` has started keeps it in its MOORAGE_HOME, for commands with the same MOORAGE_HOME.",
+        " `moorage serve` has started keeps it in its MOORAGE_HOME, for commands with the same"
+        " MOORAGE_HOME.",
     )
 
 

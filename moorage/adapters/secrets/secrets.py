@@ -15,7 +15,7 @@ from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.secrets.redacting import remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
-from moorage.engines.keys import is_made_here
+from moorage.engines.api_key import is_made_here
 
 KEY_BYTES = 32
 FOLDER = "keys"

@@ -9,7 +9,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from moorage.adapters.secrets.secrets import find_key, provide_key, provide_secrets, read_secrets
 from moorage.common.failures import Cause, Failure
-from moorage.engines.keys import key_name
+from moorage.engines.api_key import key_name
 from tests.prefect_server import PrefectServer, prefect_server
 
 __all__ = ["prefect_server"]

@@ -1,4 +1,4 @@
-"""What a plan starts at once, and what it starts after that."""
+"""The groups of containers of a plan that start at once, in order."""
 
 from __future__ import annotations
 

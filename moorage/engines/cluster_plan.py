@@ -13,7 +13,7 @@ from moorage.engines.application import (
     custom_application,
 )
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.vllm.on_ray import vllm_application
+from moorage.engines.vllm.ray_application import vllm_application
 from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName
 

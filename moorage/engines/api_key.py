@@ -1,4 +1,4 @@
-"""The key that an engine asks for: whose it is, and when moorage makes one."""
+"""The API key of an engine: whose it is, and when moorage makes one."""
 
 from __future__ import annotations
 

@@ -10,15 +10,14 @@ from typing import Any
 
 from moorage.common.values import Origin
 from moorage.engines.application import ApplicationRequest, Built
-from moorage.engines.command import kept_flags
+from moorage.engines.command_line import kept_flags
 from moorage.engines.launch import Flag
 from moorage.engines.schema.keywords import keywords
-from moorage.engines.vllm.claimed import mode_flags, trust_flags
+from moorage.engines.vllm.arguments import length_flags, mode_flags, trust_flags
 from moorage.engines.vllm.context import LaunchContext, Length
-from moorage.engines.vllm.length import length_flags
-from moorage.engines.vllm.names import SHORT_NAMES
+from moorage.engines.vllm.flags import derived, variable
+from moorage.engines.vllm.options import SHORT_NAMES
 from moorage.engines.vllm.parallel import PIPELINE, TENSOR
-from moorage.engines.vllm.rule import derived, variable
 from moorage.engines.vllm.speculative import Speculative, speculative_flags
 from moorage.placement.placement import CPU
 from moorage.spec.arguments import user_tokens

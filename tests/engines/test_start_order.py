@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
-from moorage.engines.turns import in_turns, split_off
+from moorage.engines.start_order import in_turns, split_off
 from moorage.spec import EngineName
 from tests.builders import a_container
 

@@ -1,8 +1,11 @@
-"""Short ways to make flags and variables."""
+"""Helpers that make flags and variables, and compare versions of vLLM."""
 
 from __future__ import annotations
 
+import re
+
 from moorage.common.values import Origin
+from moorage.common.versions import version_key
 from moorage.engines.launch import Flag, Variable
 
 
@@ -24,3 +27,20 @@ def wanted(reason: str, *tokens: str) -> Flag:
 def variable(name: str, value: str, reason: str, origin: Origin = Origin.DEFAULT) -> Variable:
     """A variable; without an origin it is set for everyone."""
     return Variable(name=name, value=value, origin=origin, reason=reason)
+
+
+NUMBERED = re.compile(r"[vV]?\d")
+
+
+def at_least(version: str, least: str) -> bool:
+    """Whether a version is another one or newer; an empty one is not known to be.
+
+    What has no number, such as `nightly`, is newer than all.
+
+    Args:
+        version: As images and users write it, such as `v0.16.0`, `0.19.0-custom`, `0.16.0rc1`.
+        least: The other.
+    """
+    if not NUMBERED.match(version):
+        return bool(version)
+    return version_key(version) >= version_key(least)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from moorage.engines.vllm.ray import RayPorts, meeting_place, ray_start
+from moorage.engines.vllm.ray_cluster import RayPorts, meeting_place, ray_start
 
 PORTS = RayPorts(first=30000, last=30099)
 

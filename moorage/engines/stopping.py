@@ -1,4 +1,4 @@
-"""How a release that serves is ended: what is waited for, and how long."""
+"""How a serving release is stopped: which requests are awaited, and for how long."""
 
 from __future__ import annotations
 

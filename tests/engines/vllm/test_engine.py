@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.keys import key_name, key_secret
+from moorage.engines.api_key import key_name, key_secret
 from moorage.engines.launch import LaunchPlan
 from moorage.inventory.snapshot import Program
 from moorage.placement.placement import Role

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from moorage.engines.ending import ending
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.vllm.shutdown import IN_FLIGHT
+from moorage.engines.stopping import ending
+from moorage.engines.vllm.arguments import IN_FLIGHT
 from moorage.spec import EngineName, StoppingSpec
 from tests.builders import a_cpu_host, a_host, an_image
 from tests.engines.planning import planned

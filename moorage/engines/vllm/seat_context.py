@@ -1,19 +1,25 @@
-"""From what was decided about a seat to what the rules look at."""
+"""From a seat to the input of the launch rules."""
 
 from __future__ import annotations
 
 from moorage.common.values import Origin
 from moorage.engines.isolation import claimed
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.ascend import is_310p
-from moorage.engines.vllm.cluster import is_clustered
 from moorage.engines.vllm.companions import adapters, draft_path
-from moorage.engines.vllm.context import LaunchContext, Length, Member
+from moorage.engines.vllm.context import (
+    BASELINE,
+    OURS,
+    Executor,
+    LaunchContext,
+    LaunchPolicy,
+    Length,
+    Member,
+    peer_words,
+)
 from moorage.engines.vllm.engine_caches import cache_root
-from moorage.engines.vllm.length import capped_length
+from moorage.engines.vllm.environment import is_310p
 from moorage.engines.vllm.offload import ExtendedCache
-from moorage.engines.vllm.peer_words import peer_words
-from moorage.engines.vllm.policy import BASELINE, OURS, Executor, LaunchPolicy
+from moorage.engines.vllm.ray_cluster import is_clustered
 from moorage.engines.vllm.speculative import Speculative
 from moorage.models.categories import SPEECH_TO_TEXT, TEXT_TO_SPEECH
 from moorage.spec import Mode, ModelSpec, Policy
@@ -134,3 +140,16 @@ def _length(request: LaunchRequest) -> Length | None:
 def _speculative(request: LaunchRequest) -> Speculative | None:
     wish = request.spec.speculative
     return Speculative.wished(wish, draft_path(request)) if wish else None
+
+
+def capped_length(longest: int | None, policy: LaunchPolicy) -> Length | None:
+    """A model's context under a policy that caps it; None = the engine's own choice is right.
+
+    Args:
+        longest: Context that the model was made for; None = unknown.
+        policy: Whose cap.
+    """
+    if not policy.longest or not longest or longest <= policy.longest:
+        return None
+    reason = f"of {longest} tokens, as many as the policy allows"
+    return Length(tokens=policy.longest, origin=Origin.DERIVED, reason=reason)

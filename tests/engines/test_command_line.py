@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 
 from moorage.common.values import Origin
-from moorage.engines.command import filled, kept_flags
+from moorage.engines.command_line import CommandLine, command_line, filled, kept_flags
 from moorage.engines.launch import Flag, Preparation
-from moorage.engines.preparation import by_minor_version
-from moorage.engines.versions import CommandLine, command_line
+from moorage.engines.seat import by_minor_version
 from moorage.inventory.fleet_engines import EngineVersion
 
 VALUES = {"model_path": "/m", "port": "1", "host_ip": "10.0.0.1", "accelerator_ids": "0,1"}
