@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from moorage.adapters.system.garbage_collector import paused_collector
+from moorage.adapters.system.process import paused_collector
 
 
 def test_nothing_is_collected_until_the_block_ends() -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.registry import transport as registry_ways
-from moorage.adapters.registry.manifest import MANIFESTS
-from moorage.adapters.registry.registry import RegistryClient
+from moorage.adapters.registry import connection
+from moorage.adapters.registry.registry import MANIFESTS, RegistryClient
 from moorage.common.failures import Cause, Failure
 from tests.certificates import Authority, require_openssl
 
@@ -42,8 +41,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The host's folder of certificates; no loopback, so that this machine counts as any other."""
     folder = tmp_path / "certs.d"
-    monkeypatch.setattr(registry_ways, "CERTIFICATES", (folder,))
-    monkeypatch.setattr(registry_ways, "is_loopback", lambda _: False)
+    monkeypatch.setattr(connection, "CERTIFICATES", (folder,))
+    monkeypatch.setattr(connection, "is_loopback", lambda _: False)
     return folder
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.hosts.log_tail import MOST_BYTES, MOST_LINE, last_bytes, log_of_file
+from moorage.adapters.hosts.observation import MOST_BYTES, MOST_LINE, last_bytes, log_of_file
 from moorage.common.units import GIB, MIB
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,11 +8,15 @@ from typing import Any
 import psutil
 import pytest
 
-from moorage.adapters.hosts import accelerators
-from moorage.adapters.hosts.accelerators import nvidia_here
+from moorage.adapters.hosts import local_resources
+from moorage.adapters.hosts.local_host import survey_host
+from moorage.adapters.hosts.local_resources import nvidia_here, ports_in_use
 from moorage.common.units import MIB
+from moorage.inventory.fleet import Host
 from moorage.inventory.snapshot import Accelerator
 from moorage.inventory.survey.facts import Found
+
+HERE = "127.0.0.1"
 
 
 class Recording:
@@ -130,8 +135,44 @@ def test_without_nvml_the_tools_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_p
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(accelerators, "nvidia_here", Found)
-    seen = accelerators.found_here()
+    monkeypatch.setattr(local_resources, "nvidia_here", Found)
+    seen = local_resources.found_here()
     assert seen.unified_memory
     assert [item.name for item in seen.accelerators] == ["NVIDIA GB10"]
     assert seen.accelerators[0].memory_total == psutil.virtual_memory().total
+
+
+def test_a_port_is_in_use_as_soon_as_it_is_bound() -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as every server does
+        taken.bind((HERE, 0))
+        port = taken.getsockname()[1]
+        assert port in ports_in_use(HERE, port, port)
+        taken.listen()
+        assert port in ports_in_use(HERE, 1, 1)
+    assert port not in ports_in_use(HERE, port, port)
+
+
+def test_a_port_is_free_though_connections_of_a_server_that_ended_linger_there() -> None:
+    with socket.create_server((HERE, 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection((HERE, port)) as client:
+            served, _ = server.accept()
+            served.close()  # who closes first is the one that lingers
+            assert client.recv(1) == b""
+    assert _states(port) == {psutil.CONN_TIME_WAIT}
+    assert port not in ports_in_use(HERE, port, port)
+    with socket.create_server((HERE, port)):
+        assert port in ports_in_use(HERE, port, port)
+
+
+def test_a_survey_tells_the_ports_of_its_host_that_are_taken() -> None:
+    with socket.create_server((HERE, 0)) as server:
+        port = server.getsockname()[1]
+        host = Host(name="here", runtimes=("process",), ports=f"{port}-{port}")
+        assert port in survey_host(host).ports_in_use
+
+
+def _states(port: int) -> set[str]:
+    seen = psutil.net_connections(kind="tcp")
+    return {one.status for one in seen if one.laddr and one.laddr.port == port}

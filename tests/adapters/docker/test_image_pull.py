@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 from filelock import FileLock
 
-from moorage.adapters.docker.images import DockerImages, LocalImage
-from moorage.adapters.docker.pulling import have_image
+from moorage.adapters.docker.images import DockerImages, LocalImage, have_image
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from tests.builders import an_image

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.ray.cluster_check import check_clusters
-from moorage.adapters.ray.cluster_survey import survey_cluster
+from moorage.adapters.ray.cluster_survey import check_clusters, survey_cluster
 from moorage.adapters.ray.dashboard import RayDashboard
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.clusters import RayCluster as RayClusterEntry

@@ -1,10 +1,23 @@
-"""What it means when a machine cannot be reached at all, in whatever words it is told."""
+"""Errors of the operating system as failures: disks and networks."""
 
 from __future__ import annotations
 
+import errno
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-from moorage.common.failures import Cause
+from moorage.common.failures import Cause, Failure
+
+CAUSES = {
+    errno.ENOSPC: Cause.DISK_FULL,
+    errno.EDQUOT: Cause.DISK_FULL,
+    errno.EACCES: Cause.STORE_UNWRITABLE,
+    errno.EPERM: Cause.STORE_UNWRITABLE,
+    errno.EROFS: Cause.STORE_UNWRITABLE,
+}
+
 
 NO_NAME = "No machine has that name: correct `address`, or make the name known (DNS, /etc/hosts)."
 NOTHING_LISTENS = (
@@ -24,6 +37,21 @@ NETWORK_ERRORS: tuple[tuple[str, Cause, str], ...] = (
 """Texts of Python and of `ssh`, and what they mean; the first that matches counts."""
 
 _NESTING = re.compile(r""": |, '|, \"""")
+
+
+@contextmanager
+def watching_the_disk(folder: Path) -> Iterator[None]:
+    """Turn what a disk refuses into a failure with its cause.
+
+    Raises:
+        Failure: `DISK_FULL` (a used-up quota too) or `STORE_UNWRITABLE`.
+    """
+    try:
+        yield
+    except OSError as error:
+        if (cause := CAUSES.get(error.errno or 0)) is None:
+            raise
+        raise Failure(cause, f"writing below {folder}: {error}") from None
 
 
 def plain(text: str) -> str:

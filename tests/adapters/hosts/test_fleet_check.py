@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from moorage.adapters.hosts.listener import PYTHON, listening_here
+from moorage.adapters.hosts.fleet_check import PYTHON, listening_here
 from moorage.adapters.hosts.reachability import greet, listen, reach
 from tests.prefect_server import free_port
 
