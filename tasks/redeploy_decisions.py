@@ -11,7 +11,6 @@ from prefect import task
 from moorage.adapters.files.desired import load_specs
 from moorage.adapters.registry.pinning import digest_now
 from moorage.common.failures import Cause, Failure
-from moorage.images.reference import parse_reference
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.drift import Drift, Moved, branch_drift, file_drift, image_drift
 from moorage.operations.redeploy.intent import Intent, intent_of
@@ -19,6 +18,7 @@ from moorage.operations.redeploy.selection import chosen
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec, OnDrift
+from moorage.spec.image_reference import parse_reference
 from tasks.compare import serving
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step, unheard

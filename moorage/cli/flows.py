@@ -27,7 +27,7 @@ from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.placement.propose import NoFit
 from moorage.policy.channel import Channel
 from moorage.policy.violation import PolicyRefused
-from moorage.spec.problems import PATTERNS_IN_WORDS
+from moorage.reports.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State

@@ -21,8 +21,8 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.loaded import loaded
 from moorage.models.assets import AssetRole, Pin
 from moorage.releases.release import ReleaseRow
+from moorage.reports.problems import problems_of
 from moorage.spec import AdapterSpec, Name
-from moorage.spec.problems import problems_of
 
 app = typer.Typer(
     no_args_is_help=True, help="LoRA adapters of a running model: load, unload, list."

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from moorage.common.values import Value
-from moorage.images.catalogue import CatalogueRow
+from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.cluster_snapshot import ClusterSnapshot
 from moorage.inventory.fleet_engines import EngineVersions

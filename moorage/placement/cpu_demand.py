@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from moorage.engines.base import Engine
 from moorage.memory import MemoryModel
 from moorage.memory.need import CpuNeed
-from moorage.memory.search import largest
+from moorage.memory.numbers import largest
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Wish
 

@@ -20,7 +20,7 @@ from moorage.placement.request import Request
 from moorage.placement.view import look_at
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
-from tests.memory.known import known
+from tests.memory.models import known
 from tests.placement.requests import Told, a_request, on_hosts
 from tests.placement.worlds import fleets, requests
 

@@ -16,7 +16,7 @@ from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
 from tests.adapters.hosts.test_accelerators import L4, Recording
 from tests.builders import a_fleet, a_host, a_model, a_spec
-from tests.memory.known import known
+from tests.memory.models import known
 
 L4_BYTES = 23034 * MIB
 

@@ -13,8 +13,8 @@ from moorage.adapters.docker.daemon import daemon
 from moorage.adapters.docker.streams import followed
 from moorage.adapters.registry.auth import Credentials
 from moorage.adapters.registry.registry_errors import pull_failure
-from moorage.images.reference import DEFAULT_TAG, familiar, parse_reference, repository
 from moorage.inventory.access import parse_access
+from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 PULL_TIMEOUT_SECONDS = 3600
 IN_USE = 409

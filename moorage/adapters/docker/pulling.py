@@ -12,7 +12,7 @@ from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.registry.auth import Credentials
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
-from moorage.images.reference import parse_reference
+from moorage.spec.image_reference import parse_reference
 
 
 def have_image(

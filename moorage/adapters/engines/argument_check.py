@@ -19,12 +19,12 @@ from moorage.engines.schema.check import (
     words_of,
 )
 from moorage.images.image import Image
-from moorage.images.reference import parse_reference
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.links import require_ports
 from moorage.spec import EngineName, EngineSpec, ModelSpec
+from moorage.spec.image_reference import parse_reference
 
 
 def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:

@@ -12,9 +12,9 @@ from moorage.adapters.registry.registry import RegistryClient
 from moorage.adapters.secrets.secrets import read_secrets
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
-from moorage.images.reference import parse_reference
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.spec.image_reference import parse_reference
 
 UNASKED = "; its registry could not be asked, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"

@@ -16,8 +16,8 @@ from moorage.adapters.registry.transport import Way, ways
 from moorage.adapters.system.guarded_http import guarded_client, within
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
-from moorage.images.reference import Reference, parse_reference
 from moorage.inventory.registries import DOCKER_HUB, HUB_NAMES
+from moorage.spec.image_reference import Reference, parse_reference
 
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)
 ASK_SECONDS = 30.0

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
-from moorage.images.catalogue import CatalogueRow
 from moorage.images.runner import runner_rows
+from moorage.inventory.catalogue import CatalogueRow
 
 PACKAGE = "gpustack_runner"
 

@@ -31,7 +31,7 @@ from moorage.adapters.transfer.file_checks import (
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
-from moorage.models.shelf import MANIFEST
+from moorage.inventory.model_store import MANIFEST
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 
 INCOMPLETE = ".incomplete"

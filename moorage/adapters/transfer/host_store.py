@@ -33,8 +33,8 @@ from moorage.adapters.transfer.handover import Sending, hand_over
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.inventory.access import Access
+from moorage.inventory.model_store import model_directory
 from moorage.inventory.survey.probe import STORE
-from moorage.models.shelf import place
 from moorage.models.source import ResolvedModel
 
 Report = Callable[[int, int], None]
@@ -96,7 +96,7 @@ class HostStore:
                 the host is lost from sight, `IMAGE_MISSING` without the helper's image.
         """
         until = time.monotonic() + deadline_seconds
-        path = place(self._folder, model.source, model.revision)
+        path = model_directory(self._folder, model.source, model.revision)
         name = self.name_for(model)
         while True:
             ours = self._begin(name, model, job)
@@ -113,7 +113,7 @@ class HostStore:
 
     def name_for(self, model: ResolvedModel) -> str:
         """The name of the container that brings a model there: whoever makes it has the lock."""
-        return staging_name(place(self._folder, model.source, model.revision))
+        return staging_name(model_directory(self._folder, model.source, model.revision))
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
         """Start the program, unless it runs already; tells whether it was started."""

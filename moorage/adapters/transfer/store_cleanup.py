@@ -25,7 +25,7 @@ from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.host_store import staging_name
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.probe import STORE
-from moorage.models.stored import Need, Stored, StoredState
+from moorage.operations.stored_models import Need, Stored, StoredState
 
 PROGRAM = bundle(keeper, checks)
 ASK_SECONDS = 20

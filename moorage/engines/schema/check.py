@@ -8,9 +8,9 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.judge import Judgement, judge, judge_unknown
 from moorage.engines.schema.rules import Rules
-from moorage.images.reference import parse_reference
 from moorage.images.tagged import tagged_version
 from moorage.spec import EngineName, EngineSpec, RuntimeName
+from moorage.spec.image_reference import parse_reference
 from moorage.spec.safe import secret_option
 from moorage.spec.tokenize import user_tokens
 

@@ -43,18 +43,12 @@ from moorage.engines.vllm.reserved_options import OWNED
 from moorage.engines.vllm.rule import variable
 from moorage.engines.vllm.shutdown import IN_FLIGHT, OPTION
 from moorage.engines.vllm.spanning import spanning_refusal, spanning_warnings
+from moorage.memory.demand import PROCESSES
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
-
-CPU_PROCESS_BYTES = 3 * GIB
-"""RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache.
-
-The kernel charges the files that a first start reads to the container, and vLLM counts them as
-used: on a machine that has just got the image, 2 GiB left no room for the key/value cache.
-"""
 
 CPU_LEAST_CACHE = 1 * GIB
 CPU_CONTEXTS = 2
@@ -85,7 +79,7 @@ class Vllm(Engine):
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Weights, the engine's processes and the key/value cache."""
         cache = _cpu_cache(profile)
-        return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + cache, cache
+        return int(profile.weight_bytes * 1.2) + PROCESSES + cache, cache
 
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:
         """Pictures too, in an image that the spec names: the official ones lack vllm-omni."""

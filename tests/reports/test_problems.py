@@ -7,8 +7,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from moorage.inventory.fleet import Fleet
+from moorage.reports.problems import Problem, problems_of
 from moorage.spec import ModelSpec
-from moorage.spec.problems import Problem, problems_of
 
 
 def problems(model: type[BaseModel], content: dict[Any, Any], file: str = "") -> list[Problem]:

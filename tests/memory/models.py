@@ -32,15 +32,15 @@ def with_options(name: str, **options: Any) -> MemoryModel:
     return MemoryModel(*known(name), MemoryOptions.model_validate(options))
 
 
-def needed(model: MemoryModel, gib: int = 141, **asked: Any) -> Need:
+def needed(model: MemoryModel, gib: int = 141, **use: Any) -> Need:
     """What it needs of an accelerator of so many GiB; a refusal is a mistake of the test."""
-    need = model.need(total=gib * GIB, **{"tokens": 8192, **asked})
+    need = model.need(total=gib * GIB, **{"tokens": 8192, **use})
     assert isinstance(need, Need), need
     return need
 
 
-def refusal(model: MemoryModel, **asked: Any) -> MemoryRefusal:
-    need = model.need(total=80 * GIB, **{"tokens": 8192, **asked})
+def refusal(model: MemoryModel, **use: Any) -> MemoryRefusal:
+    need = model.need(total=80 * GIB, **{"tokens": 8192, **use})
     assert isinstance(need, MemoryRefusal), need
     return need
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.images.reference import parse_reference, repository
+from moorage.spec.image_reference import parse_reference, repository
 
 DIGEST = f"sha256:{'0' * 64}"
 

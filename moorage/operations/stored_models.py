@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from moorage.common.values import Value
+from moorage.inventory.model_store import folder_name
 from moorage.models.assets import assets_of
-from moorage.models.shelf import shelf
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import ModelSpec
 
@@ -27,7 +27,7 @@ class Stored(Value):
     Attributes:
         host: Whose store it is.
         path: Its directory below the store.
-        source: Where it is from; of what is not complete, the name of its shelf.
+        source: Where it is from; of what is not complete, the name of its folder.
         revision: Commit, digest or fingerprint.
         bytes: Size of all its files.
         used: When it was last deployed, in seconds since the epoch.
@@ -50,13 +50,13 @@ class Need(Value):
 
     Attributes:
         release: The release.
-        shelf: Folder of its source.
+        folder: Folder of its source.
         revision: Which; empty = any: it is not known yet.
         hosts: Where; empty = anywhere: it is not known yet.
     """
 
     release: str
-    shelf: str
+    folder: str
     revision: str = ""
     hosts: frozenset[str] = frozenset()
 
@@ -69,7 +69,7 @@ class Need(Value):
         """
         here = anywhere or not self.hosts or stored.host in self.hosts
         revision = self.revision in ("", stored.revision)
-        return here and revision and stored.path.split("/")[1:2] == [self.shelf]
+        return here and revision and stored.path.split("/")[1:2] == [self.folder]
 
 
 def needs(rows: Iterable[ReleaseRow], specs: Mapping[str, ModelSpec]) -> tuple[Need, ...]:
@@ -111,9 +111,9 @@ def _needs(row: ReleaseRow, spec: ModelSpec) -> Iterable[Need]:
     serves = row.state == ReleaseState.RUNNING and row.release is not None
     hosts = frozenset(workload.host for workload in row.workloads) if serves else frozenset()
     if not serves or row.release is None:
-        return [Need(release=row.id, shelf=shelf(one.source)) for one in assets_of(spec)]
+        return [Need(release=row.id, folder=folder_name(one.source)) for one in assets_of(spec)]
     pins = [(pin.source, pin.revision) for pin in row.release.companions]
     return [
-        Need(release=row.id, shelf=shelf(source), revision=revision, hosts=hosts)
+        Need(release=row.id, folder=folder_name(source), revision=revision, hosts=hosts)
         for source, revision in [(spec.source, row.revision), *pins]
     ]

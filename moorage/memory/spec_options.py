@@ -1,4 +1,4 @@
-"""Reading the memory options that a spec asks for, in every writing of the engine's arguments."""
+"""Reads the memory options of a spec, in every spelling of the engine's arguments."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, get_args
 
 from moorage.memory.options import (
     DraftOptions,
+    KVDtype,
     LoraOptions,
     MemoryOptions,
     Runner,
     SsmDtype,
     allowed_rank,
 )
-from moorage.memory.settings import KVDtype
 from moorage.models.assets import AssetRole
 from moorage.models.rope import rope_rule
 from moorage.models.source import Companion
@@ -27,7 +27,7 @@ from moorage.spec.arguments import (
     whole_number,
 )
 
-TOKENS_AT_ONCE = 32_768
+CACHED_TOKENS = 32_768
 """Tokens that the KV cache holds at least where the spec says `concurrency: auto`."""
 
 POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
@@ -60,7 +60,7 @@ def memory_options(
     Args:
         spec: What the user wrote.
         mode: What the model is served for, where the spec leaves it open.
-        companions: Its adapters as they were read: they tell ranks that the spec leaves open.
+        companions: Its adapters as they were read: they give ranks that the spec leaves open.
 
     Raises:
         Failure: `BAD_SPEC` when a value is malformed.
@@ -73,8 +73,8 @@ def memory_options(
         throughput=argument(tokens, "--performance-mode") == "throughput",
         chunked_prefill=switch(tokens, "--enable-chunked-prefill"),
         dtype=DTYPES.get(argument(tokens, "--dtype") or "auto", ""),
-        kv_cache_dtype=_known(tokens, "--kv-cache-dtype", get_args(KVDtype)),
-        ssm_dtype=_known(tokens, "--mamba-ssm-cache-dtype", get_args(SsmDtype)),
+        kv_cache_dtype=_one_of(tokens, "--kv-cache-dtype", get_args(KVDtype)),
+        ssm_dtype=_one_of(tokens, "--mamba-ssm-cache-dtype", get_args(SsmDtype)),
         enforce_eager=bool(switch(tokens, "--enforce-eager")),
         graph_limit=whole_number(tokens, "--max-cudagraph-capture-size"),
         graph_sizes=None if sizes is None else len(sizes),
@@ -98,17 +98,17 @@ def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
     """Requests of `tokens` tokens that the KV cache must hold at once."""
     if spec.concurrency != "auto":
         return spec.concurrency
-    return max(1, -(-TOKENS_AT_ONCE // tokens))
+    return max(1, -(-CACHED_TOKENS // tokens))
 
 
-def _known(tokens: Sequence[str], flag: str, known: Sequence[str]) -> Any:
+def _one_of(tokens: Sequence[str], flag: str, known: Sequence[str]) -> Any:
     value = argument(tokens, flag)
     return value if value in known else "auto"
 
 
-def _runner(spec: ModelSpec, mode: Mode, asked: str | None) -> Runner:
-    if asked in ("generate", "pooling"):
-        return "generate" if asked == "generate" else "pooling"
+def _runner(spec: ModelSpec, mode: Mode, requested: str | None) -> Runner:
+    if requested in ("generate", "pooling"):
+        return "generate" if requested == "generate" else "pooling"
     served = mode if spec.mode == Mode.AUTO else spec.mode
     return "pooling" if served in POOLING else "auto"
 
@@ -147,10 +147,10 @@ def _adapters(
 
 
 def _drafts(spec: ModelSpec) -> DraftOptions | None:
-    wish = spec.speculative
-    if wish is None:
+    wanted = spec.speculative
+    if wanted is None:
         return None
-    return DraftOptions(method=wish.method, model=wish.model or "", tokens=wish.tokens or 1)
+    return DraftOptions(method=wanted.method, model=wanted.model or "", tokens=wanted.tokens or 1)
 
 
 def _draft(tokens: Sequence[str]) -> DraftOptions | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.models.shelf import shelf
-from moorage.models.stored import Need, Stored, to_prune
+from moorage.inventory.model_store import folder_name
+from moorage.operations.stored_models import Need, Stored, to_prune
 
 DAY = 86_400.0
 NOW = 100 * DAY
@@ -57,7 +57,7 @@ def test_what_an_interrupted_prune_left_goes() -> None:
 
 
 def need(**fields: object) -> Need:
-    told = {"release": "tiny.v1", "shelf": shelf("hf://acme/old"), "revision": "abc"}
+    told = {"release": "tiny.v1", "folder": folder_name("hf://acme/old"), "revision": "abc"}
     return Need.model_validate(told | fields)
 
 
@@ -67,7 +67,7 @@ def need(**fields: object) -> Need:
         (need(), True),
         (need(revision=""), True),
         (need(revision="other"), False),
-        (need(shelf="acme--other"), False),
+        (need(folder="acme--other"), False),
         (need(hosts={"a"}), True),
         (need(hosts={"b"}), False),
     ],

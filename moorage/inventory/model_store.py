@@ -11,7 +11,7 @@ MANIFEST = ".moorage.json"
 """In the directory of each complete model: what it holds, as JSON with an indent of one."""
 
 
-def shelf(source: str) -> str:
+def folder_name(source: str) -> str:
     """The folder of a source: its repository's name, or that of a directory with its fingerprint.
 
     Args:
@@ -29,7 +29,7 @@ def is_local(source: str) -> bool:
     return not source.startswith((HUB, S3))
 
 
-def place(store: str, source: str, revision: str) -> str:
+def model_directory(store: str, source: str, revision: str) -> str:
     """The directory of a model.
 
     Args:
@@ -37,4 +37,4 @@ def place(store: str, source: str, revision: str) -> str:
         source: As in the spec.
         revision: Commit, or fingerprint of a directory.
     """
-    return f"{store.rstrip('/')}/{shelf(source)}/{revision}"
+    return f"{store.rstrip('/')}/{folder_name(source)}/{revision}"

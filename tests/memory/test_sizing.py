@@ -2,10 +2,53 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.common.units import GIB, KIB
-from moorage.memory.devices import COMMON_SIZES, Device
-from moorage.memory.report import Answer, Question, answer, sizes, token_bytes
-from tests.memory.known import needed, plain
+from moorage.common.units import GIB, KIB, MIB
+from moorage.memory.sizing import (
+    COMMON_SIZES,
+    REPORTED_MIB,
+    Answer,
+    Device,
+    Question,
+    answer,
+    find_device,
+    sizes,
+    token_bytes,
+)
+from tests.memory.models import needed, plain
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "size"),
+    [
+        ("24GiB", "", 24 * GIB),
+        ("80 GiB", "", 80 * GIB),
+        ("16000000000", "", 16_000_000_000),
+        ("h100", "NVIDIA H100 80GB", 81_559 * MIB),
+        ("H100-NVL", "NVIDIA H100 NVL", 95_830 * MIB),
+        ("a100 80gb", "NVIDIA A100 80GB", 81_920 * MIB),
+        ("4090", "NVIDIA GeForce RTX 4090", 24_564 * MIB),
+        ("rtx 4090", "NVIDIA GeForce RTX 4090", 24_564 * MIB),
+        ("mi300x", "AMD Instinct MI300X", 196_592 * MIB),
+    ],
+)
+def test_an_accelerator_is_a_size_or_a_name(text: str, name: str, size: int) -> None:
+    device = find_device(text)
+    assert device
+    assert (device.name, device.total) == (name, size)
+
+
+@pytest.mark.parametrize("text", ["", "abacus", "1MiB", "h100 l4"])
+def test_what_is_neither_is_not_guessed(text: str) -> None:
+    assert find_device(text) is None
+
+
+def test_every_name_finds_itself() -> None:
+    for name in REPORTED_MIB:
+        found = find_device(name)
+        assert found
+        assert found.name == name
+    assert sorted(COMMON_SIZES) == list(COMMON_SIZES)
+
 
 LONG = Question(tensor=1, pipeline=1, tokens=131072, concurrency=1, at_most=131072)
 
@@ -48,8 +91,8 @@ def test_what_fits_with_no_number_of_ranks_is_shown_with_the_most() -> None:
 
 
 def test_the_flags_are_those_that_were_counted_with() -> None:
-    asked = LONG.model_copy(update={"tensor": 2, "pipeline": 2})
-    found = answer(plain("llama-3.1-8b"), Device(total=80 * GIB), asked)
+    use = LONG.model_copy(update={"tensor": 2, "pipeline": 2})
+    found = answer(plain("llama-3.1-8b"), Device(total=80 * GIB), use)
     assert isinstance(found, Answer)
     assert found.flags == (
         "--tensor-parallel-size 2",
