@@ -160,7 +160,8 @@ async def _facts(
     key = await in_thread(api_key, plan)
     logged = (one.measured for one in measured if one.workload == container.name)
     return engine_facts(
-        container,
+        container.name,
+        container.argv,
         plan.engine_version,
         await _answer(container.endpoint, VERSION_PATH, key),
         await _answer(container.endpoint, MODELS_PATH, key),

@@ -18,8 +18,8 @@ from moorage.cli.flows import guarded, run_flow
 from moorage.cli.keys import key_of
 from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, Failure
-from moorage.engines.loaded import loaded
 from moorage.models.assets import AssetRole, Pin
+from moorage.releases.loaded_adapters import loaded
 from moorage.releases.release import ReleaseRow
 from moorage.reports.problems import problems_of
 from moorage.spec import AdapterSpec, Name

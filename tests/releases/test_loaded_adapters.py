@@ -6,7 +6,8 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan, Workload
-from moorage.engines.loaded import (
+from moorage.models.assets import AssetRole, Pin
+from moorage.releases.loaded_adapters import (
     holding,
     lacking,
     loaded,
@@ -14,7 +15,6 @@ from moorage.engines.loaded import (
     with_adapter,
     without_adapter,
 )
-from moorage.models.assets import AssetRole, Pin
 from moorage.releases.release import ReleaseRow, ReleaseState
 from tests.builders import NOON, REVISION, a_container, a_release, a_spec, a_workload
 
