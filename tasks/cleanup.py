@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Cause, Failure
-from moorage.engines.ending import Ending, ending
+from moorage.engines.stopping import Ending, ending
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import StoppingSpec

@@ -6,8 +6,8 @@ from moorage.adapters.engines import argument_check as arguments
 from moorage.adapters.engines.argument_check import schema_on_cluster
 from moorage.common.failures import Cause, Failure
 from moorage.engines.application import ApplicationRequest
+from moorage.engines.cluster_plan import plan_on_cluster
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.on_cluster import plan_on_cluster
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from moorage.adapters.engines.metrics import read_metrics
+from moorage.adapters.engines.probe import read_metrics
 from moorage.common.failures import Cause, Failure
 from moorage.engines.draining import Busy, Drained, requests_in_flight
-from moorage.engines.ending import Ending
 from moorage.engines.launch import Workload
+from moorage.engines.stopping import Ending
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import FINAL, SERVING
 from tasks.cleanup import ENDING, SUPERSEDED, end_release, ending_of
