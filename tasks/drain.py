@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from moorage.adapters.engines.metrics import read_metrics
+from moorage.adapters.engines.probe import read_metrics
 from moorage.engines.draining import Busy, Drained, requests_in_flight
-from moorage.engines.ending import Ending, ending
 from moorage.engines.launch import Workload
+from moorage.engines.stopping import Ending, ending
 from moorage.releases.release import ReleaseRow
 from moorage.spec import StoppingSpec
 from tasks.context import in_thread

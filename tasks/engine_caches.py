@@ -6,7 +6,7 @@ import asyncio
 
 from prefect import task
 
-from moorage.adapters.docker.helper_image import PULL_SECONDS, have_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, have_helper
 from moorage.adapters.engines.engine_caches import keeps, make_kept_on
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.access import parse_access

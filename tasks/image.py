@@ -8,8 +8,7 @@ from typing import Any
 
 from prefect import task
 
-from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.docker.pulling import have_image
+from moorage.adapters.docker.images import DockerImages, have_image
 from moorage.adapters.registry.pinning import credentials, digest_now, identified, pinned
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES

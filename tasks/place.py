@@ -7,7 +7,7 @@ from functools import partial
 
 from prefect import task
 
-from moorage.adapters.system.garbage_collector import paused_collector
+from moorage.adapters.system.process import paused_collector
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot

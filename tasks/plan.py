@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from moorage.adapters.engines.argument_check import schema_on_cluster
 from moorage.engines.application import ApplicationRequest
+from moorage.engines.cluster_plan import plan_on_cluster
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.on_cluster import plan_on_cluster
 from moorage.engines.plan import plan_launch
 from moorage.images.image import Image
 from moorage.placement.placed import Placed

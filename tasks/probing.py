@@ -6,8 +6,7 @@ import asyncio
 import hashlib
 from datetime import UTC, datetime
 
-from moorage.adapters.engines.metrics import read_metrics
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.probe import ask, read_metrics
 from moorage.engines.draining import requests_in_flight
 from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES

@@ -12,7 +12,7 @@ from moorage.adapters.ledger.author import author
 from moorage.adapters.ledger.lock_owner import Owner
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
-from moorage.engines.turns import in_turns
+from moorage.engines.start_order import in_turns
 from moorage.operations.reconcile.actions import Action
 from moorage.operations.reconcile.backoff import not_before
 from moorage.releases.release import ReleaseRow, Restart

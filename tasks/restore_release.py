@@ -18,7 +18,7 @@ from moorage.engines.launch import (
     Workload,
     planned_workload,
 )
-from moorage.engines.turns import in_turns
+from moorage.engines.start_order import in_turns
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from prefect import task
 
-from moorage.adapters.hosts.disk import watching_the_disk
 from moorage.adapters.sources import source_for, ways_to
 from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.system.os_errors import watching_the_disk
 from moorage.adapters.transfer.bring_model import bring
 from moorage.adapters.transfer.host_store import Staged
 from moorage.common.units import human_bytes

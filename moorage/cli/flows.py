@@ -93,7 +93,7 @@ def run_flow(
 
         from flows.result_recovery import failure_left, has_end_left, whole  # noqa: PLC0415
         from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
-        from moorage.adapters.prefect.sign_in import login_refused, sign_in  # noqa: PLC0415
+        from moorage.adapters.prefect.api_login import login_refused, sign_in  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
         from tasks.context import was_interrupted  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415

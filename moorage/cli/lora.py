@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.adapters.engines.served_models import served_names
+from moorage.adapters.engines.probe import served_names
 from moorage.adapters.files.specs import InvalidFile, absolute
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings

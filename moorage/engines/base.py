@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from moorage.common.failures import Failure
 from moorage.common.values import Origin
-from moorage.engines.command import kept_flags
+from moorage.engines.api_key import made_key
+from moorage.engines.command_line import kept_flags, own_command, start_flags
 from moorage.engines.draining import Busy
 from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
-from moorage.engines.keys import made_key
 from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -25,12 +25,10 @@ from moorage.engines.launch import (
     Variable,
     container_name,
 )
-from moorage.engines.preparation import preparation
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
-from moorage.engines.schema.rules import Rules
-from moorage.engines.seat import compatibility, devices, mounts, own_command, visibility
-from moorage.engines.start import start_flags
+from moorage.engines.schema.argument import Rules
+from moorage.engines.seat import compatibility, devices, mounts, preparation, visibility
 from moorage.engines.updates import AdapterUpdates
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile

@@ -8,8 +8,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.base import Engine
 from moorage.engines.calibration import words_of_fields
-from moorage.engines.checks import engine_versions, require_configured
-from moorage.engines.registry import ENGINES, choose_engine
+from moorage.engines.registry import ENGINES, choose_engine, engine_versions, require_configured
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement

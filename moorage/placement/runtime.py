@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.common.failures import Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.base import Engine
-from moorage.engines.devices import device_kind, in_a_process
+from moorage.inventory.devices import device_kind, in_a_process
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.image import image_on
 from moorage.placement.placement import CPU

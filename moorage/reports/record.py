@@ -8,7 +8,7 @@ from datetime import datetime
 
 from moorage.common.failures import Failure
 from moorage.common.units import human_bytes, human_seconds
-from moorage.engines.container_isolation import Isolation
+from moorage.engines.isolation import Isolation
 from moorage.engines.launch import Application, ContainerSpec
 from moorage.models.assets import AssetRole, Pin
 from moorage.models.profile import ModelProfile

@@ -15,9 +15,9 @@ from moorage.adapters.engines.argument_check import check_early
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
+from moorage.engines.vllm.context import BASELINE
 from moorage.engines.vllm.distributed import distributed_flags
 from moorage.engines.vllm.environment import variables
-from moorage.engines.vllm.policy import BASELINE
 from moorage.inventory.claims import Resource
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot

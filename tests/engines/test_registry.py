@@ -6,8 +6,9 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.engines.registry import ENGINES, choose_engine
+from moorage.engines.registry import ENGINES, choose_engine, require_configured
 from moorage.images.catalogue import CATALOGUE
+from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.assets import assets_of
 from moorage.models.rope import RopeRule, rope_rule
@@ -22,6 +23,56 @@ from tests.builders import (
     a_spec,
     an_accelerator,
 )
+
+ACME = {
+    "1.9": {"image": "acme:9", "entrypoint": "/acme"},
+    "1.10": {"image": "acme:10", "run_command": "/acme {{model_path}}"},
+    "2.0": {"image": "acme:2"},
+    "2.1": {"run_command": "/acme {{model_path}}"},
+}
+
+
+def require(wish: dict[str, Any], default: str = "1.10") -> None:
+    versions = EngineVersions.model_validate({"default_version": default, "versions": ACME})
+    spec = a_spec(engine={"name": "custom", "custom": "acme", **wish})
+    require_configured(spec.engine, a_fleet(a_host(engines={"acme": versions})))
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {},
+        {"version": "1.9"},
+        {"version": "2.0", "entrypoint": ["/acme"]},
+        {"version": "2.1", "image": "mine:1"},
+        {"version": "2.1", "runtime": "process"},
+    ],
+    ids=str,
+)
+def test_a_custom_engine_is_whole_by_fleet_and_spec_together(wish: dict[str, Any]) -> None:
+    require(wish)
+
+
+@pytest.mark.parametrize(
+    ("wish", "detail", "suggestion"),
+    [
+        ({"custom": "acm"}, "engine.custom: acm has no versions", "`engines: {acm:"),
+        ({"version": "3"}, "engine.version: 3 of acme is not configured", "1.9, 1.10, 2.0, 2.1"),
+        ({"version": "2.0"}, "acme 2.0 has no run_command", "Add `run_command` there"),
+        ({"version": "2.1"}, "acme 2.1 has no image", "Add `image` there"),
+    ],
+    ids=str,
+)
+def test_what_is_missing_is_named(wish: dict[str, Any], detail: str, suggestion: str) -> None:
+    with pytest.raises(Failure, match=detail) as caught:
+        require(wish)
+    assert caught.value.cause is Cause.BAD_SPEC
+    assert suggestion in caught.value.suggestion
+
+
+def test_engines_that_are_published_need_no_configuration() -> None:
+    require_configured(a_spec(engine={"name": "vllm", "version": "9.9"}).engine, a_fleet())
+
 
 VLLM, TRANSFORMERS, CUSTOM = EngineName.VLLM, EngineName.TRANSFORMERS, EngineName.CUSTOM
 OWN: dict[str, Any] = {"image": "own:1", "command": ["serve"]}

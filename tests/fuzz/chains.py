@@ -8,9 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from moorage.adapters.engines.argument_check import check_early
-from moorage.adapters.engines.metrics import read_metrics
-from moorage.adapters.engines.probe import ask
-from moorage.adapters.engines.served_models import served_names
+from moorage.adapters.engines.probe import ask, read_metrics, served_names
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.local_host import describe
 from moorage.adapters.hosts.survey import whole_snapshot

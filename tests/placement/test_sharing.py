@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.hosts.accelerators import nvidia_here
+from moorage.adapters.hosts.local_resources import nvidia_here
 from moorage.common.units import GIB, MIB
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import HostSnapshot
@@ -14,7 +14,7 @@ from moorage.memory.demand import memory_model
 from moorage.models.config import derive_profile
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
-from tests.adapters.hosts.test_accelerators import L4, Recording
+from tests.adapters.hosts.test_local_resources import L4, Recording
 from tests.builders import a_fleet, a_host, a_model, a_spec
 from tests.memory.models import known
 

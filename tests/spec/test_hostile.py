@@ -14,8 +14,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from moorage.adapters.engines.schemas import SchemaStore
 from moorage.common.failures import Failure
 from moorage.engines.registry import ENGINES
+from moorage.engines.schema.argument import Rules
 from moorage.engines.schema.check import check_likely
-from moorage.engines.schema.rules import Rules
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.fleet_engines import ImageName, VersionName
 from moorage.inventory.snapshot import Program

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from moorage.engines.draining import Drained
-from moorage.engines.ending import Ending
 from moorage.engines.launch import Workload
-from moorage.engines.vllm.shutdown import IN_FLIGHT
+from moorage.engines.stopping import Ending
+from moorage.engines.vllm.arguments import IN_FLIGHT
 from tasks.drain import POLL_SECONDS, until_idle
 from tests.builders import a_workload
 
