@@ -16,7 +16,7 @@ from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
 from moorage.releases.release import ReleaseRow
 from tasks.context import ledger, settings
-from tasks.transition_events import tell_of
+from tasks.events import tell_of
 from tasks.verify import api_key
 
 METRICS_SECONDS = 5.0

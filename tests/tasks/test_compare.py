@@ -15,8 +15,8 @@ from moorage.operations.reconcile.actions import Action, Deed
 from moorage.readiness.protocol import Readiness
 from moorage.releases.release import ReleaseState
 from moorage.spec import EngineName
+from tasks.compare import decided_on, overtaken
 from tasks.context import ledger
-from tasks.superseded_since import decided_on, overtaken
 from tests.builders import REVISION, a_release, a_spec
 
 pytestmark = pytest.mark.usefixtures("own_home")

@@ -15,7 +15,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot, Program
 from moorage.placement.placed import Placed
 from moorage.spec import EngineName
-from tasks.arguments import check_early, check_placed
+from tasks.plan import check_early, check_placed
 from tests.builders import (
     ON_CPU,
     a_cpu_host,
