@@ -24,6 +24,9 @@ from moorage.cli.flows import PREFECT_DEFAULTS
 
 REPOSITORY = Path(__file__).parents[2]
 MESSAGE_BYTES = 1 << 20
+EARLY = ("PREFECT_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "PYTHON", "HOME", "XDG_", "LANG", "TZ")
+"""How variables begin that are read while modules are imported; a command reads all others."""
+
 SERVERS = 3
 """So many are kept at a time; a process of pytest needs one for each Prefect server it talks to."""
 
@@ -120,20 +123,15 @@ _TURN = threading.Lock()
 
 
 def server_for(environment: Mapping[str, str]) -> CommandServer:
-    """The server whose modules were imported with these variables; it starts where there is none.
-
-    Those of moorage are read by each command, and so is what only names programs.
-    """
-    read_late = ("MOORAGE_", "PYTEST_", "PATH", "FLEET_KEY")
-    counting = {
-        name: value for name, value in environment.items() if not name.startswith(read_late)
-    }
+    """The server whose modules were imported with these variables, started where it is missing."""
+    counting = {name: value for name, value in environment.items() if name.startswith(EARLY)}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(EARLY)}
     key = frozenset(counting.items())
     with _TURN:
         if key not in _SERVERS:
             if len(_SERVERS) == SERVERS:
                 _SERVERS.popitem(last=False)[1].close()
-            _SERVERS[key] = CommandServer(counting | {"PATH": environment["PATH"]})
+            _SERVERS[key] = CommandServer(own | counting)
         _SERVERS.move_to_end(key)
         return _SERVERS[key]
 
