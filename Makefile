@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test up down check unit format docs images bench fleet clean
+.PHONY: demo test up down check unit format docs house images bench fleet clean
 
 demo: $(VENV)/.installed-demo ## Deploy a tiny model, chat with it, show its record. KEEP=1 leaves it running.
 	@KEEP=$(KEEP) scripts/demo.sh
@@ -49,8 +49,12 @@ format: $(VENV)/.installed-dev ## Format, and mend what can be mended.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(VENV)/.installed-dev ## Write the reference of the spec anew.
+docs: $(VENV)/.installed-dev ## Write what is generated: the reference of the spec, the picture of the rooms.
 	$(BIN)/python scripts/make_spec_reference.py docs/spec.md
+	$(BIN)/python -m scripts.house --update CONTRIBUTING.md
+
+house: $(VENV)/.installed-dev ## Sizes of the rooms, imports that point up, files to read. AGAINST=REV compares.
+	@$(BIN)/python -m scripts.house $(if $(AGAINST),--against $(AGAINST))
 
 images: ## Build the container images that the tests use.
 	scripts/build_lifecycle_image.sh

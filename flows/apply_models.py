@@ -17,8 +17,9 @@ from flows import subflows as below
 from flows.flow_context import requested_run
 from flows.result_recovery import remembered
 from moorage.inventory.fleet import Fleet
-from moorage.operations.history.desired import Applied, applied_document
+from moorage.operations.history.desired import Applied
 from moorage.releases.requester import Claim
+from moorage.reports.history_report import applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.artifacts import show_markdown
 from tasks.context import in_thread, ledger

@@ -9,9 +9,9 @@ from prefect.states import Completed
 from flows.flow_context import told
 from flows.result_recovery import remembered
 from moorage.common.saga import Saga
-from moorage.engines.loaded import lacking, require_updates
 from moorage.models.assets import Pin, adapter_asset
 from moorage.models.source import Companion
+from moorage.releases.loaded_adapters import lacking, require_updates
 from moorage.releases.requester import Claim
 from moorage.spec import AdapterSpec, Name
 from tasks.adapters import listed, load, running, take_back, tidy, write_down

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from moorage.common.units import human_seconds
 from moorage.engines.launch import LABEL_REPLICA
-from moorage.engines.turns import split_off
+from moorage.engines.start_order import split_off
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.timeline import outage
 from moorage.spec import ReplaceStrategy

@@ -9,13 +9,11 @@ from moorage.common.failures import Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.recovery import Correction, amended, corrected_by
 from moorage.engines.registry import ENGINES
-from moorage.engines.turns import in_turns, split_off
+from moorage.engines.start_order import in_turns, split_off
 from moorage.models.profile import ModelProfile
 from moorage.releases.release import Release
-from tasks.canary import canary
-from tasks.correct import correct
-from tasks.launch import launch
-from tasks.smoke_test import gate, must_pass
+from tasks.launch import correct, launch
+from tasks.smoke_test import canary, gate, must_pass
 from tasks.verify import verify
 
 

@@ -8,7 +8,7 @@ from prefect.states import Completed
 
 from flows.flow_context import told
 from flows.result_recovery import remembered
-from moorage.engines.loaded import holding, require_updates
+from moorage.releases.loaded_adapters import holding, require_updates
 from moorage.releases.requester import Claim
 from moorage.spec import Name
 from tasks.adapters import listed, running, tidy, unload

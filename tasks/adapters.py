@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from prefect import task
 
 from moorage.adapters.engines import adapter_store as shelf
-from moorage.adapters.engines.probe import ask
-from moorage.adapters.engines.served_models import served_names
+from moorage.adapters.engines.probe import ask, served_names
 from moorage.adapters.secrets.redacting import redacted
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload
-from moorage.engines.loaded import loaded, with_adapter, without_adapter
 from moorage.engines.registry import ENGINES
-from moorage.engines.updates import AdapterUpdates, is_gone, proofs, refusal, seen_by
+from moorage.engines.updates import AdapterUpdates, adapter_probes, is_gone, refusal, seen_by
 from moorage.models.source import Companion
 from moorage.readiness.protocol import Probe, judge
+from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING, UNFINISHED
 from tasks.context import in_thread, ledger, settings
@@ -129,7 +128,8 @@ async def _told(release: Release, workload: Workload, probe: Probe, key: str) ->
 async def _proven(release: Release, workload: Workload, name: str, key: str) -> str:
     """What the replica answers under the adapter's name."""
     kept = ""
-    for probe in proofs(release, name):
+    probes = adapter_probes(release.spec, release.profile, name) if release.profile else ()
+    for probe in probes:
         status, answer = await ask(workload.endpoint, probe, _seconds(release), key)
         wrong, kept = judge(probe, status, answer)
         if wrong:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.transfer.store_cleanup import Store, prune, stores_of
-from moorage.images.reference import familiar, parse_reference
 from moorage.inventory.fleet import Fleet
-from moorage.models.shelf import shelf
-from moorage.models.stored import Need, Stored, StoredState, needs
+from moorage.inventory.model_store import folder_name
+from moorage.operations.stored_models import Need, Stored, StoredState, needs
 from moorage.placement.placed import Placed
 from moorage.releases.states import SERVING, UNFINISHED
+from moorage.spec.image_reference import familiar, parse_reference
 from tasks.context import ledger, settings
 from tasks.image import image_hosts, wanted_image
 
@@ -81,7 +81,7 @@ def before_fetching(found: Placed, fleet: Fleet) -> Fetched:
     addresses = {host.address for host in image_hosts(placement, found.snapshot)}
     every = (model, *(companion.model for companion in model.companions))
     return Fetched(
-        wanted=frozenset((shelf(one.source), one.revision) for one in every),
+        wanted=frozenset((folder_name(one.source), one.revision) for one in every),
         stores=stores,
         complete=frozenset(
             (one.host, _place(one)) for one in stored if one.state == StoredState.COMPLETE

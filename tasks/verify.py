@@ -16,10 +16,10 @@ from moorage.adapters.secrets.redacting import redacted
 from moorage.adapters.secrets.secrets import read_secrets
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
+from moorage.engines.api_key import key_secret
 from moorage.engines.base import Engine
-from moorage.engines.keys import key_secret
+from moorage.engines.cluster_plan import CLUSTER_CAUSES
 from moorage.engines.launch import LaunchPlan, Workload
-from moorage.engines.on_cluster import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
 from moorage.readiness.diagnosis import diagnose, last_lines

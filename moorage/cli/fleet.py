@@ -12,8 +12,7 @@ from moorage.adapters.files.specs import load_fleet
 from moorage.adapters.hosts.fleet_check import check_fleet
 from moorage.adapters.hosts.survey import HOST_SECONDS, survey_hosts, whole_snapshot
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ray.cluster_check import check_clusters
-from moorage.adapters.ray.cluster_survey import survey_clusters
+from moorage.adapters.ray.cluster_survey import check_clusters, survey_clusters
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, guarded
 from moorage.cli.output import dump, err, out, print_table

@@ -27,7 +27,7 @@ from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.placement.propose import NoFit
 from moorage.policy.channel import Channel
 from moorage.policy.violation import PolicyRefused
-from moorage.spec.problems import PATTERNS_IN_WORDS
+from moorage.reports.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
@@ -93,7 +93,7 @@ def run_flow(
 
         from flows.result_recovery import failure_left, has_end_left, whole  # noqa: PLC0415
         from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
-        from moorage.adapters.prefect.sign_in import login_refused, sign_in  # noqa: PLC0415
+        from moorage.adapters.prefect.api_login import login_refused, sign_in  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
         from tasks.context import was_interrupted  # noqa: PLC0415
         from tasks.journal import listening  # noqa: PLC0415

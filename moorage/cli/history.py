@@ -20,7 +20,7 @@ from moorage.cli.output import dump, out
 from moorage.operations.history.comparison import Comparison, compare
 from moorage.operations.history.targets import last_two
 from moorage.releases.release import Release
-from moorage.reports.comparison_report import comparison_document
+from moorage.reports.history_report import comparison_document
 from moorage.spec import Name
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

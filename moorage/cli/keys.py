@@ -7,7 +7,7 @@ import sys
 from moorage.adapters.secrets.secrets import read_secrets
 from moorage.cli.output import dump
 from moorage.common.failures import Cause, Failure
-from moorage.engines.keys import key_secret
+from moorage.engines.api_key import key_secret
 from moorage.engines.registry import ENGINES
 from moorage.releases.release import ReleaseRow
 

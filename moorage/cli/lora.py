@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.adapters.engines.served_models import served_names
+from moorage.adapters.engines.probe import served_names
 from moorage.adapters.files.specs import InvalidFile, absolute
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
@@ -18,11 +18,11 @@ from moorage.cli.flows import guarded, run_flow
 from moorage.cli.keys import key_of
 from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, Failure
-from moorage.engines.loaded import loaded
 from moorage.models.assets import AssetRole, Pin
+from moorage.releases.loaded_adapters import loaded
 from moorage.releases.release import ReleaseRow
+from moorage.reports.problems import problems_of
 from moorage.spec import AdapterSpec, Name
-from moorage.spec.problems import problems_of
 
 app = typer.Typer(
     no_args_is_help=True, help="LoRA adapters of a running model: load, unload, list."

@@ -17,10 +17,18 @@ from moorage.cli.render import page
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.values import Value
 from moorage.memory import MemoryModel, MemoryRefusal, memory_options, wanted_concurrency
-from moorage.memory.devices import COMMON_SIZES, REPORTED_MIB, Device, find_device
 from moorage.memory.draft import draft_of
-from moorage.memory.report import Answer, Question, answer, sizes
-from moorage.memory.settings import KVDtype
+from moorage.memory.options import KVDtype
+from moorage.memory.sizing import (
+    COMMON_SIZES,
+    REPORTED_MIB,
+    Answer,
+    Device,
+    Question,
+    answer,
+    find_device,
+    sizes,
+)
 from moorage.models.config import derive_profile
 from moorage.models.source import ResolvedModel
 from moorage.reports.memory_report import answer_document, refused, sizes_document

@@ -20,7 +20,7 @@ from moorage.cli.flows import exit_code, guarded
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes, parse_bytes
-from moorage.models.stored import Need, Stored, StoredState, needs, to_prune
+from moorage.operations.stored_models import Need, Stored, StoredState, needs, to_prune
 from moorage.releases.states import SERVING, UNFINISHED
 
 LIST_SECONDS = 60.0

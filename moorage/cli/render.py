@@ -19,7 +19,7 @@ from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError
-from moorage.engines.keys import secrets_of
+from moorage.engines.api_key import secrets_of
 from moorage.engines.launch import Workload
 from moorage.readiness.protocol import shorten
 from moorage.releases.release import Release, ReleaseRow, ReleaseState

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.adapters.engines import extraction
-from moorage.adapters.engines.schemas import SchemaStore
+from moorage.adapters.engines.schemas import SchemaStore, schema_of_image, schema_of_installed
 from moorage.adapters.system.settings import Settings
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, Failure
@@ -37,8 +36,8 @@ def show(image: str | None, *, installed: bool, as_json: bool) -> None:
 
 def _extracted(image: str | None) -> tuple[Schema, tuple[str, ...]]:
     if image:
-        return extraction.of_image(image)
-    schema = extraction.of_installed(ENGINES[EngineName.VLLM])
+        return schema_of_image(image)
+    schema = schema_of_installed(ENGINES[EngineName.VLLM])
     return schema, (schema.version,)
 
 

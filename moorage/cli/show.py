@@ -10,8 +10,9 @@ from typing import Any
 from moorage.cli.output import dump, out
 from moorage.cli.render import page
 from moorage.releases.release import ReleaseRow
-from moorage.releases.timeline import Stay, Transition, stays, timeline_section
+from moorage.releases.timeline import Stay, Transition, stays
 from moorage.reports.document import Document
+from moorage.reports.history_report import timeline_section
 from moorage.reports.record import release_document
 
 

@@ -1,4 +1,4 @@
-"""From what was decided to the application of Ray Serve that will run."""
+"""The application of Ray Serve for a release."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
-from moorage.engines.command import filled
+from moorage.engines.command_line import filled
 from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -18,11 +18,10 @@ from moorage.engines.launch import (
     ContainerSpec,
     Flag,
     Variable,
-    application_name,
 )
 from moorage.engines.ray_serve import MARK_LEDGER, MARK_RELEASE
 from moorage.engines.schema.argument import Schema
-from moorage.inventory.cluster_snapshot import ClusterSnapshot
+from moorage.inventory.cluster_snapshot import ClusterSnapshot, application_name
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Seat

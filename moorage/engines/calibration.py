@@ -1,6 +1,6 @@
-"""Which settings of a start decide about its memory: the key under which measurements are kept.
+"""The key under which measurements are kept: the settings of a start that decide about its memory.
 
-The options are those of vLLM 0.32, the engine that tells its memory.
+The options are those of vLLM 0.32, the only engine that logs its memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether an engine has requests in flight, and what became of them before it was stopped."""
+"""Requests in flight: where an engine reports them, and how waiting for them ended."""
 
 from __future__ import annotations
 

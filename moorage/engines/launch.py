@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from moorage.common.values import Origin, Value
-from moorage.engines.container_isolation import Isolation
+from moorage.engines.isolation import Isolation
 from moorage.inventory.access import parse_access
 from moorage.models.assets import Pin
 from moorage.placement.placement import Role
@@ -283,8 +283,3 @@ def serving(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
 def container_name(release: str, replica: int, role: Role, position: int = 0) -> str:
     """The name of a container: the same release always gives the same names."""
     return f"moorage-{release}-r{replica}-{role}{position or ''}"
-
-
-def application_name(release: str) -> str:
-    """The name of a release's application on a Ray cluster."""
-    return f"moorage-{release}"

@@ -1,4 +1,4 @@
-"""From everything that was decided to what will run."""
+"""The launch plan of a release on hosts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What Ray Serve's REST API says and is told: pure readings of its documents.
+"""Reading and writing the documents of Ray Serve's REST API.
 
-`PUT /api/serve/applications/` replaces the whole config of a cluster, so whoever changes one
-application has to send all the others along. Verified with Ray 2.60; the documents have had this
-shape since `source` was added (2.40).
+`PUT /api/serve/applications/` replaces the whole config of a cluster, so a change of one
+application has to send all the others. Verified with Ray 2.60; the documents have had this shape
+since `source` was added (2.40).
 """
 
 from __future__ import annotations

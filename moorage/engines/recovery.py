@@ -1,8 +1,8 @@
-"""The second try: what a failed start is started with once more, where its engine named a number.
+"""The second try: a failed start is repeated with a number that the engine named.
 
-A number that the engine names is what the machine can do; what was planned before is a prediction,
-or a wish. So one such number may replace the planned one, once for a release, and the release says
-so. The claims stay as they are: a correction only ever asks for less.
+A number that the engine names is what the machine can do; the planned one was a prediction or a
+user's value. One such number may replace the planned one, once for a release, and the release
+records it. The claims stay as they are: a correction only ever takes less.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an engine needs to know to be started for one seat."""
+"""The facts with which an engine is started on one seat."""
 
 from __future__ import annotations
 

@@ -1,16 +1,62 @@
-"""What a seat gives its container whatever the engine: devices, directories, visibility."""
+"""What a seat gives its container, whatever the engine: devices, directories, variables.
+
+The script `prepare.sh` runs what has to happen before the engine starts: it takes the entrypoint's
+place and ends by becoming the engine.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from moorage.common.values import Origin
-from moorage.engines.command import filled
 from moorage.engines.isolation import claimed, kind_of_seat, sees_more_than_claimed
-from moorage.engines.launch import Flag, Mount, Variable
-from moorage.engines.preparation import WITHOUT_CHECK, runs_by_minor_version
+from moorage.engines.launch import Mount, Preparation, Variable
 from moorage.engines.request import LaunchRequest
 from moorage.models.source import ModelFile
+
+CUDA = "cuda"
+TAGGED = re.compile(r"cuda(\d+)\.(\d+)")
+NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?")
+WITHOUT_CHECK = {"NVIDIA_DISABLE_REQUIRE": "1"}
+"""Keeps NVIDIA's container hook from refusing an image that is newer than the driver."""
+
+
+def preparation(request: LaunchRequest) -> Preparation | None:
+    """What is done in a seat's container first; None = nothing, and there is no script."""
+    if not request.in_container:
+        return None
+    spec = request.spec.engine
+    found = Preparation(
+        packages=tuple(name.replace(" ", "") for name in spec.packages),
+        without_cuda_compat=runs_by_minor_version(request) and not spec.keep_cuda_compat,
+    )
+    return found if found.is_needed else None
+
+
+def runs_by_minor_version(request: LaunchRequest) -> bool:
+    """Whether the image's CUDA is newer than the driver's, within a major version."""
+    image, kind = request.image, request.seat.accelerator_type
+    if image is None or kind != CUDA:
+        return False
+    device = request.host.first(kind)
+    host = device.runtime_version if device else ""
+    return image.newer_runtime or by_minor_version(image.reference, kind, host)
+
+
+def by_minor_version(image: str, accelerator_type: str, host_runtime: str) -> bool:
+    """Whether an image runs on a host only by CUDA's minor-version compatibility, by its tag.
+
+    Args:
+        image: Its reference; the tag tells its CUDA (`cuda12.9-...`).
+        accelerator_type: Of the host.
+        host_runtime: Newest CUDA that the host's driver was made for; empty = unknown.
+    """
+    tag = image.rpartition("/")[2].partition(":")[2]
+    built, host = TAGGED.search(tag), NUMBERS.match(host_runtime)
+    if accelerator_type != CUDA or not built or not host:
+        return False
+    return built[1] == host[1] and int(built[2]) > int(host[2] or 0)
 
 
 def visibility(request: LaunchRequest) -> tuple[Variable, ...]:
@@ -39,27 +85,6 @@ def compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
         Variable(name=name, value=value, origin=Origin.DERIVED, reason=reason)
         for name, value in WITHOUT_CHECK.items()
     )
-
-
-def own_command(request: LaunchRequest) -> Flag:
-    """The command line that the user wrote, its placeholders filled in."""
-    spec = request.spec.engine
-    tokens = filled(spec.command or (), placeholders(request), spec.env)
-    return Flag(tokens=tokens, origin=Origin.USER, reason="engine.command", written=True)
-
-
-def placeholders(request: LaunchRequest) -> dict[str, str]:
-    """What a command line can name in `{{...}}`."""
-    seat = request.seat
-    return {
-        "model_path": request.engine_model_path,
-        "model_name": request.spec.name,
-        "host": request.listen_address,
-        "host_ip": request.host.bind,
-        "port": str(seat.port),
-        "accelerator_count": str(len(seat.accelerators)),
-        "accelerator_ids": ",".join(map(str, seat.accelerators)),
-    }
 
 
 def mounts(request: LaunchRequest) -> tuple[Mount, ...]:

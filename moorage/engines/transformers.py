@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from moorage.common.units import GIB
 from moorage.common.values import Origin
+from moorage.engines.api_key import open_to_all
 from moorage.engines.base import Engine
-from moorage.engines.keys import open_to_all
 from moorage.engines.launch import Flag, Link, Variable
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
 from moorage.models.profile import ModelProfile

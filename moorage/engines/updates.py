@@ -7,9 +7,9 @@ from typing import Any
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.engines.launch import ContainerSpec
+from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe, readiness_probes
-from moorage.releases.release import Release
-from moorage.spec import RuntimeName
+from moorage.spec import ModelSpec, RuntimeName
 
 DEADLINE = "warm_up_seconds"
 RANK_TOO_LARGE = "max_lora_rank"
@@ -36,11 +36,8 @@ class AdapterUpdates(Value):
         return _post(self.unload, name, {"lora_name": name})
 
 
-def proofs(release: Release, name: str) -> tuple[Probe, ...]:
+def adapter_probes(spec: ModelSpec, profile: ModelProfile, name: str) -> tuple[Probe, ...]:
     """How an adapter proves that it serves: it is listed, and it answers as the model does."""
-    spec, profile = release.spec, release.profile
-    if profile is None:
-        return ()
     probes = readiness_probes(spec.model_copy(update={"name": name}), profile, lists_models=True)
     return tuple(probe for probe in probes if probe.phase in (Phase.LISTED, Phase.ANSWERED))
 

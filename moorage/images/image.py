@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.common.values import Origin, Value
-from moorage.images.reference import repository
+from moorage.spec.image_reference import repository
 
 
 class Image(Value):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from moorage.common.values import Origin
 from moorage.common.versions import version_key
 from moorage.images.ascend import cann_variant
-from moorage.images.catalogue import CatalogueRow
 from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.runtimes import Fit, pick_runtime
+from moorage.inventory.catalogue import CatalogueRow
 
 CANN, CPU = "cann", "cpu"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from moorage.images.catalogue import CatalogueRow
+from moorage.inventory.catalogue import CatalogueRow
 from moorage.spec import EngineName
 
 KINDS = {"dtk": "dcu"}

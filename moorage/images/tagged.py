@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from moorage.images.catalogue import CATALOGUE
-from moorage.images.reference import parse_reference
 from moorage.spec import EngineName
+from moorage.spec.image_reference import parse_reference
 
 VERSION = r"(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*)"
 RUNNER = rf"(?:^|.*-){{engine}}{VERSION}"

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from moorage.common.input_value import InputValue
-from moorage.images.reference import parse_reference
 from moorage.spec import SecretName
+from moorage.spec.image_reference import parse_reference
 
 ADDRESS = r"([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-fA-F]*:[0-9a-fA-F:.]*\])(:\d{1,5})?"
 REGISTRY_PATTERN = rf"^{ADDRESS}(/[a-z0-9][a-z0-9._-]*)*/?$"

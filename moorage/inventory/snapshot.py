@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from moorage.common.values import Value
-from moorage.images.catalogue import CatalogueRow
+from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.cluster_snapshot import ClusterSnapshot
 from moorage.inventory.fleet_engines import EngineVersions
@@ -164,6 +164,10 @@ class FleetSnapshot(Value):
     def cluster(self, name: str) -> ClusterSnapshot:
         """The Ray cluster of that name."""
         return next(cluster for cluster in self.clusters if cluster.name == name)
+
+    def engine_versions(self, engine: str) -> EngineVersions:
+        """What the fleet says about an engine; all of its hosts say the same."""
+        return self.hosts[0].engine_versions(engine)
 
     def with_ports_in_use(self, claims: Iterable[Claim]) -> FleetSnapshot:
         """The same fleet, where something listens on every port of some claims.

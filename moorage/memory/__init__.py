@@ -4,16 +4,14 @@ The rules are those of vLLM 0.32. Everything follows from config.json and the te
 what the rules do not cover is a refusal with a reason, never zero bytes.
 """
 
-from moorage.memory.asked import memory_options, wanted_concurrency
 from moorage.memory.demand import MemoryModel, memory_model
 from moorage.memory.draft import Draft
 from moorage.memory.estimates import Term
-from moorage.memory.need import CpuNeed, Need
-from moorage.memory.options import MemoryOptions
+from moorage.memory.need import CpuNeed, GroupMemory, MemoryPrediction, Need, StageMemory
+from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import predict_memory
-from moorage.memory.prediction import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.refusal import MemoryRefusal, RefusalKind
-from moorage.memory.settings import MemorySettings
+from moorage.memory.spec_options import memory_options, wanted_concurrency
 from moorage.models.tensors import TensorHeader
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""How much vLLM schedules at once, where nobody says it.
+"""The default size of a scheduler step.
 
 Source: `engine/arg_utils.py`: `get_batch_defaults` and
 `_set_default_max_num_seqs_and_batched_tokens_args`, for the server.
@@ -59,8 +59,8 @@ def without_accelerator(options: MemoryOptions, ranks: int, length: int, cut: bo
 def cuts_prompts(config: Mapping[str, Any], options: MemoryOptions) -> bool:
     """Whether long prompts are cut into steps.
 
-    Source: `config/model.py:is_chunked_prefill_supported`; pooling over all tokens of a prompt, of
-    which the configuration says nothing, is not told apart.
+    Source: `config/model.py:is_chunked_prefill_supported`; pooling over all tokens of a prompt is
+    not distinguished, because the configuration does not mention it.
 
     Raises:
         Refused: When the configuration names no architecture.

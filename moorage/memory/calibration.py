@@ -1,7 +1,7 @@
-"""Calibration: what starts have measured corrects what later ones are predicted to need.
+"""Calibration: measurements of earlier starts correct later predictions.
 
 Weights and KV cache are exact; activation and CUDA graphs are estimates until an engine with the
-same settings has once told what they really took.
+same settings has logged what they really took.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROUNDING = GIB // 100
 
 
 class CalibrationKey(Value):
-    """What two starts have in common when one tells what the other will take.
+    """The properties that two starts share when a measurement of one holds for the other.
 
     Attributes:
         architecture: vLLM's class, such as `LlamaForCausalLM`.
@@ -53,7 +53,7 @@ class Residual(Value):
     """Measured minus predicted, in bytes of one rank; None = not measured or not predicted.
 
     Attributes:
-        weights: All that stays taken beside the cache and the graphs.
+        weights: All that stays allocated except the cache and the graphs.
         activation: Peak of a forward pass.
         graphs: CUDA graphs.
         release: Release whose start was measured.
@@ -68,12 +68,12 @@ class Residual(Value):
 
 
 class Measurement(Value):
-    """What one workload measured, beside what was predicted for it.
+    """What one workload measured, and what was predicted for it.
 
     Attributes:
         workload: Its name.
-        key: Settings under which this holds again.
-        measured: What its log said.
+        key: Settings under which this holds.
+        measured: The sizes that its log reports.
         predicted: Bytes of one rank by the name of the term; empty = nothing was predicted.
         release: Release that it belongs to.
         measured_at: When, UTC.
@@ -90,8 +90,8 @@ class Measurement(Value):
         """By how much a prediction for the same settings is off.
 
         Args:
-            terms: That prediction, not corrected yet. The one of the time does not serve here: it
-                may have been corrected itself, and would make what was learned be forgotten.
+            terms: That prediction, not corrected yet. The stored prediction may have been corrected
+                itself, which would lose the correction.
         """
         found = residual(terms, self.measured)
         return found.model_copy(update={"release": self.release, "measured_at": self.measured_at})
@@ -133,7 +133,7 @@ LOADED = ("weights", "buffers")
 """Terms that loading the model allocates."""
 
 STAYING = (*LOADED, "redundancy")
-"""Terms that stay taken beside the cache; the redundancy is for what is not torch's."""
+"""Terms that stay allocated next to the cache; the redundancy is for what is not torch's."""
 
 
 def charged_graphs(measured: Measured) -> int | None:

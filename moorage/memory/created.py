@@ -1,19 +1,29 @@
-"""Element types and parameters as vLLM creates them, where the checkpoint says something else.
+"""Parameters as vLLM creates them, where they differ from the checkpoint.
 
 Source: `create_weights` in `model_executor/layers/quantization/`, `GateLinear` in the model
-classes, `head_dtype` in `config/model.py`.
+classes, `head_dtype` in `config/model.py`; for experts
+`fused_moe/oracle/fp8.py:resolve_fp8_moe_weight_block_shape`, `moe_wna16.py`,
+`fused_moe/oracle/mxfp4.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import gcd
 
 from moorage.memory.architectures import CLASSIFIER_ENDINGS
+from moorage.memory.dtypes import (
+    quantisation,
+    quantisation_block,
+    quantisation_method,
+)
 from moorage.memory.facts import Facts
-from moorage.memory.layers import attention_of
-from moorage.memory.mixers import Mixer
-from moorage.memory.names import TensorName
-from moorage.memory.quantisation import quantisation_method
+from moorage.memory.layers import Mixer, attention_of
+from moorage.memory.numbers import divide_up, round_up
+from moorage.memory.options import MemorySettings
+from moorage.memory.refusal import Refused, rejected
+from moorage.memory.sharding import TensorName
 from moorage.models.tensors import TensorHeader
 
 FLOAT32_NAMES = ("A_log", "A", "e_score_correction_bias", "correct_output_scale")
@@ -104,20 +114,20 @@ def created_dtype(facts: Facts, kind: Kind, dtype: str, packed: bool) -> str:
 
 
 def completed(facts: Facts, kind: Kind) -> list[Kind]:
-    """A tensor and the parameters that vLLM creates besides it without one in the checkpoint."""
+    """A tensor, and the parameters that vLLM creates with it though the checkpoint lacks them."""
     name, shape = kind.name, kind.header.shape
     gptq = quantisation_method(facts) == "gptq"
     if gptq and name.expert and name.leaf == "qweight":
         # `auto_gptq.py:AutoGPTQMoEMethod` gives each expert biases, used or not.
-        return [kind, _beside(kind, "bias", shape[-1:])]
+        return [kind, _sibling(kind, "bias", shape[-1:])]
     if name.last == "k_proj" and _stands_for_values(facts, name):
         module = name.module.removesuffix(name.last) + "v_proj"
         return [kind, Kind(replace(name, module=module), kind.header)]
     if name.last in BIASED.get(facts.model_type, ()) and name.leaf == "weight":
-        return [kind, _beside(kind, "bias", shape[:1])]
+        return [kind, _sibling(kind, "bias", shape[:1])]
     if name.module == "cls.predictions" and name.leaf == "bias":
         # `bert.py:BertMLMHead` has a decoder of its own, where the checkpoint has the embedding.
-        return [kind, _beside(kind, "weight", (*shape, facts.whole("hidden_size")))]
+        return [kind, _sibling(kind, "weight", (*shape, facts.whole("hidden_size")))]
     return [kind]
 
 
@@ -128,7 +138,7 @@ def _stands_for_values(facts: Facts, name: TensorName) -> bool:
     return attention_of(facts, name.layer) is Mixer.FULL
 
 
-def _beside(kind: Kind, leaf: str, shape: tuple[int, ...]) -> Kind:
+def _sibling(kind: Kind, leaf: str, shape: tuple[int, ...]) -> Kind:
     name = kind.name
     other = TensorName(name.layer, name.module, leaf, expert=name.expert, stacked=name.stacked)
     return Kind(other, TensorHeader(dtype="F16", shape=shape))
@@ -138,3 +148,106 @@ def _router_dtype(facts: Facts, dtype: str) -> str:
     key, default = FLOAT32_ROUTERS.get(facts.model_type, ("", None))
     named = (facts.get(key) if key else None) or default
     return "F32" if named in ("float32", "fp32") else dtype
+
+
+SMALLEST_BLOCK = 32
+"""Elements; below it the MoE kernels have no smaller block or group."""
+
+MXFP4_WIDTH = 64
+"""Elements to which each rank's part of an mxfp4 expert is padded."""
+
+LEAST_WIDTHS = {"kimi_linear": ("min_moe_intermediate_per_partition", 256)}
+"""Model types that pad each rank's part of an expert: the key of its least width, the default."""
+
+EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
+
+
+def expert_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
+    """How many times more elements an expert's tensor has than the checkpoint says.
+
+    Where a rank's part of an expert cuts a block or a group, vLLM makes them smaller, so there
+    are more scales; some kernels and classes pad the part itself.
+
+    Args:
+        facts: The model.
+        kind: A tensor of routed experts.
+        settings: The engine.
+
+    Raises:
+        Refused: When no allowed size divides the part.
+    """
+    leaf, shape = kind.name.leaf, kind.header.shape
+    method = quantisation_method(facts)
+    if method == "fp8" and leaf == "weight_scale_inv" and len(shape) > 1:
+        return _smaller_blocks(facts, kind, settings)
+    if method in ("awq", "gptq") and shape[0] > 1:
+        times = _smaller_groups(facts, settings)
+        if times > 1 and method == "gptq" and leaf in ("qzeros", "bias"):
+            return Fraction(0)  # `moe_wna16.py` takes over, which has neither
+        return times if leaf in ("scales", "qzeros") else Fraction(1)
+    if method == "mxfp4":
+        return _padded(facts, kind, settings)
+    if facts.model_type in LEAST_WIDTHS and settings.tensor_parallel_size > 1:
+        return _widened(facts, settings)
+    return Fraction(1)
+
+
+def _smaller_blocks(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
+    block, width = quantisation_block(facts), _expert_width(facts)
+    if not block or not width:
+        return Fraction(1)
+    hidden = facts.whole("hidden_size")
+    tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
+    part = width // tp
+    if part % block[0] == 0 and (tp == 1 or part % block[1] == 0):
+        return Fraction(1)
+    size = gcd(*block, part, hidden)
+    if size < SMALLEST_BLOCK:
+        raise _cut(part, block[0])
+    experts = kind.header.shape[0] if len(kind.header.shape) == 3 else 1
+    return Fraction(experts * width * hidden, size * size * kind.header.elements)
+
+
+def _smaller_groups(facts: Facts, settings: MemorySettings) -> Fraction:
+    group, width = quantisation(facts).get("group_size"), _expert_width(facts)
+    if not isinstance(group, int) or not group or not width:
+        return Fraction(1)
+    tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
+    part, size = width // tp, group
+    while part % size or facts.whole("hidden_size") % size:
+        size //= 2
+        if size < SMALLEST_BLOCK:
+            raise _cut(part, group)
+    return Fraction(group, size)
+
+
+def _padded(facts: Facts, kind: Kind, settings: MemorySettings) -> Fraction:
+    """Source: `oracle/mxfp4.py:mxfp4_round_up_hidden_size_and_intermediate_size`, last case."""
+    width = _expert_width(facts)
+    tp = 1 if settings.enable_expert_parallel else settings.tensor_parallel_size
+    if not width or (kind.name.last == "down_proj" and kind.name.leaf == "bias"):
+        return Fraction(1)
+    return Fraction(round_up(divide_up(width, tp), MXFP4_WIDTH) * tp, width)
+
+
+def _widened(facts: Facts, settings: MemorySettings) -> Fraction:
+    """Source: `models/kimi_k3/nvidia/model.py`, `padded_moe_intermediate_size`."""
+    width, tp = _expert_width(facts), settings.tensor_parallel_size
+    key, default = LEAST_WIDTHS[facts.model_type]
+    least = facts.number(key) or default
+    if settings.enable_expert_parallel or width // tp >= least:
+        return Fraction(1)
+    return Fraction(least * tp, width)
+
+
+def _cut(part: int, size: int) -> Refused:
+    return rejected(f"an expert's part of {part} on each rank cuts quantisation blocks of {size}")
+
+
+def _expert_width(facts: Facts) -> int:
+    for key in EXPERT_WIDTH_KEYS:
+        value = facts.get(key)
+        value = value[0] if isinstance(value, list) and value else value
+        if isinstance(value, int) and value > 0:
+            return value
+    return 0

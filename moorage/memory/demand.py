@@ -1,41 +1,115 @@
-"""What an engine needs of one accelerator, and the longest context that fits on it."""
+"""The memory of a model under the options of its spec, on accelerators and on CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.memory.asked import memory_options
-from moorage.memory.batch import Batch, cuts_prompts, on_accelerator
-from moorage.memory.cache import pool_for
-from moorage.memory.cpu import PROCESSES, on_cpu
-from moorage.memory.draft import Draft, draft_of, draft_terms
-from moorage.memory.estimates import Shape, inner_terms, outer_terms
-from moorage.memory.exact import exact_terms
+from moorage.common.units import GIB
+from moorage.memory.batch import Batch, cuts_prompts, on_accelerator, without_accelerator
+from moorage.memory.draft import Draft, DraftNeed, draft_need, draft_of, draft_terms
+from moorage.memory.estimates import Shape, Term, activation, inner_terms, outer_terms
+from moorage.memory.exact import Scale, Weighed, caught, exact_terms, pool_for
 from moorage.memory.need import CpuNeed, Need
+from moorage.memory.numbers import largest
 from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import MemoryRefusal, RefusalKind, Refused, unknown
-from moorage.memory.search import largest
-from moorage.memory.weighing import Scale, caught
+from moorage.memory.spec_options import memory_options
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel, WeightSummary
 from moorage.models.tensors import TensorHeader
 from moorage.spec import ModelSpec
 
+BLOCK = 128
+"""Tokens of a KV block on CPU (`platforms/cpu.py`)."""
+
+PROCESSES = 3 * GIB
+"""RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache.
+
+The kernel charges the files that a first start reads to the container, and vLLM counts them as
+used: on a machine that has just got the image, 2 GiB left no room for the key/value cache.
+"""
+
+
+def on_cpu(
+    config: Mapping[str, Any],
+    options: MemoryOptions,
+    weighed: Weighed,
+    tokens: int,
+    concurrency: int,
+    processes: int,
+    draft: Draft | None = None,
+    ranks: int = 1,
+) -> CpuNeed:
+    """Count the RAM. There is no utilization: the KV cache is given in whole GiB.
+
+    Args:
+        config: Configuration as the engine sees it.
+        options: What the spec says.
+        weighed: The weights.
+        tokens: Longest request.
+        concurrency: Requests of that length that the KV cache holds at once.
+        processes: Bytes that the engine's processes take themselves.
+        draft: The draft model, where one is used and was read.
+        ranks: Tensor-parallel ranks, one on each host.
+
+    Raises:
+        Refused: When the rules do not cover the model, or vLLM refuses the settings.
+    """
+    batch = without_accelerator(options, ranks, tokens, cuts_prompts(config, options))
+    pool = pool_for(
+        config,
+        options,
+        tensor=ranks,
+        pipeline=1,
+        tokens=tokens,
+        batched=batch.tokens,
+        concurrency=concurrency,
+        block=BLOCK,
+    )
+    drafted = draft_need(options, draft, pool, batch, ranks, concurrency, BLOCK)
+    cache = pool.stages[0] + (drafted.cache if drafted else 0)
+    whole = -(-cache // GIB) * GIB
+    peak, why = activation(Shape.of(config, options, batch, ranks, any(pool.stages)))
+    weights, _, *adapters = exact_terms(weighed, pool, options)
+    own = "the engine's own processes"
+    why_cache = pool.reason(0) + ", the draft model's too" * bool(drafted and drafted.cache)
+    return CpuNeed(
+        tokens=tokens,
+        concurrency=concurrency,
+        batch=batch,
+        cache_bytes=whole,
+        terms=(
+            weights,
+            Term(name="kv_cache", bytes=whole, exact=True, reason=f"{why_cache}, whole GiB"),
+            *adapters,
+            *_draft_weights(drafted),
+            Term(name="activation", bytes=peak, exact=False, reason=why),
+            Term(name="processes", bytes=processes, exact=False, reason=own),
+        ),
+    )
+
+
+def _draft_weights(need: DraftNeed | None) -> tuple[Term, ...]:
+    if need is None:
+        return ()
+    return (Term(name="draft", bytes=need.weights, exact=False, reason=need.reason),)
+
+
 Key = tuple[Batch, int, int, int, int]
 
 
 class MemoryModel:
-    """The memory of one model under one set of options; it remembers what it has worked out.
+    """The memory of one model under one set of options; it caches its results.
 
-    A plain class on purpose: Prefect looks into every value and collection that is passed to a
+    A plain class, because Prefect visits every value and collection that is passed to a
     task, and a model may have 100,000 tensor headers.
 
     Args:
         config: Content of config.json.
         headers: Headers of the checkpoint; empty where its format has none.
         options: What the spec says.
-        files: What is known of the weight files; it stands in for headers that are not there.
+        files: Facts of the weight files; used where there are no headers.
         draft: The draft model, where one is used and was read.
     """
 
@@ -195,7 +269,7 @@ class MemoryModel:
             batch=batch,
             terms=terms,
             stated=None if claim is None else int(claim),
-            cache=pool.found if pool else None,
+            cache=pool.prediction if pool else None,
         )
 
     def _require_covered(self) -> None:

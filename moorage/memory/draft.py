@@ -1,4 +1,4 @@
-"""What speculative decoding adds: a draft model with weights and a KV cache of its own."""
+"""The memory of a draft model for speculative decoding: its weights and its KV cache."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.memory.batch import Batch
-from moorage.memory.cache import STAND_IN, Pool
 from moorage.memory.estimates import Term
-from moorage.memory.options import MemoryOptions
+from moorage.memory.exact import STAND_IN, Pool, numbers
+from moorage.memory.kv import KVKind
+from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import predict_memory
 from moorage.memory.refusal import MemoryRefusal, RefusalKind, unknown
-from moorage.memory.settings import MemorySettings
-from moorage.memory.specs import KVKind
-from moorage.memory.weighing import numbers
 from moorage.models.assets import AssetRole
 from moorage.models.source import ResolvedModel
 from moorage.models.tensors import TensorHeader
@@ -43,7 +41,7 @@ class DraftNeed(Value):
     Attributes:
         weights: Bytes of its parameters; of everything where the spec states it.
         cache: Bytes of its KV cache.
-        reason: What was counted.
+        reason: The parts.
     """
 
     weights: int
@@ -52,7 +50,7 @@ class DraftNeed(Value):
 
 
 def draft_of(model: ResolvedModel) -> Draft | None:
-    """The draft model that was read beside a model; None where there is none."""
+    """The draft model among the companions of a model; None without one."""
     draft = model.companion(AssetRole.DRAFT)
     if draft is None:
         return None
@@ -101,18 +99,18 @@ def draft_need(
     Raises:
         Refused: When there is a draft model of which nothing is known.
     """
-    asked = options.draft
-    if asked and any(group.kind == KVKind.MAMBA for group in pool.found.groups):
+    wanted = options.draft
+    if wanted and any(group.kind == KVKind.MAMBA for group in pool.prediction.groups):
         raise unknown("how drafts enlarge a recurrent state is not known")
-    if asked is None or asked.method in WITHOUT_MODEL:
+    if wanted is None or wanted.method in WITHOUT_MODEL:
         return None
     if options.stated.draft is not None:
         stated = int(options.stated.draft)
         return DraftNeed(weights=stated, cache=0, reason="memory.draft in the spec")
     if draft is None:
-        name = asked.model or asked.method
+        name = wanted.model or wanted.method
         raise unknown(f"the draft model ({name}) is not read; `memory.draft` states its bytes")
-    tokens = pool.found.max_model_len
+    tokens = pool.prediction.max_model_len
     # The draft model follows the model through its whole length, whatever it was made for.
     config = {**draft.config, "max_position_embeddings": tokens}
     settings = options.settings(tensor, 1, tokens, batch.tokens, block)
@@ -123,7 +121,7 @@ def draft_need(
 
 
 def _weights(config: dict[str, Any], draft: Draft, settings: MemorySettings) -> tuple[int, str]:
-    """Bytes of the parameters on one rank; all of them where nothing tells how they are spread."""
+    """Bytes of the parameters on one rank; all of them where their split is not known."""
     found = predict_memory(config, draft.headers, settings)
     unknown_split = isinstance(found, MemoryRefusal) and found.kind is RefusalKind.UNKNOWN
     if unknown_split and draft.weight_bytes:

@@ -1,7 +1,7 @@
-"""What an engine takes besides weights and KV cache: estimates, each of which can be stated.
+"""Estimates of the memory that is neither weights nor KV cache; a spec can state each of them.
 
 None of them was measured by moorage on a GPU. Unless said otherwise, a formula follows the buffers
-that vLLM 0.32 allocates, and its result may be half as much again or half as little.
+that vLLM 0.32 allocates, and the real size may be half to one and a half times the result.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from moorage.common.units import MIB, human_bytes
 from moorage.common.values import Value
 from moorage.memory.batch import Batch
+from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
-from moorage.memory.heads import uses_mla
+from moorage.memory.layer_caches import uses_mla
 from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import Refused, unknown
-from moorage.memory.runner import pools
 
 ELEMENT = 2
 """Bytes; vLLM casts float32 to a type of two bytes."""

@@ -1,18 +1,236 @@
-"""The parts of the need that follow from vLLM's own accounting."""
+"""The exact terms of one rank: weights, KV cache and adapter buffers."""
 
 from __future__ import annotations
 
-from moorage.memory.cache import Pool
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from moorage.common.units import human_bytes
+from moorage.common.values import Value
 from moorage.memory.estimates import Term
+from moorage.memory.facts import Facts
+from moorage.memory.layers import stage_layers
+from moorage.memory.lora import lora_bytes
+from moorage.memory.need import MemoryPrediction
 from moorage.memory.options import MemoryOptions
-from moorage.memory.weighing import Weighed
+from moorage.memory.predict import predict_memory
+from moorage.memory.refusal import MemoryRefusal, Refused, consistent, rejected, unknown
+from moorage.memory.sharding import parse_name
+from moorage.memory.weights import RememberedTensors
+from moorage.models.source import WeightSummary
+from moorage.models.tensors import TensorHeader
+
+R = TypeVar("R")
+
+
+class Weighed(Value):
+    """Bytes of the parameters on one rank.
+
+    Attributes:
+        stages: Of each pipeline stage.
+        adapters: Of the buffers for LoRA adapters, of each stage.
+        exact: Whether they follow from tensor headers.
+        adapters_exact: Whether the buffers do: those of experts depend on how vLLM merges them.
+        reason: What was weighed.
+    """
+
+    stages: tuple[int, ...]
+    adapters: tuple[int, ...]
+    exact: bool
+    adapters_exact: bool
+    reason: str
+
+
+class Scale:
+    """Weighs a model, and caches the result: a large one takes a second.
+
+    Args:
+        config: Configuration as the engine sees it.
+        headers: Headers of the checkpoint; empty where its format has none.
+        files: Facts of the weight files; used where there are no headers.
+        options: What the spec says.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        headers: Mapping[str, TensorHeader],
+        files: WeightSummary | None,
+        options: MemoryOptions,
+    ) -> None:
+        self._config = config
+        wanted = _without_towers(headers) if options.language_model_only else headers
+        self._headers = RememberedTensors(wanted)
+        self._files = files
+        self._options = options
+        self._cache: dict[tuple[int, int], Weighed | MemoryRefusal] = {}
+
+    def weigh(self, tensor: int, pipeline: int) -> Weighed:
+        """Weigh the ranks.
+
+        Raises:
+            Refused: When they cannot be spread like this, or nothing is known of them.
+        """
+        key = (tensor, pipeline)
+        if key not in self._cache:
+            self._cache[key] = caught(lambda: self._weigh(tensor, pipeline))
+        found = self._cache[key]
+        if isinstance(found, MemoryRefusal):
+            raise Refused(found)
+        return found
+
+    def _weigh(self, tensor: int, pipeline: int) -> Weighed:
+        facts, lora = Facts(self._config), self._options.lora
+        if self._headers:
+            stages = self._stages(tensor, pipeline)
+            ranks = f" over {tensor} ranks" if tensor > 1 else ""
+            reason = f"{len(self._headers)} tensors{ranks}"
+        else:
+            stages, reason = self._stages_of_files(facts, tensor, pipeline)
+        adapters = (0,) * pipeline
+        if lora is not None:
+            adapters = lora_bytes(facts, self._headers, lora, tensor, pipeline)
+        return Weighed(
+            stages=stages,
+            adapters=adapters,
+            exact=bool(self._headers),
+            adapters_exact=not facts.experts,
+            reason=reason,
+        )
+
+    def _stages(self, tensor: int, pipeline: int) -> tuple[int, ...]:
+        # Weights depend on no length; the shortest is always allowed.
+        settings = self._options.settings(tensor, pipeline, 1, 1)
+        found = numbers(predict_memory(self._config, self._headers, settings))
+        return tuple(stage.weight_bytes for stage in found.stages)
+
+    def _stages_of_files(
+        self, facts: Facts, tensor: int, pipeline: int
+    ) -> tuple[tuple[int, ...], str]:
+        files = self._files
+        if files is None or not files.bytes:
+            raise unknown("there are no tensor headers")
+        most = max(map(len, stage_layers(facts.layers, pipeline)))
+        # float32 is cast to two bytes while it is loaded.
+        size = files.bytes // (2 if facts.get("torch_dtype") == "float32" else 1)
+        each = -(-size * most // (tensor * facts.layers))
+        reason = f"{human_bytes(files.bytes)} of {files.family} files, whose tensors are not known"
+        return (each,) * pipeline, reason
+
+
+def _without_towers(headers: Mapping[str, TensorHeader]) -> dict[str, TensorHeader]:
+    """With `--language-model-only` vLLM makes nothing for pictures and sound."""
+    return {name: header for name, header in headers.items() if not parse_name(name).tower}
+
+
+def caught(action: Callable[[], R]) -> R | MemoryRefusal:
+    """A refusal as a value."""
+    try:
+        with consistent():
+            return action()
+    except Refused as refused:
+        return refused.refusal
+
+
+def numbers(found: MemoryPrediction | MemoryRefusal) -> MemoryPrediction:
+    """The prediction.
+
+    Raises:
+        Refused: When there is none.
+    """
+    if isinstance(found, MemoryRefusal):
+        raise Refused(found)
+    return found
+
+
+STAND_IN = {"model.norm.weight": TensorHeader(dtype="BF16", shape=(1,))}
+"""Headers for the exact rules where only the cache is needed, which does not depend on them:
+weighing a large model takes a second."""
+
+
+class Pool(Value):
+    """The KV cache of an engine.
+
+    Attributes:
+        prediction: The exact numbers.
+        blocks: Blocks that the pool must have.
+        stages: Bytes of the pool on one rank of each pipeline stage.
+        formula: How the number of blocks follows; empty = the size was given.
+    """
+
+    prediction: MemoryPrediction
+    blocks: int
+    stages: tuple[int, ...]
+    formula: str
+
+    def reason(self, stage: int) -> str:
+        """The size of one stage's pool, in numbers."""
+        each = self.prediction.stages[stage].bytes_per_block
+        if not each:
+            return "it keeps none"
+        return f"{self.formula} blocks x {each} B" if self.formula else "--kv-cache-memory-bytes"
+
+
+def pool_for(
+    config: Mapping[str, Any],
+    options: MemoryOptions,
+    *,
+    tensor: int,
+    pipeline: int,
+    tokens: int,
+    batched: int,
+    concurrency: int,
+    block: int | None = None,
+) -> Pool:
+    """The smallest KV cache for a number of requests at once.
+
+    vLLM holds one block back and does not start where a full request takes more than the others
+    (`v1/core/kv_cache_utils.py`).
+
+    Args:
+        config: Configuration as the engine sees it.
+        options: What the spec says.
+        tensor: Tensor-parallel ranks.
+        pipeline: Pipeline stages.
+        tokens: Longest request.
+        batched: Tokens of one scheduler step.
+        concurrency: Requests of that length at once.
+        block: Tokens of a block, where the options leave it open.
+
+    Raises:
+        Refused: When the rules do not cover the model, or vLLM refuses the settings, a cache whose
+            size is given and too small among them.
+    """
+    settings = options.settings(tensor, pipeline, tokens, batched, block)
+    found = numbers(predict_memory(config, STAND_IN, settings))
+    request = found.blocks_per_full_request
+    if options.kv_bytes is not None and found.bytes_per_block:
+        return _given(found, options.kv_bytes)
+    blocks = concurrency * request + 1
+    return Pool(
+        prediction=found,
+        blocks=blocks,
+        stages=tuple(blocks * stage.bytes_per_block for stage in found.stages),
+        formula=f"({concurrency} x {request} + 1)",
+    )
+
+
+def _given(found: MemoryPrediction, size: int) -> Pool:
+    blocks = size // found.bytes_per_block
+    if found.blocks_per_full_request >= blocks:
+        raise rejected(
+            f"the KV cache of {size} B has {blocks} blocks, one of them held back; a request of "
+            f"{found.max_model_len} tokens takes {found.blocks_per_full_request}"
+        )
+    stages = tuple(size if stage.bytes_per_block else 0 for stage in found.stages)
+    return Pool(prediction=found, blocks=blocks, stages=stages, formula="")
 
 
 def exact_terms(weighed: Weighed, pool: Pool, options: MemoryOptions) -> tuple[Term, ...]:
     """Weights, KV cache and adapters of the stage that needs most of all three together."""
-    together = list(map(sum, zip(weighed.stages, pool.stages, weighed.adapters, strict=True)))
-    worst = together.index(max(together))
-    at = f", stage {worst + 1} of {len(together)}" if len(together) > 1 else ""
+    sums = list(map(sum, zip(weighed.stages, pool.stages, weighed.adapters, strict=True)))
+    worst = sums.index(max(sums))
+    at = f", stage {worst + 1} of {len(sums)}" if len(sums) > 1 else ""
     terms = [
         Term(
             name="weights",

@@ -1,4 +1,4 @@
-"""What a configuration says about sizes, read as vLLM reads it.
+"""Sizes of a model out of its config.json, read as vLLM reads them.
 
 Source: `transformers_utils/model_arch_config_convertor.py`, `config/model.py`, and the defaults of
 the configuration classes of transformers 5.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage.memory.defaults import class_default
-from moorage.memory.filled_in import FILLED_IN
+from moorage.memory.config_defaults import FILLED_IN, class_default
 from moorage.memory.refusal import rejected, unknown
 from moorage.models.config import architectures, text_config
 from moorage.models.rope import RopeRule, rope_factor, rope_settings, rope_type, stretched
@@ -36,7 +35,7 @@ LENGTH_KEYS = (
 )
 LENGTH_WHEN_UNKNOWN = 2048
 ANY_LENGTH = 1 << 62
-"""Where a configuration says nothing about lengths, any may be asked for."""
+"""Where a configuration says nothing about lengths, any length is allowed."""
 
 HEAD_SIZE_KEYS = {"zamba2": "attention_head_dim"}
 """Model types that call the size of a head otherwise."""
@@ -200,20 +199,20 @@ class Facts:
         """Type and factor of each rope scaling."""
         return [(rope_type(rope), rope_factor(rope)) for rope in rope_settings(self.text)]
 
-    def resolve_length(self, asked: int | None) -> int:
+    def resolve_length(self, requested: int | None) -> int:
         """The longest request in tokens.
 
         Raises:
-            Refused: When more is asked for than the model can have.
+            Refused: When it is longer than the model allows.
         """
-        if asked is None:
+        if requested is None:
             return self.longest
-        if asked > self.longest_allowed:
+        if requested > self.longest_allowed:
             raise rejected(
-                f"User-specified max_model_len ({asked}) is greater than the derived "
+                f"User-specified max_model_len ({requested}) is greater than the derived "
                 f"max_model_len ({self.longest_allowed})."
             )
-        return asked
+        return requested
 
 
 def _text(config: Config) -> Config:

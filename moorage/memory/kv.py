@@ -1,17 +1,212 @@
-"""The pool of KV blocks: what a block costs, how many there are, what fits.
+"""The KV cache of each layer, the layers that share a block table, and the blocks of a request.
 
-Source: `v1/core/kv_cache_utils.py`: `_max_memory_usage_bytes_from_groups`,
-`get_max_concurrency_for_kv_cache_config`, `_estimate_max_model_len_from_groups`,
-`get_kv_cache_configs`.
+Source: `v1/kv_cache_interface.py`, the method `max_memory_usage_bytes` of each class, and
+`v1/core/kv_cache_utils.py`: `get_kv_cache_groups`, `unify_kv_cache_spec_page_size`,
+`_get_kv_cache_groups_uniform_page_size`, `unify_hybrid_kv_cache_specs`,
+`_max_memory_usage_bytes_from_groups`, `get_max_concurrency_for_kv_cache_config`,
+`_estimate_max_model_len_from_groups`, `get_kv_cache_configs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
-from moorage.memory.groups import KVGroup
-from moorage.memory.search import largest
-from moorage.memory.specs import KVSpec
+from moorage.memory.numbers import divide_up, largest
+from moorage.memory.refusal import rejected
+
+
+class KVKind(StrEnum):
+    """Kinds of KV cache, under the names of vLLM's classes."""
+
+    FULL = "FullAttentionSpec"
+    MLA = "MLAAttentionSpec"
+    SLIDING = "SlidingWindowSpec"
+    CHUNKED = "ChunkedLocalAttentionSpec"
+    MAMBA = "MambaSpec"
+    CROSS = "CrossAttentionSpec"
+
+
+@dataclass(frozen=True, slots=True)
+class KVSpec:
+    """The cache of one layer on one rank. There is one for each layer of each prediction: light.
+
+    Attributes:
+        kind: Kind of cache.
+        block_size: Tokens of one block.
+        page_bytes: Bytes of one block.
+        window: Tokens that a sliding or chunked layer sees; None = all.
+        states: Blocks of a recurrent state (Mamba) that one request holds.
+        encoder_tokens: Tokens that a cross-attention layer keeps of the encoder.
+    """
+
+    kind: KVKind
+    block_size: int
+    page_bytes: int
+    window: int | None = None
+    states: int = 0
+    encoder_tokens: int = 0
+
+    def blocks_for(self, tokens: int, in_flight: int) -> int:
+        """Blocks that one request holds at most.
+
+        Args:
+            tokens: Length of the request.
+            in_flight: Tokens scheduled but not yet settled; a local layer keeps them in
+                addition to its window, because blocks are freed only when a step is settled.
+        """
+        window = self.window or 0
+        match self.kind:
+            case KVKind.MAMBA:
+                return self.states
+            case KVKind.CROSS:
+                return divide_up(self.encoder_tokens, self.block_size)
+            case KVKind.SLIDING:
+                # One more: a window need not start where a block starts.
+                return divide_up(min(window - 1 + in_flight, tokens), self.block_size) + 1
+            case KVKind.CHUNKED:
+                return divide_up(min(window + in_flight, tokens), self.block_size)
+            case KVKind.FULL | KVKind.MLA:
+                return divide_up(tokens, self.block_size)
+
+
+PADDING_LIMIT = 1.5
+"""Above this ratio of layer counts, small groups waste less than padded ones."""
+
+SAME_TOKENS = (KVKind.FULL, KVKind.MLA)
+"""Kinds whose layers always need the same number of slots, whatever their page."""
+
+LOCAL = (KVKind.SLIDING, KVKind.CHUNKED)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCache:
+    """The cache of one layer.
+
+    Attributes:
+        layer: Index of the decoder layer.
+        spec: Its cache.
+    """
+
+    layer: int
+    spec: KVSpec
+
+
+@dataclass(frozen=True, slots=True)
+class KVGroup:
+    """Layers that share one block table.
+
+    Attributes:
+        members: Its layers, in the model's order.
+    """
+
+    members: tuple[LayerCache, ...]
+
+    def on_stage(self, layers: range) -> KVGroup:
+        """The part of the group that one pipeline stage runs; it may be empty."""
+        return KVGroup(members=tuple(m for m in self.members if m.layer in layers))
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of one block over all layers of the group."""
+        return sum(member.spec.page_bytes for member in self.members)
+
+    @property
+    def specs(self) -> set[KVSpec]:
+        """The different caches of its layers."""
+        return {member.spec for member in self.members}
+
+
+def group_layers(caches: Sequence[LayerCache], hybrid: bool) -> tuple[KVGroup, ...]:
+    """Split the layers of the whole model into groups.
+
+    Args:
+        caches: The caches in the order in which the model creates them.
+        hybrid: Whether local layers may keep less than full layers.
+    """
+    if not hybrid:
+        caches = _promoted(caches)
+    if not caches:
+        return ()
+    if _uniform(_different(caches)):
+        return (KVGroup(members=tuple(caches)),)
+    return _equal_groups(_unified(caches))
+
+
+def _different(caches: Sequence[LayerCache]) -> list[KVSpec]:
+    """The caches without those that are as one before."""
+    return list(dict.fromkeys(cache.spec for cache in caches))
+
+
+def _changed(caches: Sequence[LayerCache], change: Callable[[KVSpec], KVSpec]) -> list[LayerCache]:
+    changed = {spec: change(spec) for spec in _different(caches)}
+    return [LayerCache(layer=cache.layer, spec=changed[cache.spec]) for cache in caches]
+
+
+def _uniform(specs: Sequence[KVSpec]) -> bool:
+    first = specs[0]
+    if len(specs) == 1:
+        return True
+    if len({spec.block_size for spec in specs}) > 1:
+        return False
+    if all(spec.kind in SAME_TOKENS for spec in specs):
+        return True
+    same = all((spec.kind, spec.window) == (first.kind, first.window) for spec in specs)
+    return same and (first.kind is not KVKind.MAMBA or len({s.page_bytes for s in specs}) == 1)
+
+
+def _promoted(caches: Sequence[LayerCache]) -> Sequence[LayerCache]:
+    specs = _different(caches)
+    if not specs or _uniform(specs):
+        return caches
+    if any(spec.kind in SAME_TOKENS for spec in specs):
+        caches = _changed(caches, _whole)
+    if not _uniform(_different(caches)):
+        raise rejected("Failed to promote local KV cache specs to one unified type.")
+    return caches
+
+
+def _whole(spec: KVSpec) -> KVSpec:
+    return replace(spec, kind=KVKind.FULL) if spec.kind in LOCAL else spec
+
+
+def _unified(caches: Sequence[LayerCache]) -> list[LayerCache]:
+    largest = max(spec.page_bytes for spec in _different(caches))
+    return _changed(caches, lambda spec: _with_page(spec, largest))
+
+
+def _with_page(spec: KVSpec, page: int) -> KVSpec:
+    if spec.page_bytes == page:
+        return spec
+    if spec.kind is not KVKind.MAMBA and page % spec.page_bytes == 0:
+        size = spec.block_size * (page // spec.page_bytes)
+        return replace(spec, block_size=size, page_bytes=page)
+    if spec.kind is KVKind.MLA:
+        raise rejected(
+            f"page size {spec.page_bytes} of an MLA layer is not divisible by the maximum "
+            f"page size {page} and cannot be padded"
+        )
+    return replace(spec, page_bytes=page)
+
+
+def _equal_groups(caches: Sequence[LayerCache]) -> tuple[KVGroup, ...]:
+    buckets: dict[KVSpec, list[LayerCache]] = {}
+    keys = {spec: _merge_key(spec) for spec in _different(caches)}
+    for cache in caches:
+        buckets.setdefault(keys[cache.spec], []).append(cache)
+    counts = [len(bucket) for bucket in buckets.values()]
+    size = max(counts) if max(counts) < min(counts) * PADDING_LIMIT else min(counts)
+    groups = []
+    for bucket in buckets.values():
+        number = divide_up(len(bucket), size)
+        # Every n-th layer, so that each pipeline stage has its share of each group.
+        groups += [KVGroup(members=tuple(bucket[start::number])) for start in range(number)]
+    return tuple(groups)
+
+
+def _merge_key(spec: KVSpec) -> KVSpec:
+    return replace(spec, window=None) if spec.kind is KVKind.FULL else spec
 
 
 def bytes_per_block(groups: Sequence[KVGroup]) -> int:

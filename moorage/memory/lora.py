@@ -11,11 +11,10 @@ from math import ceil, prod
 from typing import Any
 
 from moorage.memory.facts import Facts
-from moorage.memory.names import TensorName, take_apart
+from moorage.memory.layers import stage_layers
 from moorage.memory.options import LoraOptions
 from moorage.memory.refusal import unknown
-from moorage.memory.sharding import Split, split_of
-from moorage.memory.stages import stage_layers
+from moorage.memory.sharding import Split, TensorName, parse_name, split_of
 from moorage.models.tensors import TensorHeader
 
 ELEMENT = 2
@@ -93,7 +92,7 @@ def _targets(
     wanted = options.targets
     named = None if wanted is None else {p for t in wanted for p in (t, *PACKED_NAMES.get(t, ()))}
     for text, header in tensors.items():
-        name = take_apart(text)
+        name = parse_name(text)
         if name.leaf not in WEIGHT_LEAVES or len(header.shape) < 2:
             continue
         if any(part in name.module for part in NOT_ADAPTED):

@@ -51,7 +51,7 @@ def unknown(reason: str) -> Refused:
 
 @contextmanager
 def consistent() -> Iterator[None]:
-    """Refuse sizes that no model has together, such as heads of no width.
+    """Refuse sizes that contradict each other, such as heads of no width.
 
     Raises:
         Refused: When a rule divides by nothing, or ends beyond all numbers.
@@ -59,4 +59,4 @@ def consistent() -> Iterator[None]:
     try:
         yield
     except ArithmeticError as error:
-        raise unknown(f"the sizes in the configuration do not go together ({error})") from None
+        raise unknown(f"the sizes in the configuration contradict each other ({error})") from None

@@ -1,6 +1,8 @@
-"""How many elements of a tensor one rank creates.
+"""The share of each tensor that one tensor-parallel rank creates.
 
-Source: `model_executor/layers/linear.py`, `vocab_parallel_embedding.py`, `fused_moe/layer.py`.
+Quantisation groups and blocks must not be cut. Source:
+`quantization/utils/fp8_utils.py:validate_fp8_block_shape`,
+`linear.py:_maybe_allow_fp8_block_shape_mismatch`, `marlin_utils.py:verify_marlin_supports_shape`.
 """
 
 from __future__ import annotations
@@ -8,16 +10,61 @@ from __future__ import annotations
 from fractions import Fraction
 from math import prod
 
-from moorage.memory.blocks import require_whole_blocks
-from moorage.memory.created import Kind
-from moorage.memory.experts import expert_factor
+from moorage.memory.created import Kind, expert_factor
+from moorage.memory.dtypes import (
+    quantisation_block,
+    quantisation_method,
+)
 from moorage.memory.facts import Facts
-from moorage.memory.heads import kv_heads_of
+from moorage.memory.layer_caches import kv_heads_of
 from moorage.memory.numbers import divide_up, round_up
+from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected, unknown
-from moorage.memory.settings import MemorySettings
 from moorage.memory.sharding import Split
 from moorage.memory.states import mamba2_sizes, mamba_groups
+
+GROUP_AXES = {"scales": 0, "weight_scale": 1}
+"""Dimension in which the scales of a quantised layer run over the groups of its input."""
+
+SINGLE_COLUMNS = ("q_b_proj", "kv_b_proj", "fc1", "c_fc", "dense_h_to_4h", "in_proj_ba")
+"""Column-parallel layers that are not merged with others; merged ones may cut an `fp8` block."""
+
+
+def require_whole_blocks(facts: Facts, kind: Kind, split: Split, tp: int) -> None:
+    """Refuse a tensor-parallel size that cuts a group or a block outside of the experts.
+
+    Raises:
+        Refused: With the layer.
+    """
+    name, shape = kind.name, kind.header.shape
+    if not name.expert or name.leaf == "weight_scale":
+        _require_whole_groups(kind, split, tp)
+    block = quantisation_block(facts)
+    if not block or name.expert or name.leaf != "weight" or len(shape) < 2:
+        return
+    strict = quantisation_method(facts) != "fp8" or name.last in SINGLE_COLUMNS
+    column = split in (Split.COLUMN, Split.KV) and strict
+    if not kind.header.dtype.startswith("F8") or not (split is Split.ROW or column):
+        return
+    length, size = (shape[0], block[0]) if column else (shape[-1], block[1])
+    if (length // tp) % size:
+        raise rejected(
+            f"{length // tp} of {name.module} on each of {tp} ranks is not divisible by the "
+            f"quantisation block of {size}"
+        )
+
+
+def _require_whole_groups(kind: Kind, split: Split, tp: int) -> None:
+    axis = GROUP_AXES.get(kind.name.leaf)
+    if split is not Split.ROW or axis is None or len(kind.header.shape) != 2:
+        return
+    groups = kind.header.shape[axis]
+    if groups > 1 and groups % tp:
+        raise rejected(
+            f"the {groups} quantisation groups of {kind.name.module} are not divisible by "
+            f"{tp} ranks"
+        )
+
 
 VOCABULARY_PADDING = 64
 """Tokens (`vocab_parallel_embedding.py:DEFAULT_VOCAB_PADDING_SIZE`)."""

@@ -111,7 +111,7 @@ def state_bytes(facts: Facts, tp: int, dtype: str, ssm_dtype: str) -> int:
         facts: The model.
         tp: Tensor-parallel ranks.
         dtype: Element type of the model, which convolutions keep.
-        ssm_dtype: Element type asked for the recurrent part, or `auto`.
+        ssm_dtype: Element type requested for the recurrent part, or `auto`.
     """
     conv, recurrent = _elements(facts, tp)
     if ssm_dtype == "auto":
@@ -125,7 +125,7 @@ def blocks_kept(facts: Facts, prefix: bool) -> int:
     """Blocks that one request holds of a state.
 
     Source: `v1/kv_cache_interface.py:MambaSpec.max_memory_usage_bytes`; a Mamba 2 layer keeps a
-    checkpoint of its prefill besides (`mamba_mixer2.py:get_kv_cache_spec`).
+    checkpoint of its prefill as well (`mamba_mixer2.py:get_kv_cache_spec`).
 
     Args:
         facts: The model.

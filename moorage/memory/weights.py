@@ -1,7 +1,7 @@
-"""Bytes of the parameters that each rank of a stage creates.
+"""Bytes of the parameters that each rank of a pipeline stage creates.
 
-Source: the constructors in `model_executor/models/` and the `create_weights` of
-`model_executor/layers/quantization/`.
+Source: the constructors in `model_executor/models/`, `make_layers` and `PPMissingLayer`, and the
+`create_weights` of `model_executor/layers/quantization/`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,73 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 
-from moorage.memory.architectures import CLASSIFIER_ENDINGS, NEVER_TIED, TIED_BY_DEFAULT
+from moorage.memory.architectures import (
+    CLASSIFIER_ENDINGS,
+    NEVER_TIED,
+    ON_EVERY_STAGE,
+    TIED_BY_DEFAULT,
+    Part,
+)
 from moorage.memory.created import Kind, completed, created_dtype
-from moorage.memory.dtypes import size_of
+from moorage.memory.dtypes import pools, quantisation_method, require_known, size_of
 from moorage.memory.facts import Facts
-from moorage.memory.names import TensorName, expert_index, take_apart
-from moorage.memory.placement import HEADS, stages_of
-from moorage.memory.quantisation import quantisation_method, require_known
+from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import unknown
-from moorage.memory.runner import pools
-from moorage.memory.settings import MemorySettings
-from moorage.memory.sharding import Split, split_of
+from moorage.memory.sharding import Split, TensorName, expert_index, parse_name, split_of
 from moorage.memory.shares import rank_elements
 from moorage.models.tensors import TensorHeader
+
+HEADS = ("lm_head", "embed_out", "output_layer", "output")
+
+PARTS = {
+    **dict.fromkeys(("wte", "wpe", "project_in", "conv1", "conv2"), Part.EMBEDDING),
+    "per_layer_model_projection": Part.EMBEDDING,
+    "per_layer_projection_norm": Part.EMBEDDING,
+    **dict.fromkeys(("ln_f", "embedding_norm", "project_out", "score", "classifier"), Part.NORM),
+}
+"""Parts by the last name of a module, where the name does not give it away."""
+
+
+def stages_of(facts: Facts, name: TensorName, tied: bool, stages: Sequence[range]) -> Sequence[int]:
+    """Numbers of the stages that hold a tensor.
+
+    Args:
+        facts: The model.
+        name: Name of the tensor.
+        tied: Whether the head is the embedding.
+        stages: Layers of each stage.
+
+    Raises:
+        Refused: When no rule knows.
+    """
+    every = range(len(stages))
+    if len(stages) == 1:
+        return every
+    if name.layer is not None:
+        return [i for i in every if name.layer in stages[i]]
+    if name.tower:
+        return every
+    part = _part(facts, name)
+    if part in ON_EVERY_STAGE.get(facts.architecture, frozenset()):
+        return every
+    if part is Part.EMBEDDING:
+        return sorted({0, len(stages) - 1}) if tied else [0]
+    if part is Part.OTHER:
+        raise unknown(f"on which pipeline stages {name.module!r} lies is not known")
+    return [len(stages) - 1]
+
+
+def _part(facts: Facts, name: TensorName) -> Part:
+    if name.last in HEADS:
+        return Part.HEAD
+    if part := PARTS.get(name.last):
+        return part
+    if split_of(name, facts.model_type) is Split.VOCABULARY or "emb" in name.module:
+        return Part.EMBEDDING
+    if "norm" in name.last.lower():
+        return Part.NORM
+    return Part.OTHER
+
 
 HEADS_OF: dict[str, tuple[str, ...]] = {
     "pooler.dense": ("ForSequenceClassification",),
@@ -99,7 +153,7 @@ class RememberedTensors(Mapping[str, TensorHeader]):
     """The headers of a checkpoint, counted once: there may be 100,000.
 
     Args:
-        tensors: The headers. They are asked about with one configuration only.
+        tensors: The headers. They are read with one configuration only.
     """
 
     def __init__(self, tensors: Mapping[str, TensorHeader]) -> None:
@@ -132,7 +186,7 @@ def _count(facts: Facts, tensors: Mapping[str, TensorHeader]) -> Counter[Kind]:
     for text, header in tensors.items():
         expert = expert_index(text)
         if expert is None or not experts or expert < experts:
-            found[Kind(take_apart(text), header)] += 1
+            found[Kind(parse_name(text), header)] += 1
             if len(found) > MOST_KINDS:
                 raise unknown(f"there are more than {MOST_KINDS:,} different tensors")
     counts: Counter[Kind] = Counter()

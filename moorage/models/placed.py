@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from moorage.inventory.model_store import model_directory
 from moorage.models.assets import AssetRole
-from moorage.models.shelf import place
 from moorage.models.source import Companion, ModelFile, ResolvedModel
 
 
@@ -31,7 +31,7 @@ def _companion(companion: Companion, store: str) -> Companion:
 
 
 def _moved(model: ResolvedModel, store: str, role: AssetRole = AssetRole.MODEL) -> ResolvedModel:
-    path = place(folder_of(role, store), model.source, model.revision)
+    path = model_directory(folder_of(role, store), model.source, model.revision)
     return model.model_copy(update={"path": path, "files": tuple(map(_real, model.files))})
 
 

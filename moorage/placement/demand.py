@@ -9,10 +9,10 @@ from typing import Protocol
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
-from moorage.memory.asked import wanted_concurrency
 from moorage.memory.need import Need
+from moorage.memory.numbers import largest
 from moorage.memory.refusal import MemoryRefusal
-from moorage.memory.search import largest
+from moorage.memory.spec_options import wanted_concurrency
 from moorage.models.profile import ModelProfile
 from moorage.placement.kinds import AcceleratorKind
 from moorage.spec import ModelSpec, Policy

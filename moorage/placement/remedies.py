@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
-from moorage.memory.asked import wanted_concurrency
+from moorage.memory.spec_options import wanted_concurrency
 from moorage.placement.better_hosts import emptied_or_extended, larger
 from moorage.placement.demand import Demand, Wish
 from moorage.placement.request import Request

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.inventory.claims import Resource
-from moorage.memory.search import largest
+from moorage.memory.numbers import largest
 from moorage.placement.fit import holders
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.request import Request

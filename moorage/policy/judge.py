@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from moorage.images.reference import parse_reference
 from moorage.inventory.fleet import Fleet, Host
 from moorage.policy.channel import Channel
 from moorage.policy.names import (
@@ -18,6 +17,7 @@ from moorage.policy.request import Folders, Request, Usage, usage_of
 from moorage.policy.rules import EffectivePolicy, Rules
 from moorage.policy.violation import Violation, shortened
 from moorage.spec import EngineSpec, ModelSpec, RuntimeName
+from moorage.spec.image_reference import parse_reference
 
 Finding = tuple[str, str, object, object]
 """Rule, field, what was found, what is allowed."""

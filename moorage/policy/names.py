@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from moorage.images.reference import parse_reference
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.registries import DOCKER_HUB, HUB_NAMES
 from moorage.policy.safe import (
@@ -16,6 +15,7 @@ from moorage.policy.safe import (
     SAFE_OPTIONS,
     SAFE_VARIABLES,
 )
+from moorage.spec.image_reference import parse_reference
 from moorage.spec.tokenize import is_option, user_tokens
 
 

@@ -7,7 +7,7 @@ that names a file, a class, a module, a plugin, an address or another model.
 from __future__ import annotations
 
 from moorage.images.catalogue import CATALOGUE
-from moorage.images.reference import repository
+from moorage.spec.image_reference import repository
 
 SAFE = "safe"
 OFFICIAL = "official"

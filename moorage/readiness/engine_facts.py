@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
-from moorage.engines.launch import ContainerSpec
 from moorage.readiness.measured import Measured, Size
 from moorage.readiness.protocol import MOST_TOKENS, shorten
 from moorage.spec.arguments import argument, whole_number
@@ -74,7 +74,8 @@ class EngineFacts(Value):
 
 
 def engine_facts(
-    container: ContainerSpec,
+    workload: str,
+    arguments: Sequence[str],
     planned_version: str,
     version: Any,
     models: Any,
@@ -83,7 +84,8 @@ def engine_facts(
     """The facts of one replica.
 
     Args:
-        container: What was started.
+        workload: Name of the container or process.
+        arguments: Its command line.
         planned_version: Version that was planned; empty = unknown.
         version: Its answer on `/version`; anything else than an answer counts as none.
         models: Its answer on `/v1/models`, likewise.
@@ -92,21 +94,21 @@ def engine_facts(
     listed = [item for item in _field(models, "data", list) or () if isinstance(item, dict)]
     lengths = (_length(item) for item in listed)
     return EngineFacts(
-        workload=container.name,
+        workload=workload,
         version=shorten(_field(version, "version", str) or ""),
         planned_version=planned_version,
         names=tuple(shorten(item["id"]) for item in listed[:MOST_NAMES] if "id" in item),
         context=next((length for length in lengths if length), None),
-        planned_context=_planned_context(container),
+        planned_context=_planned_context(arguments),
         kv_cache_bytes=measured.kv_cache_bytes if measured else None,
         kv_tokens=measured.kv_tokens if measured else None,
     )
 
 
-def _planned_context(container: ContainerSpec) -> int | None:
-    if argument(container.argv, LENGTH) in LEFT_TO_THE_ENGINE:
+def _planned_context(arguments: Sequence[str]) -> int | None:
+    if argument(arguments, LENGTH) in LEFT_TO_THE_ENGINE:
         return None
-    return whole_number(container.argv, LENGTH)
+    return whole_number(arguments, LENGTH)
 
 
 def _length(listed: dict[str, Any]) -> int | None:

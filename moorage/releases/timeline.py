@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from moorage.common.units import human_seconds
 from moorage.common.values import Value
-from moorage.releases.states import FINAL, ReleaseState
-from moorage.reports.document import Section
-
-COLUMNS = ("state", "since", "for", "why", "flow run", "requested by")
+from moorage.releases.states import ReleaseState
 
 
 class Transition(Value):
@@ -110,35 +106,3 @@ def outage(transitions: Sequence[Transition], since: datetime, until: datetime) 
     last = closed[-1]
     again = (one.at for one in transitions[last + 1 :] if one.after == ReleaseState.RUNNING)
     return round((next(again, until) - transitions[last].at).total_seconds(), 3)
-
-
-def timeline_section(told: Sequence[Stay], now: datetime | None = None) -> Section:
-    """The states as a table.
-
-    Args:
-        told: As `stays` tells them.
-        now: How long the last state lasts is counted to here; None = it is not told.
-    """
-    rows = tuple(
-        (
-            stay.state,
-            f"{stay.since:%Y-%m-%d %H:%M:%S}",
-            _lasted(stay, now),
-            stay.cause,
-            stay.flow_run_id,
-            stay.requested_by,
-        )
-        for stay in told
-    )
-    # Nobody wrote it down in a ledger of an older moorage.
-    width = len(COLUMNS) if any(stay.requested_by for stay in told) else len(COLUMNS) - 1
-    shown = tuple(row[:width] for row in rows)
-    return Section(title="States (UTC)", header=COLUMNS[:width], rows=shown)
-
-
-def _lasted(stay: Stay, now: datetime | None) -> str:
-    if stay.seconds is not None:
-        return human_seconds(stay.seconds)
-    if now is None or stay.state in FINAL:
-        return ""
-    return f"{human_seconds((now - stay.since).total_seconds())} so far"

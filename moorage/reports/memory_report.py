@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.common.units import GIB, human_bytes
-from moorage.memory.devices import Device
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
 from moorage.memory.refusal import MemoryRefusal, RefusalKind
-from moorage.memory.report import Answer, Question
+from moorage.memory.sizing import Answer, Device, Question
 from moorage.reports.document import Document, Section
 
 FACTS = ("", "")

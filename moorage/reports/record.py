@@ -8,15 +8,16 @@ from datetime import datetime
 
 from moorage.common.failures import Failure
 from moorage.common.units import human_bytes, human_seconds
-from moorage.engines.container_isolation import Isolation
+from moorage.engines.isolation import Isolation
 from moorage.engines.launch import Application, ContainerSpec
 from moorage.models.assets import AssetRole, Pin
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.readiness.protocol import Readiness
 from moorage.releases.release import Release
-from moorage.releases.timeline import Stay, timeline_section
+from moorage.releases.timeline import Stay
 from moorage.reports.document import Document, Section
+from moorage.reports.history_report import timeline_section
 from moorage.reports.memory_comparison import COLUMNS, comparison_rows
 from moorage.reports.placement_report import placement_sections
 from moorage.reports.readiness_report import corrections_section, facts_section, gate_section

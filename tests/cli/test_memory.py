@@ -18,7 +18,7 @@ from moorage.common.failures import ExitCode
 from moorage.common.units import GIB
 from moorage.memory.dtypes import SIZES
 from tests.hub.tiny import with_header
-from tests.memory.known import known, needed, plain
+from tests.memory.models import known, needed, plain
 
 Golden = Callable[[str, str], None]
 Run = Callable[..., Result]

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 from moorage.common.input_value import DEEPEST, LARGEST, MOST_ENTRIES
 from moorage.inventory.fleet import Fleet
 from moorage.policy.rules import Policy
+from moorage.reports.problems import problems_of
 from moorage.spec import ModelSpec
-from moorage.spec.problems import problems_of
 
 KEY = "[key]"
 Place = tuple[str | int, ...]

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from moorage.releases.states import ReleaseState
-from tasks.replace import LOCK
+from tasks.repair import LOCK
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer

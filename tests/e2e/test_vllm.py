@@ -77,7 +77,7 @@ def test_two_engines_share_the_ram_of_a_host_and_a_third_is_told_who_holds_it(
         for name in ("first", "second", "third")
     }
     fleet = workplace.folder / "fleet.yaml"
-    fleet.write_text(fleet.read_text().replace("ports:", "ram: 7GiB, ports:"))
+    fleet.write_text(fleet.read_text().replace("ports:", "ram: 9GiB, ports:"))
 
     endpoints = [
         workplace.json("deploy", specs[name])["release"]["workloads"][0]["endpoint"]
@@ -92,7 +92,7 @@ def test_two_engines_share_the_ram_of_a_host_and_a_third_is_told_who_holds_it(
         assert answer.usage.completion_tokens == 4
     claimed = [claim.amount for claim in workplace.claims() if claim.resource == Resource.RAM]
     assert len(claimed) == 2
-    assert sum(claimed) <= 7 * GIB
+    assert sum(claimed) <= 9 * GIB
 
     error = workplace.json("plan", specs["third"], code=3)["error"]
     assert error["cause"] == "no-fit"

@@ -8,8 +8,8 @@ from moorage.common.values import Origin
 from moorage.engines.calibration import calibration_key, key_of_container, words_of_fields
 from moorage.engines.launch import Flag, LaunchPlan
 from moorage.engines.plan import plan_launch
-from moorage.memory.asked import memory_options
 from moorage.memory.calibration import CalibrationKey
+from moorage.memory.spec_options import memory_options
 from moorage.placement.placed import Placed
 from moorage.spec import EngineName, Mode
 from moorage.spec.arguments import user_tokens

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from moorage.common.units import MIB
 from moorage.engines.draining import Drained, requests_in_flight
-from moorage.engines.vllm.shutdown import IN_FLIGHT
+from moorage.engines.vllm.arguments import IN_FLIGHT
 
 METRICS = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.

@@ -4,29 +4,10 @@ from typing import Any
 
 import pytest
 
-from moorage.common.failures import Cause, Failure
-from moorage.common.values import Origin
-from moorage.engines.registry import ENGINES, choose_engine
+from moorage.engines.registry import ENGINES
 from moorage.images.catalogue import CATALOGUE
-from moorage.inventory.snapshot import HostSnapshot
-from moorage.models.assets import assets_of
-from moorage.models.rope import RopeRule, rope_rule
 from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName, Mode
-from tests.builders import (
-    ON_CPU,
-    a_cpu_host,
-    a_fleet,
-    a_host,
-    a_profile,
-    a_spec,
-    an_accelerator,
-)
-
-VLLM, TRANSFORMERS, CUSTOM = EngineName.VLLM, EngineName.TRANSFORMERS, EngineName.CUSTOM
-OWN: dict[str, Any] = {"image": "own:1", "command": ["serve"]}
-NPUS = a_host(accelerators=(an_accelerator(type="cann"),))
-TPUS = a_host(accelerators=(an_accelerator(type="tpu"),))
 
 
 def test_every_engine_that_a_spec_can_name_is_there() -> None:
@@ -50,51 +31,3 @@ def test_an_engine_is_filled_in(engine: Any) -> None:
 def test_every_image_is_for_hardware_that_its_engine_supports(row: Any) -> None:
     engine = ENGINES[row.engine]
     assert row.accelerator_type in engine.accelerator_types | {"cpu"}
-
-
-@pytest.mark.parametrize(
-    ("wish", "mode", "host", "name", "origin"),
-    [
-        ({"engine": {"name": "vllm"}}, Mode.COMPLETION, a_cpu_host(), VLLM, Origin.USER),
-        ({"engine": {"name": "transformers"}}, Mode.EMBEDDING, a_host(), TRANSFORMERS, Origin.USER),
-        ({}, Mode.COMPLETION, a_host(), VLLM, Origin.DERIVED),
-        ({}, Mode.COMPLETION, a_cpu_host(), TRANSFORMERS, Origin.DERIVED),
-        ({}, Mode.COMPLETION, NPUS, VLLM, Origin.DERIVED),
-        ({}, Mode.COMPLETION, TPUS, TRANSFORMERS, Origin.DERIVED),
-        ({"placement": ON_CPU}, Mode.COMPLETION, a_host(), TRANSFORMERS, Origin.DERIVED),
-        ({"engine": {"image": "own:1"}}, Mode.COMPLETION, a_cpu_host(), VLLM, Origin.DERIVED),
-        (
-            {"engine": {"image": "own:1", "entrypoint": ["serve"]}},
-            *(Mode.COMPLETION, a_host(), VLLM, Origin.DERIVED),
-        ),
-        ({"engine": OWN}, Mode.COMPLETION, a_host(), CUSTOM, Origin.DERIVED),
-        ({"engine": OWN}, Mode.IMAGE_GENERATION, a_cpu_host(), CUSTOM, Origin.DERIVED),
-        ({"engine": {**OWN, "name": "auto"}}, Mode.EMBEDDING, NPUS, CUSTOM, Origin.DERIVED),
-        ({"engine": {**OWN, "name": "vllm"}}, Mode.COMPLETION, a_host(), VLLM, Origin.USER),
-        ({"engine": {**OWN, "name": "custom"}}, Mode.COMPLETION, a_host(), CUSTOM, Origin.USER),
-        ({}, Mode.EMBEDDING, a_cpu_host(), VLLM, Origin.DERIVED),
-        ({}, Mode.RERANKING, a_cpu_host(), VLLM, Origin.DERIVED),
-    ],
-)
-def test_auto_takes_the_engine_that_suits_fleet_and_mode(
-    wish: dict[str, Any], mode: Mode, host: HostSnapshot, name: EngineName, origin: Origin
-) -> None:
-    engine, found, reason = choose_engine(a_spec(**wish), a_profile(mode=mode), a_fleet(host))
-    assert (engine.name, found) == (name, origin)
-    assert reason
-
-
-def test_an_image_and_a_command_without_a_name_are_taken_for_an_engine_of_the_users_own() -> None:
-    _, _, reason = choose_engine(a_spec(engine=OWN), a_profile(), a_fleet(a_host()))
-    assert reason == "command and image without a name"
-    assert rope_rule(a_spec(engine=OWN)) == RopeRule.MULTIPLIED
-    assert assets_of(a_spec(engine=OWN))[0].anything
-
-
-@pytest.mark.parametrize("more", [{}, {"runtime": "process"}, {"name": "auto"}, {"args": ["-x"]}])
-def test_a_command_of_an_engine_that_nobody_names_is_refused(more: dict[str, Any]) -> None:
-    spec = a_spec(engine={"command": ["serve"], **more})
-    with pytest.raises(Failure, match=r"engine\.command: neither") as caught:
-        choose_engine(spec, a_profile(), a_fleet(a_host()))
-    assert caught.value.cause is Cause.BAD_SPEC
-    assert "`engine.name` (`vllm`, `transformers`, `custom`)" in caught.value.suggestion

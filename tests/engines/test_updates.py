@@ -7,10 +7,10 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Mount
 from moorage.engines.registry import ENGINES
-from moorage.engines.updates import is_gone, proofs, refusal, seen_by
+from moorage.engines.updates import adapter_probes, is_gone, refusal, seen_by
 from moorage.readiness.protocol import Phase
 from moorage.spec import EngineName, RuntimeName
-from tests.builders import a_container, a_profile, a_release, a_spec
+from tests.builders import a_container, a_profile, a_spec
 
 FOLDER = "/home/loaded/tiny"
 PLACE = f"{FOLDER}/poet/a1"
@@ -32,7 +32,7 @@ def test_a_name_and_a_directory_are_posted() -> None:
 
 
 def test_an_adapter_is_proven_under_its_own_name() -> None:
-    probes = proofs(a_release(profile=a_profile()), "poet")
+    probes = adapter_probes(a_spec(), a_profile(), "poet")
     assert [probe.phase for probe in probes] == [Phase.LISTED, Phase.ANSWERED]
     assert probes[0].name == "poet"
     assert probes[1].body
@@ -41,7 +41,7 @@ def test_an_adapter_is_proven_under_its_own_name() -> None:
 
 def test_without_a_request_in_the_spec_it_is_only_listed() -> None:
     silent = a_spec(readiness={"probe": {"request": False}})
-    (probe,) = proofs(a_release(spec=silent, profile=a_profile()), "poet")
+    (probe,) = adapter_probes(silent, a_profile(), "poet")
     assert probe.phase == Phase.LISTED
 
 

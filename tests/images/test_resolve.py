@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from moorage.common.values import Origin
-from moorage.images.catalogue import CATALOGUE, CatalogueRow
+from moorage.images.catalogue import CATALOGUE
 from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.resolve import resolve_image
 from moorage.images.runner import runner_rows
+from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.spec import EngineName
 

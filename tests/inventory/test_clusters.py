@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from moorage.inventory.clusters import RayCluster, parse_cluster_access
 from moorage.inventory.fleet import Fleet
-from moorage.spec.problems import problems_of
+from moorage.reports.problems import problems_of
 from tests.builders import a_spec
 
 RAY = {"dashboard": "http://head:8265", "serve": "http://head:8000"}

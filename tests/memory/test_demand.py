@@ -19,13 +19,13 @@ from moorage.memory import (
     memory_model,
     predict_memory,
 )
-from moorage.memory.cache import STAND_IN
+from moorage.memory.exact import STAND_IN
 from moorage.models.assets import assets_of
 from moorage.models.source import WeightSummary
 from moorage.models.tensors import TensorHeader, TensorHeaders
 from moorage.spec import MemorySpec, Mode
 from tests.builders import a_companion, a_model, a_profile, a_spec
-from tests.memory.known import gib, known, needed, plain, refusal, with_options
+from tests.memory.models import gib, known, needed, plain, refusal, with_options
 
 NAMES = ("llama-3.1-8b", "gemma-3-27b-text", "mistral-7b-v0.1", "gpt-oss-20b-bf16")
 """Full, mostly sliding, all sliding, half sliding."""
@@ -54,8 +54,8 @@ def test_the_longest_context_fits_and_one_block_more_does_not(
     name: str, budget: int, ranks: int, concurrency: int
 ) -> None:
     model, at_most = plain(name), 32768
-    asked: dict[str, Any] = {"total": 100 * GIB, "tensor": ranks, "concurrency": concurrency}
-    longest = model.longest(**asked, budget=budget * GIB, at_most=at_most)
+    use: dict[str, Any] = {"total": 100 * GIB, "tensor": ranks, "concurrency": concurrency}
+    longest = model.longest(**use, budget=budget * GIB, at_most=at_most)
     if longest:
         assert needed(model, 100, tokens=longest, tensor=ranks, concurrency=concurrency).fits(
             100 * GIB, budget * GIB
@@ -66,10 +66,10 @@ def test_the_longest_context_fits_and_one_block_more_does_not(
 
 
 @pytest.mark.parametrize("name", [*NAMES, "qwen3-next-80b-a3b", "llama-4-scout-text"])
-@pytest.mark.parametrize("asked", [{}, {"tensor": 4}, {"pipeline": 2}, {"concurrency": 5}])
-def test_vllm_starts_with_the_cache_that_is_counted(name: str, asked: dict[str, int]) -> None:
+@pytest.mark.parametrize("use", [{}, {"tensor": 4}, {"pipeline": 2}, {"concurrency": 5}])
+def test_vllm_starts_with_the_cache_that_is_counted(name: str, use: dict[str, int]) -> None:
     """vLLM's own check passes with this pool, and would not with one byte less."""
-    need = needed(plain(name), tokens=20_000, **asked)
+    need = needed(plain(name), tokens=20_000, **use)
     term = need.term("kv_cache")
     assert term
     for size, starts in ((term.bytes, True), (term.bytes - 1, False)):
@@ -146,18 +146,18 @@ def test_a_refusal_is_found_once_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("use", "reason"),
     [
         ({"tensor": 3}, "Total number of attention heads (32) must be divisible by"),
         ({"tokens": 200_000}, "User-specified max_model_len (200000) is greater than"),
     ],
 )
 def test_what_vllm_refuses_is_refused_even_with_a_stated_claim(
-    asked: dict[str, int], reason: str
+    use: dict[str, int], reason: str
 ) -> None:
     stated = MemorySpec.model_validate({"claim": GIB})
     for options in ({}, {"stated": stated}):
-        found = refusal(with_options("llama-3.1-8b", **options), **asked)
+        found = refusal(with_options("llama-3.1-8b", **options), **use)
         assert found.kind is RefusalKind.REJECTED
         assert reason in found.reason
 
@@ -191,9 +191,9 @@ def test_an_architecture_that_nobody_knows_is_refused() -> None:
 def test_a_stated_claim_bounds_the_longest_context() -> None:
     free = plain("llama-3.1-8b")
     stated = with_options("llama-3.1-8b", stated=MemorySpec.model_validate({"claim": "20GiB"}))
-    asked: dict[str, Any] = {"total": 80 * GIB, "budget": 80 * GIB, "at_most": 131072}
-    assert free.longest(**asked) == 131072
-    assert 16_000 < stated.longest(**asked) < 18_000
+    use: dict[str, Any] = {"total": 80 * GIB, "budget": 80 * GIB, "at_most": 131072}
+    assert free.longest(**use) == 131072
+    assert 16_000 < stated.longest(**use) < 18_000
 
 
 def test_files_without_headers_stand_in_by_their_size() -> None:
@@ -329,7 +329,7 @@ def test_on_cpu_the_ram_is_weights_cache_and_processes() -> None:
     assert isinstance(found, CpuNeed)
     sizes = {term.name: round(term.bytes / GIB, 2) for term in found.terms}
     # 8 x 32 blocks of 128 tokens and one more, 112 KiB a token, in whole GiB.
-    assert sizes == {"weights": 1.11, "kv_cache": 4, "activation": 0.19, "processes": 2}
+    assert sizes == {"weights": 1.11, "kv_cache": 4, "activation": 0.19, "processes": 3}
     assert found.cache_bytes == 4 * GIB
     assert (found.batch.tokens, found.batch.seqs) == (2048, 128)
     assert found.ram == sum(term.bytes for term in found.terms)

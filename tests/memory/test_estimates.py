@@ -1,10 +1,44 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moorage.common.units import GIB, MIB
+from moorage.memory import MemoryOptions
+from moorage.memory.batch import on_accelerator, without_accelerator
 from moorage.spec import MemorySpec
-from tests.memory.known import gib, needed, plain, with_options
+from tests.memory.models import gib, needed, plain, with_options
+
+
+@pytest.mark.parametrize(
+    ("gib", "name", "options", "length", "cut", "tokens", "seqs"),
+    [
+        (24, "", {}, 8192, True, 2048, 256),
+        (80, "NVIDIA H100 80GB HBM3", {}, 8192, True, 8192, 1024),
+        (80, "NVIDIA A100-SXM4-80GB", {}, 8192, True, 2048, 256),
+        (192, "", {}, 8192, True, 16384, 1024),
+        (80, "", {"throughput": True}, 8192, True, 16384, 2048),
+        (80, "", {"max_seqs": 4}, 8192, True, 8192, 4),
+        (80, "", {"max_seqs": 4}, 1024, True, 4096, 4),
+        (80, "", {"batched_tokens": 512}, 8192, True, 512, 512),
+        (80, "", {"batched_tokens": 512, "max_seqs": 900}, 8192, True, 512, 900),
+        (24, "", {}, 8192, False, 8192, 256),
+        (24, "", {"max_seqs": 1}, 512, False, 512, 1),
+        (24, "", {}, 2, True, 512, 256),
+    ],
+)
+def test_the_batch_is_what_vllm_chooses(
+    gib: int, name: str, options: dict[str, Any], length: int, cut: bool, tokens: int, seqs: int
+) -> None:
+    batch = on_accelerator(MemoryOptions(**options), gib * GIB, name, length, cut)
+    assert (batch.tokens, batch.seqs) == (tokens, seqs)
+
+
+def test_on_cpu_it_grows_with_the_ranks() -> None:
+    batch = without_accelerator(MemoryOptions(), 2, 8192, True)
+    assert (batch.tokens, batch.seqs) == (4096, 256)
+
 
 WORKED = [
     ("qwen3-0.6b", 1, 40960, 8.5),
@@ -33,7 +67,7 @@ def test_the_whole_need_is_what_was_worked_out_by_hand(
 
 
 @pytest.mark.parametrize(
-    ("name", "term", "options", "asked", "size"),
+    ("name", "term", "options", "use", "size"),
     [
         # 1024 requests x 128256 logits x 10 B, and the hidden states of 8192 tokens.
         ("llama-3.1-8b", "activation", {}, {}, 1.286),
@@ -61,11 +95,9 @@ def test_the_whole_need_is_what_was_worked_out_by_hand(
     ],
 )
 def test_each_estimate_follows_its_formula(
-    name: str, term: str, options: dict[str, object], asked: dict[str, int], size: float
+    name: str, term: str, options: dict[str, object], use: dict[str, int], size: float
 ) -> None:
-    assert gib(needed(with_options(name, **options), **asked), term) == pytest.approx(
-        size, abs=0.002
-    )
+    assert gib(needed(with_options(name, **options), **use), term) == pytest.approx(size, abs=0.002)
 
 
 def test_one_rank_talks_to_nobody() -> None:

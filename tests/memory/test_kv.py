@@ -14,13 +14,18 @@ from moorage.memory import (
     TensorHeader,
     predict_memory,
 )
-from moorage.memory.caches import layer_caches
 from moorage.memory.facts import Facts
-from moorage.memory.groups import KVGroup, LayerCache, group_layers
-from moorage.memory.kv import blocks_per_request, longest_fit
-from moorage.memory.layers import layer_mixers
-from moorage.memory.mixers import Mixer
-from moorage.memory.specs import KVKind, KVSpec
+from moorage.memory.kv import (
+    KVGroup,
+    KVKind,
+    KVSpec,
+    LayerCache,
+    blocks_per_request,
+    group_layers,
+    longest_fit,
+)
+from moorage.memory.layer_caches import layer_caches
+from moorage.memory.layers import Mixer, layer_mixers
 
 BASE: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],

@@ -12,15 +12,11 @@ from moorage.memory import (
     TensorHeader,
     predict_memory,
 )
+from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
-from moorage.memory.groups import LayerCache, group_layers
-from moorage.memory.layers import layer_mixers
-from moorage.memory.mixers import Mixer
-from moorage.memory.names import take_apart
-from moorage.memory.runner import pools
-from moorage.memory.sharding import Split, split_of
-from moorage.memory.specs import KVKind, KVSpec
-from moorage.memory.stages import stage_layers
+from moorage.memory.kv import KVKind, KVSpec, LayerCache, group_layers
+from moorage.memory.layers import Mixer, layer_mixers, stage_layers
+from moorage.memory.sharding import Split, parse_name, split_of
 from moorage.models.rope import RopeRule
 
 LLAMA = {
@@ -140,7 +136,7 @@ def test_pages_are_unified_by_larger_blocks_or_by_padding() -> None:
     ],
 )
 def test_a_name_tells_how_a_tensor_is_split(name: str, split: Split | None, expert: bool) -> None:
-    parts = take_apart(name)
+    parts = parse_name(name)
     assert (split_of(parts, "llama"), parts.expert) == (split, expert)
 
 

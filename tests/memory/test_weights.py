@@ -5,13 +5,11 @@ from types import MappingProxyType
 import pytest
 
 from moorage.memory import MemorySettings, TensorHeader
-from moorage.memory.created import Kind, completed, created_dtype
-from moorage.memory.experts import expert_factor
+from moorage.memory.created import Kind, completed, created_dtype, expert_factor
 from moorage.memory.facts import Facts
-from moorage.memory.names import take_apart
-from moorage.memory.placement import stages_of
 from moorage.memory.refusal import RefusalKind, Refused
-from moorage.memory.weights import stage_weights
+from moorage.memory.sharding import parse_name
+from moorage.memory.weights import stage_weights, stages_of
 
 BASE = {
     "architectures": ["LlamaForCausalLM"],
@@ -62,7 +60,7 @@ def weigh(
 def test_routers_and_classifier_heads_may_be_wider_than_the_model(
     name: str, config: dict[str, object], dtype: str
 ) -> None:
-    kind = Kind(take_apart(name), TensorHeader(dtype="BF16", shape=(4, 256)))
+    kind = Kind(parse_name(name), TensorHeader(dtype="BF16", shape=(4, 256)))
     assert created_dtype(facts(config), kind, "bfloat16", packed=False) == dtype
 
 
@@ -153,7 +151,7 @@ def test_blocks_that_a_rank_would_cut_become_smaller_in_experts(
 ) -> None:
     config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
     scale = TensorHeader(dtype="F32", shape=(6, 2))
-    kind = Kind(take_apart(EXPERT + "gate_proj.weight_scale_inv"), scale)
+    kind = Kind(parse_name(EXPERT + "gate_proj.weight_scale_inv"), scale)
     settings = MemorySettings(tensor_parallel_size=tp, enable_expert_parallel=ep)
     assert expert_factor(facts(config), kind, settings) == times
 
@@ -193,7 +191,7 @@ def test_gptq_gives_each_expert_a_bias_and_no_group_index() -> None:
     }
     assert weigh(tensors, config) == 4 * 96 * 256 + 2 * 256
     kind = Kind(
-        take_apart(LAYER + "mlp.down_proj.qweight"), TensorHeader(dtype="I32", shape=(96, 256))
+        parse_name(LAYER + "mlp.down_proj.qweight"), TensorHeader(dtype="I32", shape=(96, 256))
     )
     assert completed(facts(config), kind) == [kind]
 
@@ -206,7 +204,7 @@ def test_gptq_with_activation_order_is_refused() -> None:
 
 def test_an_mxfp4_expert_is_padded_on_each_rank() -> None:
     config = {"quantization_config": {"quant_method": "mxfp4"}}
-    name = take_apart(LAYER + "mlp.experts.gate_up_proj_blocks")
+    name = parse_name(LAYER + "mlp.experts.gate_up_proj_blocks")
     kind = Kind(name, TensorHeader(dtype="U8", shape=(4, 1536, 8, 16)))
     settings = MemorySettings(tensor_parallel_size=8)
     assert expert_factor(facts(config), kind, settings) == Fraction(128, 96)
@@ -223,7 +221,7 @@ def test_an_mxfp4_expert_is_padded_on_each_rank() -> None:
     ],
 )
 def test_a_tensor_lies_on_the_stages_that_use_it(name: str, stages: list[int]) -> None:
-    assert list(stages_of(facts(), take_apart(name), False, STAGES)) == stages
+    assert list(stages_of(facts(), parse_name(name), False, STAGES)) == stages
 
 
 def test_blocks_of_a_tower_are_no_decoder_layers() -> None:

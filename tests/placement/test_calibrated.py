@@ -14,7 +14,7 @@ from moorage.placement.calibrated import CalibratedMemory
 from moorage.readiness.measured import Measured
 from moorage.spec import ModelSpec
 from tests.builders import NOON, a_model, a_spec
-from tests.memory.known import known
+from tests.memory.models import known
 
 H100, TOTAL = "NVIDIA H100 80GB HBM3", 80 * GIB
 MEASURED = Measured(activation_bytes=GIB // 2, graph_bytes=GIB)

@@ -16,7 +16,7 @@ from moorage.placement.estimated import EstimatedMemory
 from moorage.placement.kinds import AcceleratorKind
 from moorage.spec import Policy
 from tests.builders import a_model, a_profile, a_spec
-from tests.memory.known import plain
+from tests.memory.models import plain
 from tests.placement.requests import Told
 
 H100 = AcceleratorKind("cuda", "NVIDIA H100", 80 * GIB)

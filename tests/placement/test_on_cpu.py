@@ -15,7 +15,7 @@ from moorage.placement.request import Request
 from moorage.placement.verdict import Refusal
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
-from tests.memory.known import known
+from tests.memory.models import known
 from tests.placement.requests import a_request, on_hosts
 
 TRANSFORMERS = ENGINES[EngineName.TRANSFORMERS]

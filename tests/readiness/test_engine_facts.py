@@ -5,11 +5,8 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.common.values import Origin
-from moorage.engines.launch import Flag
 from moorage.readiness.engine_facts import EngineFacts, engine_facts
 from moorage.readiness.measured import Measured
-from tests.builders import a_container
 
 NAME = "moorage-tiny.v1-r0-leader"
 MODELS = {"data": [{"id": "tiny", "max_model_len": 4096}, {"id": "poet", "max_model_len": None}]}
@@ -18,9 +15,8 @@ MODELS = {"data": [{"id": "tiny", "max_model_len": 4096}, {"id": "poet", "max_mo
 def facts(
     *words: str, version: Any = None, models: Any = MODELS, measured: Measured | None = None
 ) -> EngineFacts:
-    flag = Flag(tokens=("vllm", "serve", "/m", *words), origin=Origin.DERIVED, reason="")
-    container = a_container(command=(flag,))
-    return engine_facts(container, "0.32.0", version or {"version": "0.32.0"}, models, measured)
+    arguments, answer = ("vllm", "serve", "/m", *words), version or {"version": "0.32.0"}
+    return engine_facts(NAME, arguments, "0.32.0", answer, models, measured)
 
 
 def test_an_engine_tells_its_version_names_context_and_cache() -> None:
@@ -68,7 +64,6 @@ def test_a_version_that_was_not_planned_is_told() -> None:
 
 @pytest.mark.parametrize("nonsense", [None, "text", [1], {"data": "no"}, {"data": [1, {}]}, 7])
 def test_answers_that_make_no_sense_are_no_facts(nonsense: Any) -> None:
-    flag = Flag(tokens=("serve",), origin=Origin.DERIVED, reason="")
-    found = engine_facts(a_container(command=(flag,)), "", nonsense, nonsense, None)
+    found = engine_facts(NAME, ("serve",), "", nonsense, nonsense, None)
     assert found == EngineFacts(workload=NAME)
     assert (found.said, found.surprises) == ("", ())

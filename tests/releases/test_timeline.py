@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.releases.states import ReleaseState
-from moorage.releases.timeline import Stay, Transition, outage, stays, timeline_section
+from moorage.releases.timeline import Stay, Transition, outage, stays
 from tests.builders import NOON
 
 S = ReleaseState
@@ -39,23 +39,6 @@ def test_each_state_lasts_until_the_next_one_begins() -> None:
 
 def test_a_release_that_was_just_begun_is_pending() -> None:
     assert stays(NOON, "run-1", []) == (Stay(state=S.PENDING, since=NOON, flow_run_id="run-1"),)
-
-
-def test_the_table_shows_when_how_long_why_and_who() -> None:
-    told = stays(NOON, "a", [at(100, S.PENDING, S.ERROR, "interrupted", "b")])
-    assert timeline_section(told).rows == (
-        ("pending", "2026-03-01 12:00:00", "1 min 40 s", "", "a"),
-        ("error", "2026-03-01 12:01:40", "", "interrupted", "b"),
-    )
-
-
-def test_what_lasts_is_counted_to_now_unless_it_lasts_for_good() -> None:
-    now = NOON + timedelta(hours=3)
-    running = [at(0, S.PENDING, S.SCHEDULED), at(0, S.SCHEDULED, S.STARTING)]
-    assert timeline_section(stays(NOON, "", running), now).rows[-1][2] == "3 h 00 min so far"
-    assert timeline_section(stays(NOON, "", running)).rows[-1][2] == ""
-    ended = [at(0, S.PENDING, S.ERROR)]
-    assert timeline_section(stays(NOON, "", ended), now).rows[-1][2] == ""
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=9).map(sorted))
@@ -90,7 +73,3 @@ def test_who_asked_is_told_where_anybody_wrote_it_down() -> None:
     )
     told = stays(NOON, "a", [move])
     assert [one.requested_by for one in told] == ["ann@build, command line"] * 2
-    section = timeline_section(told)
-    assert section.header[-1] == "requested by"
-    assert section.rows[-1][-1] == "ann@build, command line"
-    assert timeline_section(stays(NOON, "a", [])).header[-1] == "flow run"

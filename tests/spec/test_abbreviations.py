@@ -18,14 +18,14 @@ from tests.engines.schema.shipped import STORE
 
 READ_BY = ("memory", "models", "placement", "engines", "readiness")
 NAME = re.compile(r'"(--[a-z][a-z-]+)"')
-NOT_READING = ("reserved_options.py", "removed_options.py", "ray.py", "writing.py")
+NOT_READING = ("vllm/options.py", "vllm/ray_cluster.py", "schema/reading.py")
 
 
 def looked_up() -> set[str]:
     """Options of vLLM that moorage itself names where it decides something."""
     root, known = Path(moorage.__file__).parent, {o for s in STORE.every() for o in s.options}
     files = (file for folder in READ_BY for file in (root / folder).glob("**/*.py"))
-    texts = (file.read_text() for file in files if file.name not in NOT_READING)
+    texts = (file.read_text() for file in files if not str(file).endswith(NOT_READING))
     return {name for text in texts for name in NAME.findall(text)} & known
 
 

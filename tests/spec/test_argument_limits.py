@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from moorage.adapters.engines.argument_check import check_early
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
+from moorage.reports.problems import problems_of
 from moorage.spec import ModelSpec
 from moorage.spec.arguments import json_argument, user_tokens, whole_number
-from moorage.spec.problems import problems_of
 
 K = 1000
 REFUSED: dict[str, list[str]] = {

@@ -14,11 +14,12 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from moorage.adapters.engines.schemas import SchemaStore
 from moorage.common.failures import Failure
 from moorage.engines.registry import ENGINES
+from moorage.engines.schema.argument import Rules
 from moorage.engines.schema.check import check_likely
-from moorage.engines.schema.rules import Rules
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.fleet_engines import ImageName, VersionName
 from moorage.inventory.snapshot import Program
+from moorage.reports.problems import problems_of
 from moorage.spec import (
     AcceleratorId,
     EngineName,
@@ -33,7 +34,6 @@ from moorage.spec import (
     Source,
     UrlPath,
 )
-from moorage.spec.problems import problems_of
 from tests.builders import ON_CPU, a_host, an_image
 from tests.engines.planning import planned
 

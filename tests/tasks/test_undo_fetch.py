@@ -9,7 +9,7 @@ import pytest
 
 from moorage.adapters.sources.store import Manifest
 from moorage.inventory.fleet import Fleet, Host
-from moorage.models.shelf import MANIFEST, shelf
+from moorage.inventory.model_store import MANIFEST, folder_name
 from moorage.models.source import ResolvedModel
 from moorage.placement.placed import Placed
 from moorage.releases.release import ReleaseState
@@ -70,7 +70,7 @@ def stored(home: Path, revision: str, *, complete: bool = True) -> Path:
     """A revision in the store."""
     own = model(revision)
     name = revision if complete else f"{revision}.partial"
-    folder = home / "models" / shelf(own.source) / name
+    folder = home / "models" / folder_name(own.source) / name
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"x" * 100)
     if complete:

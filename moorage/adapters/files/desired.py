@@ -16,8 +16,8 @@ from moorage.adapters.files.specs import FLEET_FILE, OTHER_FILES, InvalidFile, l
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_yaml import LIMITS
 from moorage.inventory.fleet import Fleet
+from moorage.reports.problems import Problem
 from moorage.spec import ModelSpec
-from moorage.spec.problems import Problem
 
 ENDINGS = (".yaml", ".yml")
 

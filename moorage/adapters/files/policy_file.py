@@ -14,8 +14,8 @@ from moorage.inventory.fleet import Fleet
 from moorage.policy.channel import Submission
 from moorage.policy.request import Folders, Request
 from moorage.policy.rules import EffectivePolicy, Policy
+from moorage.reports.problems import Problem
 from moorage.spec import AdapterSpec, ModelSpec
-from moorage.spec.problems import Problem
 
 POLICY_PATH = Path("deployments", POLICY_FILE)
 PROJECT_FILE = "prefect.yaml"

@@ -12,8 +12,8 @@ from moorage.adapters.files.small_files import read_small
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_yaml import LIMITS, YamlError, decode
 from moorage.inventory.fleet import Fleet
+from moorage.reports.problems import Problem, excerpt, problems_of
 from moorage.spec import ModelSpec
-from moorage.spec.problems import Problem, excerpt, problems_of
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -15,11 +15,11 @@ from moorage.adapters.sources.s3_http import S3Wire
 from moorage.adapters.sources.source_keys import NO_KEYS, Keys
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
+from moorage.inventory.model_store import HUB, S3, folder_name, is_local
 from moorage.models.adapter_config import require_rank
 from moorage.models.assets import Asked, Asset, AssetRole, assets_of
 from moorage.models.companions import brought_together
 from moorage.models.layout import layout_of
-from moorage.models.shelf import HUB, S3, is_local, shelf
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 
@@ -108,7 +108,7 @@ def source_for(
     folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
     return HubSource(
         client,
-        ModelStore(folder, shelf(asked.source)),
+        ModelStore(folder, folder_name(asked.source)),
         workers=settings.download_workers,
         offline=settings.hub_offline and isinstance(client, HubClient),
         layout=layout,

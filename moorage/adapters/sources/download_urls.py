@@ -7,7 +7,7 @@ from typing import Any
 from huggingface_hub import hf_hub_url
 
 from moorage.adapters.sources.s3_http import S3Wire
-from moorage.models.shelf import HUB
+from moorage.inventory.model_store import HUB
 from moorage.models.source import ResolvedModel
 
 SPARE_SECONDS = 300

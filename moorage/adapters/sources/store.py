@@ -17,9 +17,9 @@ from typing import Literal
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.hosts.disk import watching_the_disk
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
+from moorage.adapters.system.os_errors import watching_the_disk
 from moorage.adapters.transfer.file_checks import (
     File,
     damaged,
@@ -31,7 +31,7 @@ from moorage.adapters.transfer.file_checks import (
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
-from moorage.models.shelf import MANIFEST
+from moorage.inventory.model_store import MANIFEST
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 
 INCOMPLETE = ".incomplete"

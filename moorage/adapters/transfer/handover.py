@@ -13,8 +13,8 @@ from requests.exceptions import RequestException
 from moorage.adapters.docker.client import READ_SECONDS, connect
 from moorage.adapters.transfer.parcel import parcel
 from moorage.inventory.access import Access
+from moorage.inventory.model_store import MANIFEST, is_local, model_directory
 from moorage.inventory.survey.probe import STORE
-from moorage.models.shelf import MANIFEST, is_local, place
 from moorage.models.source import ModelFile, ResolvedModel
 
 SENT_SECONDS = 5.0
@@ -34,7 +34,7 @@ def hand_over(access: Access, container: Container, model: ResolvedModel) -> Non
     """
     if not is_local(model.source):
         return
-    home = place(STORE, model.source, model.revision)
+    home = model_directory(STORE, model.source, model.revision)
     if _size(container, f"{home}/{MANIFEST}") >= 0:
         return
     patient = connect(access, READ_SECONDS).api
@@ -67,7 +67,7 @@ class Sending:
         return now - self._grew <= self._patience
 
     def _found(self, container: Container) -> int:
-        home = place(STORE, self._model.source, self._model.revision)
+        home = model_directory(STORE, self._model.source, self._model.revision)
         sizes = ([_size(container, at) for at in _places(home, f)] for f in self._model.files)
         with contextlib.suppress(DockerException, RequestException):
             return sum(max(0, *found) for found in sizes)

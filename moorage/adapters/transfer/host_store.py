@@ -19,11 +19,10 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
-from moorage.adapters.docker.client import connect, forget_clients
+from moorage.adapters.docker.client import connect, forget_clients, is_taken
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_told
-from moorage.adapters.docker.podman import is_taken
-from moorage.adapters.hosts.log_tail import log_of_container
+from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import mirror as way
 from moorage.adapters.transfer import redirects
@@ -33,8 +32,8 @@ from moorage.adapters.transfer.handover import Sending, hand_over
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.inventory.access import Access
+from moorage.inventory.model_store import model_directory
 from moorage.inventory.survey.probe import STORE
-from moorage.models.shelf import place
 from moorage.models.source import ResolvedModel
 
 Report = Callable[[int, int], None]
@@ -96,7 +95,7 @@ class HostStore:
                 the host is lost from sight, `IMAGE_MISSING` without the helper's image.
         """
         until = time.monotonic() + deadline_seconds
-        path = place(self._folder, model.source, model.revision)
+        path = model_directory(self._folder, model.source, model.revision)
         name = self.name_for(model)
         while True:
             ours = self._begin(name, model, job)
@@ -113,7 +112,7 @@ class HostStore:
 
     def name_for(self, model: ResolvedModel) -> str:
         """The name of the container that brings a model there: whoever makes it has the lock."""
-        return staging_name(place(self._folder, model.source, model.revision))
+        return staging_name(model_directory(self._folder, model.source, model.revision))
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
         """Start the program, unless it runs already; tells whether it was started."""

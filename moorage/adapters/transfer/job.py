@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from moorage.adapters.sources.store import Manifest
+from moorage.inventory.model_store import folder_name
 from moorage.inventory.survey.probe import STORE
-from moorage.models.shelf import shelf
 from moorage.models.source import ResolvedModel
 
 
@@ -25,7 +25,7 @@ def job_of(
     """
     told = {
         "store": STORE,
-        "shelf": shelf(model.source),
+        "shelf": folder_name(model.source),
         "commit": model.revision,
         "files": [file.model_dump(exclude={"target"}) for file in model.files],
         "manifest": Manifest.model_validate(model, from_attributes=True).model_dump_json(indent=1),

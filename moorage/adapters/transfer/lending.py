@@ -17,16 +17,21 @@ from docker.types import Mount
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect, forget_clients
-from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_told
-from moorage.adapters.docker.helper_image import PULL_SECONDS, have_helper
-from moorage.adapters.hosts.log_tail import log_of_container
+from moorage.adapters.docker.helper import (
+    LABEL_HELPER,
+    MEMORY,
+    PULL_SECONDS,
+    have_helper,
+    start_told,
+)
+from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import lending_program as lend
 from moorage.adapters.transfer.bundle import bundle
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import parse_access
+from moorage.inventory.model_store import model_directory
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.probe import STORE
-from moorage.models.shelf import place
 from moorage.models.source import ResolvedModel
 from moorage.placement.lending import ports_for_lending
 
@@ -93,7 +98,7 @@ def _create(host: HostSnapshot, folder: str) -> Container:
 
 def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
     told = {
-        "folder": place(STORE, model.source, model.revision),
+        "folder": model_directory(STORE, model.source, model.revision),
         "files": [file.name for file in model.files],
         "bind": host.bind,
         "ports": ports_for_lending(host),

@@ -14,8 +14,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import run_helper
-from moorage.adapters.docker.helper_image import PULL_SECONDS, have_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, have_helper, run_helper
 from moorage.adapters.hosts.local_host import describe
 from moorage.adapters.hosts.remote_host import as_told, ask_daemon
 from moorage.adapters.system.settings import Settings
@@ -25,7 +24,7 @@ from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.host_store import staging_name
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.probe import STORE
-from moorage.models.stored import Need, Stored, StoredState
+from moorage.operations.stored_models import Need, Stored, StoredState
 
 PROGRAM = bundle(keeper, checks)
 ASK_SECONDS = 20

@@ -1,1 +1,1 @@
-"""What an engine's command line accepts, by version, and whether the user's words are that."""
+"""Arguments of an engine's command line, by version, and the check of the user's words."""

@@ -1,7 +1,7 @@
-"""Whether a word is a value of an argument; what vLLM's own types accept, is accepted.
+"""Conversion of words to the values of an argument, as vLLM's own types accept them.
 
 Source: `utils/argparse_utils.py`, `engine/arg_utils.py` and the launcher's `cli_args.py` of vLLM
-0.32. `tests/engines/schema/` holds these rules against the parser itself.
+0.32. `tests/engines/schema/` compares these rules with the parser itself.
 """
 
 from __future__ import annotations
@@ -12,9 +12,33 @@ from collections.abc import Callable
 from typing import Any
 
 from moorage.common.strict_json import JsonError, decode
+from moorage.common.values import Value
 from moorage.engines.schema.argument import Argument, Kind
-from moorage.engines.schema.problem import Problem
 from moorage.spec.arguments import WRITTEN
+
+MOST_SHOWN = 100
+"""Characters of a word that is repeated."""
+
+
+class Problem(Value):
+    """One mistake.
+
+    Attributes:
+        option: The option that it is about.
+        message: What is wrong with it.
+        suggestion: What to write instead; empty = nothing is near.
+    """
+
+    option: str
+    message: str
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        option = (
+            self.option if len(self.option) <= MOST_SHOWN else f"{self.option[: MOST_SHOWN - 3]}..."
+        )
+        return f"engine.args: {option}: {self.message}"
+
 
 DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

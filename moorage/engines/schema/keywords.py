@@ -10,7 +10,7 @@ from typing import Any
 from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.engines.schema.convert import CONVERSIONS, NOTHING, NotAccepted
-from moorage.engines.schema.writing import rewritten
+from moorage.engines.schema.reading import rewritten
 from moorage.spec.tokenize import is_option
 
 

@@ -1,4 +1,4 @@
-"""vLLM: what its arguments and environment are made of, one noun a file."""
+"""vLLM: its arguments, environment, containers and log texts."""
 
 from moorage.engines.vllm.engine import Vllm
 

@@ -2,19 +2,133 @@
 
 from __future__ import annotations
 
+from moorage.common.units import human_bytes
 from moorage.common.values import Origin
+from moorage.engines.draining import Busy
 from moorage.engines.launch import Flag
-from moorage.engines.vllm.adapters import adapter_flags
-from moorage.engines.vllm.ascend import ascend_flags
+from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.companions import adapter_flags
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import distributed_flags
-from moorage.engines.vllm.gates import gated_flags
-from moorage.engines.vllm.length import length_flags
+from moorage.engines.vllm.environment import ascend_flags
+from moorage.engines.vllm.flags import at_least, by_default, derived, wanted
 from moorage.engines.vllm.offload import offload_flags
 from moorage.engines.vllm.parallel import parallel_flags
-from moorage.engines.vllm.rule import derived, wanted
-from moorage.engines.vllm.shutdown import shutdown_flags
+from moorage.engines.vllm.seat_context import version_of
 from moorage.engines.vllm.speculative import speculative_flags
+from moorage.models.profile import ModelProfile
+from moorage.spec import Mode, ModelSpec
+
+GATES = (
+    (
+        "0.16.0",
+        by_default(
+            "what scrapes the metrics would fill the log",
+            "--disable-access-log-for-endpoints",
+            "/metrics",
+        ),
+    ),
+    (
+        "0.9.0.1",
+        by_default(
+            "answers say how much of the prompt came from the cache",
+            "--enable-prompt-tokens-details",
+        ),
+    ),
+)
+"""First version that has it, and the flag; the second had no effect before (vLLM PR 18149)."""
+
+
+def gated_flags(context: LaunchContext) -> tuple[Flag, ...]:
+    """What the version knows; nothing without a known version."""
+    return tuple(flag for since, flag in GATES if at_least(context.version, since))
+
+
+OPTION = "--shutdown-timeout"
+SINCE = "0.18.0"
+"""First version with the option (vLLM PR 36666); without it SIGTERM aborts what is in flight."""
+
+IN_FLIGHT = Busy(
+    path="/metrics",
+    metrics=("vllm:num_requests_running", "vllm:num_requests_waiting"),
+    progress=("vllm:generation_tokens_total",),
+)
+"""As of vLLM 0.32. They change with each step of the engine, so a request in its first step does
+not count yet; it is the option that saves it. The API key does not guard them."""
+
+
+def shutdown_flags(context: LaunchContext) -> tuple[Flag, ...]:
+    """Its own time-out, which covers requests in flight and the 5 to 10 s of its end."""
+    if not context.shutdown_seconds or not at_least(context.version, SINCE):
+        return ()
+    reason = "`stopping.grace_seconds`: requests in flight go on after SIGTERM"
+    return (derived(reason, OPTION, str(context.shutdown_seconds)),)
+
+
+def length_flags(context: LaunchContext) -> tuple[Flag, ...]:
+    """`--max-model-len`; models that make images or speech have no such length."""
+    length = context.length
+    if length is None or context.omni:
+        return ()
+    tokens = ("--max-model-len", str(length.tokens))
+    return (Flag(tokens=tokens, origin=length.origin, reason=length.reason),)
+
+
+RUNNER_SINCE = "0.10.1"
+"""First version with `--runner`, by its own list of arguments."""
+
+TASKS = {Mode.EMBEDDING: "embed", Mode.RERANKING: "score", Mode.CLASSIFICATION: "classify"}
+"""What older versions are told with `--task`."""
+
+
+def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
+    """Share of the memory, batch, mode and trust."""
+    return (
+        *_share(request),
+        *_batch(request),
+        *mode_flags(request.profile, version_of(request)),
+        *trust_flags(request.spec),
+    )
+
+
+def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
+    """What a model is served for, where that is not text.
+
+    Args:
+        profile: The model.
+        version: Version of the engine; empty = unknown, and taken to be a newer one.
+    """
+    if profile.mode not in TASKS:
+        return ()
+    newer = not version or at_least(version, RUNNER_SINCE)
+    tokens = ("--runner", "pooling") if newer else ("--task", TASKS[profile.mode])
+    return (Flag(tokens=tokens, origin=profile.mode_origin, reason=f"mode {profile.mode}"),)
+
+
+def trust_flags(spec: ModelSpec) -> tuple[Flag, ...]:
+    """Whether the model's own code may run."""
+    return (wanted("trust_remote_code", "--trust-remote-code"),) if spec.trust_remote_code else ()
+
+
+def _share(request: LaunchRequest) -> tuple[Flag, ...]:
+    seat = request.seat
+    if not seat.accelerators:
+        return ()
+    reason = "the share of each accelerator that was claimed"
+    return (derived(reason, "--gpu-memory-utilization", f"{seat.utilization:g}"),)
+
+
+def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
+    """The step that the claim was worked out for; without it another version may take another."""
+    need = request.seat.need
+    if need is None or need.cache is None:
+        return ()
+    reason = f"as counted for the claim of {human_bytes(need.inside)}"
+    sizes = {
+        "--max-num-batched-tokens": need.batch.tokens,
+        "--max-num-seqs": need.batch.seqs,
+    }
+    return tuple(derived(reason, name, str(size)) for name, size in sizes.items())
 
 
 def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:

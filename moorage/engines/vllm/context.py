@@ -1,13 +1,76 @@
-"""What the rules of a launch look at: one container, small enough to be made by hand."""
+"""The input of the launch rules: one container, under the defaults of a policy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from enum import StrEnum
+
 from moorage.common.values import Origin, Value
-from moorage.engines.vllm.adapters import Adapter
+from moorage.engines.vllm.companions import Adapter
 from moorage.engines.vllm.offload import ExtendedCache
-from moorage.engines.vllm.policy import OURS, Executor, LaunchPolicy
 from moorage.engines.vllm.speculative import Speculative
 from moorage.spec import AdapterUpdatesSpec
+from moorage.spec.arguments import is_option
+
+
+class Executor(StrEnum):
+    """What joins the hosts of a replica."""
+
+    RAY = "ray"
+    NATIVE = "mp"
+
+
+class LaunchPolicy(Value):
+    """Whose defaults a launch follows.
+
+    Attributes:
+        executor: What joins hosts where the user does not say. vLLM needs no Ray since 0.18, and
+            its images hold none.
+        longest: Contexts beyond it are cut to it where the user states none; 0 = never.
+        leader_rank: Whether the leader is told that its first rank is 0. vLLM ignores it until
+            0.27; later it switches the way of load balancing (vLLM 0.28, `arg_utils.py`).
+        overwrites: Whether what is derived wins over a variable of the user. A default never does.
+    """
+
+    executor: Executor = Executor.NATIVE
+    longest: int = 0
+    leader_rank: bool = False
+    overwrites: bool = False
+
+
+OURS = LaunchPolicy()
+BASELINE = LaunchPolicy(
+    executor=Executor.RAY,
+    longest=8192,
+    leader_rank=True,
+    overwrites=True,
+)
+"""GPUStack's: Ray, 8192 tokens."""
+
+
+FOUND_ANYWAY = ("--lora_modules", "--max_lora_rank")
+"""Written with `_`, and looked for by GPUStack."""
+
+
+def peer_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Words in an order, and of a choice, that make our questions give GPUStack's answers.
+
+    GPUStack takes the first of several where ours and vLLM take the last one, hence the order. An
+    option that is written with `_` it does not find. Only the rules go without it: what the user
+    wrote in any way is not repeated.
+    """
+    options: list[list[str]] = []
+    for word in words:
+        if is_option(word):
+            options.append([])
+        if options:
+            options[-1].append(word)
+    return tuple(word for option in reversed(options) if _is_found(option[0]) for word in option)
+
+
+def _is_found(word: str) -> bool:
+    name = word.partition("=")[0]
+    return "_" not in name or name in FOUND_ANYWAY
 
 
 class Member(Value):

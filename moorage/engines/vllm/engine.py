@@ -1,28 +1,33 @@
-"""vLLM: `vllm serve`, in a container or as an installed program.
-
-Flags and environment as of vLLM 0.32.
-"""
+"""What of a vLLM server may be reached from other machines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
+from moorage.engines.api_key import asks_for_a_key, is_exposed
 from moorage.engines.base import Engine
-from moorage.engines.devices import DEVICES
 from moorage.engines.launch import ContainerSpec, Flag, Mount, Variable
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
-from moorage.engines.schema.rules import Rules
+from moorage.engines.schema.argument import Rules
 from moorage.engines.updates import AdapterUpdates
-from moorage.engines.vllm.adapters import update_variables
-from moorage.engines.vllm.arguments import derived_flags, serving_flags
+from moorage.engines.vllm.arguments import (
+    IN_FLIGHT,
+    OPTION,
+    claimed_flags,
+    derived_flags,
+    serving_flags,
+)
 from moorage.engines.vllm.causes import LOG_CAUSES
-from moorage.engines.vllm.claimed import claimed_flags
-from moorage.engines.vllm.cluster import clustered, is_clustered
-from moorage.engines.vllm.companions import base_warnings, companion_mounts, update_warnings
+from moorage.engines.vllm.companions import (
+    base_warnings,
+    companion_mounts,
+    update_variables,
+    update_warnings,
+)
 from moorage.engines.vllm.distributed import wanted_executor
 from moorage.engines.vllm.engine_caches import kept_mounts, kept_variables
 from moorage.engines.vllm.environment import (
@@ -33,28 +38,74 @@ from moorage.engines.vllm.environment import (
     staying,
     variables,
 )
-from moorage.engines.vllm.exposure import API_KEY, exposure_warnings, unguarded
-from moorage.engines.vllm.names import SHORT_NAMES
+from moorage.engines.vllm.flags import variable
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
+from moorage.engines.vllm.options import GONE, OWNED, SHORT_NAMES
+from moorage.engines.vllm.ray_cluster import (
+    clustered,
+    is_clustered,
+    spanning_refusal,
+    spanning_warnings,
+)
 from moorage.engines.vllm.recovery import remedy_for
-from moorage.engines.vllm.removed_options import GONE
-from moorage.engines.vllm.requested import context_of, extended_cache, policy_of, version_of
-from moorage.engines.vllm.reserved_options import OWNED
-from moorage.engines.vllm.rule import variable
-from moorage.engines.vllm.shutdown import IN_FLIGHT, OPTION
-from moorage.engines.vllm.spanning import spanning_refusal, spanning_warnings
+from moorage.engines.vllm.seat_context import context_of, extended_cache, policy_of, version_of
+from moorage.inventory.devices import DEVICES
+from moorage.memory.demand import PROCESSES
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
 
-CPU_PROCESS_BYTES = 3 * GIB
-"""RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache.
+DEV_MODE = "VLLM_SERVER_DEV_MODE"
+API_KEY = "VLLM_API_KEY"
 
-The kernel charges the files that a first start reads to the container, and vLLM counts them as
-used: on a machine that has just got the image, 2 GiB left no room for the key/value cache.
-"""
+
+def unguarded(request: LaunchRequest) -> Failure | None:
+    """Development paths are refused beyond loopback: the API key does not guard them.
+
+    vLLM 0.32 mounts `/sleep`, `/collective_rpc`, `/reset_prefix_cache`, `/server_info` and others
+    in development mode, outside the prefixes that its key guards (`middleware/authenticate.py`).
+
+    Returns:
+        `BAD_SPEC` with the reason; None when nobody else reaches them.
+    """
+    if not (_in_dev_mode(request) and is_exposed(request)):
+        return None
+    return Failure(
+        Cause.BAD_SPEC,
+        f"{DEV_MODE}: everybody who reaches {request.host.bind} on {request.host.name} could put"
+        " the engine to sleep and call its workers; its API key does not guard these paths",
+        suggestion=f"Leave {DEV_MODE} out, or use a host of the fleet whose `bind` is 127.0.0.1.",
+    )
+
+
+def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
+    """Development paths that only this host reaches, and a server that asks nobody for a key."""
+    warnings = []
+    if _in_dev_mode(request):
+        warnings.append(
+            f"{DEV_MODE}: everybody on {request.host.name} can put the engine to sleep and call its"
+            " workers; its API key does not guard these paths"
+        )
+    if is_exposed(request) and not asks_for_a_key(request, API_KEY):
+        warnings.append(
+            f"the engine answers everybody who reaches {request.host.bind} on"
+            f" {request.host.name}; `secrets: {{{API_KEY}: NAME}}` makes it ask for a key"
+        )
+    return tuple(warnings)
+
+
+def _in_dev_mode(request: LaunchRequest) -> bool:
+    """As vLLM reads it: any whole number but 0 (`envs.py`). What cannot be read counts too."""
+    if DEV_MODE in request.spec.secrets:
+        return True
+    written = request.spec.engine.env.get(DEV_MODE, "0")
+    try:
+        return int(written) != 0
+    except ValueError:
+        return True
+
 
 CPU_LEAST_CACHE = 1 * GIB
 CPU_CONTEXTS = 2
@@ -85,7 +136,7 @@ class Vllm(Engine):
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
         """Weights, the engine's processes and the key/value cache."""
         cache = _cpu_cache(profile)
-        return int(profile.weight_bytes * 1.2) + CPU_PROCESS_BYTES + cache, cache
+        return int(profile.weight_bytes * 1.2) + PROCESSES + cache, cache
 
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:
         """Pictures too, in an image that the spec names: the official ones lack vllm-omni."""

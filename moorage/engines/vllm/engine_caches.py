@@ -1,4 +1,4 @@
-"""What vLLM keeps on the host for its next start: compiled code, and the plan of its memory."""
+"""Folders that vLLM keeps on the host for its next start: compiled code and the memory plan."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from moorage.common.values import Origin
 from moorage.engines.launch import Mount, Variable
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.rule import variable
-from moorage.engines.vllm.version import at_least
+from moorage.engines.vllm.flags import at_least, variable
 from moorage.placement.placement import CPU
 from moorage.spec.arguments import is_written, user_tokens
 

@@ -1,11 +1,11 @@
-"""The extended KV cache: blocks that leave the accelerator are kept in RAM (LMCache)."""
+"""The extended KV cache: LMCache keeps blocks in RAM that leave the accelerator."""
 
 from __future__ import annotations
 
 from moorage.common.units import GIB
 from moorage.common.values import Origin, Value
 from moorage.engines.launch import Flag, Variable
-from moorage.engines.vllm.rule import variable, wanted
+from moorage.engines.vllm.flags import variable, wanted
 
 SEED = variable("PYTHONHASHSEED", "0", "all processes have to know a block by the same hash")
 CONNECTOR = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'

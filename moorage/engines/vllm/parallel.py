@@ -1,4 +1,4 @@
-"""How the accelerators of a replica share the work."""
+"""Parallel sizes: how the accelerators of a replica share the work."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from moorage.engines.launch import Flag
 from moorage.engines.vllm.context import LaunchContext, Member
 from moorage.engines.vllm.distributed import joins_natively, topology_of
-from moorage.engines.vllm.names import SHORT_NAMES
-from moorage.engines.vllm.rule import derived
+from moorage.engines.vllm.flags import derived
+from moorage.engines.vllm.options import SHORT_NAMES
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.topology import Shape
 from moorage.spec.arguments import is_written

@@ -1,6 +1,6 @@
-"""What vLLM names when it refuses to start, as a number to start it with.
+"""Numbers that vLLM names when it refuses to start, as values to start it with.
 
-Its texts are in `memory_causes.py`; what their groups name arrives here as `Failure.named`.
+Its texts are in `causes.py`; the named groups of their patterns arrive as `Failure.named`.
 """
 
 from __future__ import annotations

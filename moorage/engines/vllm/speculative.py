@@ -1,4 +1,4 @@
-"""Speculative decoding: a draft is guessed and checked in one step."""
+"""Speculative decoding: the user's settings as `--speculative-config`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.engines.launch import Flag
-from moorage.engines.vllm.rule import wanted
+from moorage.engines.vllm.flags import wanted
 from moorage.spec import SpeculativeSpec
 
 

@@ -9,7 +9,6 @@ from moorage.common.values import Value
 from moorage.operations.history.change import Change
 from moorage.operations.history.specs import spec_changes
 from moorage.releases.release import ReleaseRow
-from moorage.reports.document import Document, Section
 from moorage.spec import ModelSpec
 
 
@@ -74,16 +73,6 @@ class Applied(Value):
     cause: str = ""
     exit_code: int = 0
     flow_run: str = ""
-
-
-def applied_document(ended: Sequence[Applied]) -> Document:
-    """What came of all of them, failures first."""
-    rows = [
-        (one.model, one.action, one.outcome, one.release or "-", one.message)
-        for one in sorted(ended, key=lambda one: one.outcome != "failed")
-    ]
-    header = ("model", "action", "outcome", "release", "message")
-    return Document(title="Applied", sections=(Section(header=header, rows=tuple(rows)),))
 
 
 def intents(

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.adapters.docker.container_options import container_arguments
 from moorage.common.values import Origin
-from moorage.engines.container_isolation import Isolation
+from moorage.engines.isolation import Isolation
 from moorage.engines.launch import Flag, Mount, Preparation
 from moorage.spec import IpcMode, NetworkMode, RestartPolicy, RuntimeName
 from tests.builders import a_container

@@ -15,7 +15,7 @@ from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.docker.secret_files import SECRETS_FILE
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.engines.container_isolation import Isolation
+from moorage.engines.isolation import Isolation
 from moorage.engines.launch import ContainerSpec, Flag, Variable
 from moorage.spec import RuntimeName
 from tests.builders import a_container

@@ -17,10 +17,10 @@ from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune
 from moorage.inventory.fleet import Fleet, Host
 from moorage.models.source import ModelFile, WeightSummary
-from moorage.models.stored import Need, Stored, StoredState
+from moorage.operations.stored_models import Need, Stored, StoredState
 
 COMMIT = "a" * 40
-SHELF = "acme--tiny"
+FOLDER = "acme--tiny"
 
 
 @pytest.fixture
@@ -46,10 +46,10 @@ def store(tmp_path: Path, place: Path) -> OwnStore:
 
 
 def test_everything_is_listed_with_its_size(tmp_path: Path, store: OwnStore) -> None:
-    begun = tmp_path / "models" / SHELF / f"{'b' * 40}.partial" / ".incomplete"
+    begun = tmp_path / "models" / FOLDER / f"{'b' * 40}.partial" / ".incomplete"
     begun.mkdir(parents=True)
     (begun / "a.bin").write_bytes(b"123")
-    (tmp_path / "models" / SHELF / "refs.json").write_text("{}")
+    (tmp_path / "models" / FOLDER / "refs.json").write_text("{}")
     whole, partial = store.stored(())
     assert (whole.source, whole.revision, whole.state) == (
         "hf://acme/tiny",
@@ -57,13 +57,13 @@ def test_everything_is_listed_with_its_size(tmp_path: Path, store: OwnStore) -> 
         StoredState.COMPLETE,
     )
     assert whole.bytes > 5
-    assert (partial.source, partial.bytes, partial.state) == (SHELF, 3, StoredState.PARTIAL)
+    assert (partial.source, partial.bytes, partial.state) == (FOLDER, 3, StoredState.PARTIAL)
 
 
 def test_damage_is_found_and_the_model_counts_as_incomplete_then(
     tmp_path: Path, store: OwnStore, place: Path
 ) -> None:
-    path = f"models/{SHELF}/{COMMIT}"
+    path = f"models/{FOLDER}/{COMMIT}"
     assert store.ask("verify", [path]) == {path: []}
     (place / "a.bin").write_bytes(b"hellO")
     assert store.ask("verify", [path]) == {path: ["a.bin"]}
@@ -99,7 +99,7 @@ def test_what_nobody_needs_is_removed(store: OwnStore, place: Path) -> None:
 
 
 def test_what_somebody_began_to_need_meanwhile_stays(store: OwnStore, place: Path) -> None:
-    need = Need(release="tiny.v2", shelf=SHELF)
+    need = Need(release="tiny.v2", folder=FOLDER)
     assert prune(store, store.stored(()), lambda: (need,)) == ()
     assert (place / "a.bin").read_bytes() == b"hello"
 
@@ -126,7 +126,7 @@ def test_a_container_that_runs_or_is_about_to_keeps_its_model(
 ) -> None:
     """Whoever started it: another ledger's engines are seen by this alone."""
     host = Host(name="gpu-1", address="ssh://gpu-1", bind="10.0.0.1", store="/srv/models")
-    path = f"models/{SHELF}/{COMMIT}"
+    path = f"models/{FOLDER}/{COMMIT}"
     mount = {"Source": f"/srv/models/{path}"}
     engine = {"Names": ["/theirs"], "State": state, "Mounts": [mount]}
     store = RemoteStore(host, Fleet(hosts=(host,)))

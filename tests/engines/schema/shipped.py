@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moorage.adapters.engines.schemas import SchemaStore
 from moorage.engines.schema.argument import Schema
-from moorage.engines.schema.judge import Judgement, judge
+from moorage.engines.schema.check import Judgement, judge
 from moorage.engines.vllm.engine import Vllm
 from moorage.spec.tokenize import user_tokens
 

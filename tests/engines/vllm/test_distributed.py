@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.engines.vllm.context import BASELINE, OURS, Executor, LaunchPolicy
 from moorage.engines.vllm.distributed import distributed_flags, executor_of
-from moorage.engines.vllm.policy import BASELINE, OURS, Executor, LaunchPolicy
 from tests.engines.vllm.contexts import a_context, hosts, line
 
 RAY = {"policy": BASELINE}

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.engines.vllm.ascend import ascend_flags, is_310p
-from moorage.engines.vllm.environment import variables
+from moorage.engines.vllm.context import BASELINE, OURS, LaunchPolicy
+from moorage.engines.vllm.environment import ascend_flags, is_310p, variables
 from moorage.engines.vllm.offload import ExtendedCache
-from moorage.engines.vllm.policy import BASELINE, OURS, LaunchPolicy
 from tests.engines.vllm.contexts import a_context, hosts, line
 
 

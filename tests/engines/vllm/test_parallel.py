@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from moorage.engines.vllm.context import BASELINE
 from moorage.engines.vllm.parallel import parallel_flags
-from moorage.engines.vllm.policy import BASELINE
 from tests.engines.vllm.contexts import a_context, hosts, line
 
 RAY = {"policy": BASELINE}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.operations.history.desired import Action, Applied, applied_document, intents
+from moorage.operations.history.desired import Action, intents
 from moorage.releases.release import ReleaseRow
 from tests.builders import NOON, a_release, a_spec
 
@@ -74,15 +74,3 @@ def test_a_record_that_cannot_be_read_is_changed_and_never_retired() -> None:
     assert found.action == Action.CHANGE
     assert "another version" in found.note
     assert not intents([], [foreign], owner="prod", prune=True)
-
-
-def test_a_page_of_what_was_applied_has_the_failures_first() -> None:
-    done = Applied(
-        model="a", action="deploy", outcome="done", message="a.v1 serves", release="a.v1"
-    )
-    failed = Applied(model="b", action="deploy", outcome="failed", message="no host fits")
-    (section,) = applied_document([done, failed]).sections
-    assert section.rows == (
-        ("b", "deploy", "failed", "-", "no host fits"),
-        ("a", "deploy", "done", "a.v1", "a.v1 serves"),
-    )

@@ -1,0 +1,171 @@
+"""The command line of a seat: entrypoint and model, placeholders, and the derived flags."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from moorage.common.values import Origin
+from moorage.engines.launch import Flag
+from moorage.engines.request import LaunchRequest
+from moorage.inventory.fleet_engines import EngineVersion
+from moorage.spec import EngineName
+from moorage.spec.arguments import is_written
+
+PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}")
+OTHER_NAMES = {
+    "worker_ip": "host_ip",
+    "gpu_count": "accelerator_count",
+    "gpu_ids": "accelerator_ids",
+}
+"""GPUStack's names of placeholders, so that its run commands can be taken over."""
+
+
+def filled(
+    words: Iterable[str], values: Mapping[str, str], environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Words with their placeholders filled in; a word stays one word, whatever is put into it.
+
+    Args:
+        words: Words that may hold `{{name}}`.
+        values: What the launch knows.
+        environment: The user's variables; they count where the launch knows no such name.
+
+    Returns:
+        The same number of words. A name that nobody knows is left as it is: it may be meant for
+        the engine, as in a chat template.
+    """
+    known = {**environment, **values}
+    known.update({other: values[name] for other, name in OTHER_NAMES.items() if name in values})
+    return tuple(
+        PLACEHOLDER.sub(lambda match: known.get(match[1], match[0]), word) for word in words
+    )
+
+
+def kept_flags(
+    flags: Iterable[Flag], words: Sequence[str], aliases: Mapping[str, tuple[str, ...]]
+) -> tuple[Flag, ...]:
+    """Derived flags without those that the user decides about in any writing.
+
+    Args:
+        flags: What was derived.
+        words: The user's words.
+        aliases: Other names of the engine's options.
+    """
+    return tuple(
+        flag
+        for flag in flags
+        if not is_written(words, flag.tokens[0], *aliases.get(flag.tokens[0], ()))
+    )
+
+
+def own_command(request: LaunchRequest) -> Flag:
+    """The command line that the user wrote, its placeholders filled in."""
+    spec = request.spec.engine
+    tokens = filled(spec.command or (), placeholders(request), spec.env)
+    return Flag(tokens=tokens, origin=Origin.USER, reason="engine.command", written=True)
+
+
+def placeholders(request: LaunchRequest) -> dict[str, str]:
+    """What a command line can name in `{{...}}`."""
+    seat = request.seat
+    return {
+        "model_path": request.engine_model_path,
+        "model_name": request.spec.name,
+        "host": request.listen_address,
+        "host_ip": request.host.bind,
+        "port": str(seat.port),
+        "accelerator_count": str(len(seat.accelerators)),
+        "accelerator_ids": ",".join(map(str, seat.accelerators)),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """Words before the derived arguments: the entrypoint, then the model or the own command."""
+
+    entrypoint: tuple[str, ...]
+    start: tuple[str, ...]
+
+
+def command_line(
+    engine: CommandLine,
+    chosen: EngineVersion | None,
+    values: Mapping[str, str],
+    environment: Mapping[str, str],
+    entrypoint: tuple[str, ...] = (),
+) -> CommandLine:
+    """How a version is started.
+
+    A run command is split before it is filled in. One that starts with a program of its own is a
+    whole command line; nothing is put before it.
+
+    Args:
+        engine: The engine's own way, such as `vllm serve` and the model.
+        chosen: What is configured for the version; None = nothing.
+        values: Of the placeholders.
+        environment: The user's variables.
+        entrypoint: Of the spec; it wins over the version's.
+    """
+    own = entrypoint or tuple(shlex.split(chosen.entrypoint if chosen else ""))
+    own = filled(own, values, environment)
+    if chosen is None or not chosen.run_command:
+        return CommandLine(own or engine.entrypoint, engine.start)
+    words = shlex.split(chosen.run_command)
+    whole = not own and not words[0].startswith(("-", "{{model_path}}"))
+    start = filled(words, values, environment)
+    return CommandLine(() if whole else own or engine.entrypoint, start)
+
+
+_Configured = tuple[str, EngineVersion]
+
+
+def configured_version(request: LaunchRequest, engine: EngineName) -> _Configured | None:
+    """What the fleet says about the version that will run, with its name; None = nothing.
+
+    An installed program is started as it is: what is configured is for a version's image. A custom
+    engine is nothing but what is configured.
+    """
+    spec = request.spec.engine
+    versions = request.host.engine_versions(spec.custom or engine)
+    if spec.custom:
+        return versions.find_or_newest(spec.version or "")
+    version = request.image.engine_version if request.image else ""
+    return (version, versions.versions[version]) if version in versions.versions else None
+
+
+def start_flags(request: LaunchRequest, engine: EngineName, own: Flag) -> tuple[Flag, ...]:
+    """Entrypoint and model, as spec and fleet have them.
+
+    Args:
+        request: The seat.
+        engine: The engine.
+        own: The engine's own way: its program and words, then the model.
+    """
+    spec, found = request.spec.engine, configured_version(request, engine)
+    version = found[1] if found else None
+    if version is None and spec.entrypoint is None:
+        return (own,)
+    line = command_line(
+        CommandLine(own.tokens[:-1], own.tokens[-1:]),
+        version,
+        placeholders(request),
+        spec.env,
+        spec.entrypoint or (),
+    )
+    where = f"of {spec.custom or engine} {found[0]} in the fleet file" if found else ""
+    entry, start = own.model_copy(update={"reason": "the engine's own program"}), own
+    if spec.entrypoint:
+        entry = _by_user("engine.entrypoint", written=True)
+    elif version and version.entrypoint:
+        entry = _by_user(f"entrypoint {where}")
+    if version and version.run_command:
+        start = _by_user(f"run_command {where}")
+    flags = ((entry, line.entrypoint), (start, line.start))
+    return tuple(flag.model_copy(update={"tokens": words}) for flag, words in flags if words)
+
+
+def _by_user(reason: str, *, written: bool = False) -> Flag:
+    return Flag(tokens=(), origin=Origin.USER, reason=reason, written=written)

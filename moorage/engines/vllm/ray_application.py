@@ -1,0 +1,95 @@
+"""vLLM as an application of Ray Serve LLM: the launch's own arguments, as `engine_kwargs`.
+
+Read from `ray.llm` of Ray 2.60: `engine_kwargs` takes the fields of vLLM's engine arguments;
+model and name are `model_loading_config`, and Ray names executor, host and port itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.common.values import Origin
+from moorage.engines.application import ApplicationRequest, Built
+from moorage.engines.command_line import kept_flags
+from moorage.engines.launch import Flag
+from moorage.engines.schema.keywords import keywords
+from moorage.engines.vllm.arguments import length_flags, mode_flags, trust_flags
+from moorage.engines.vllm.context import LaunchContext, Length
+from moorage.engines.vllm.flags import derived, variable
+from moorage.engines.vllm.options import SHORT_NAMES
+from moorage.engines.vllm.parallel import PIPELINE, TENSOR
+from moorage.engines.vllm.speculative import Speculative, speculative_flags
+from moorage.placement.placement import CPU
+from moorage.spec.arguments import user_tokens
+
+BUILDER = "ray.serve.llm:build_openai_app"
+VARIABLES = (variable("VLLM_NO_USAGE_STATS", "1", "a server does not report home"),)
+
+
+def vllm_application(request: ApplicationRequest) -> Built:
+    """The application that Ray Serve LLM builds.
+
+    Raises:
+        Failure: `BAD_SPEC` when the user's arguments cannot be read.
+    """
+    words = user_tokens(request.spec.engine.args)
+    flags = list(kept_flags(_derived(request), words, SHORT_NAMES))
+    if words:
+        flags.append(Flag(tokens=words, origin=Origin.USER, reason="engine.args", written=True))
+    tokens = [token for flag in flags for token in flag.tokens]
+    config: dict[str, Any] = {
+        "model_loading_config": {"model_id": request.spec.name, "model_source": request.source},
+        "engine_kwargs": keywords(tokens, request.arguments),
+        "deployment_config": _deployment(request),
+    }
+    if request.seat.accelerator_type == CPU:
+        config["accelerator_config"] = {"kind": "cpu"}
+    if kind := request.wish.accelerator_type:
+        config["accelerator_type"] = kind
+    return Built(
+        import_path=BUILDER,
+        args={"llm_configs": [{**config, **request.wish.args}]},
+        flags=tuple(flags),
+        variables=VARIABLES,
+    )
+
+
+def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
+    spec, profile, seat = request.spec, request.profile, request.seat
+    length = Length(
+        tokens=profile.context, origin=profile.context_origin, reason=profile.context_reason
+    )
+    context = LaunchContext(
+        name=spec.name,
+        model=request.source,
+        accelerator_type=seat.accelerator_type,
+        address="",
+        ports=(),
+        length=length,
+    )
+    wish, sizes = spec.speculative, {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
+    why = f"{seat.tensor * seat.pipeline} accelerators for each replica"
+    return (
+        *_revision(request),
+        *length_flags(context),
+        *(derived(why, name, str(size)) for name, size in sizes.items() if size > 1),
+        *speculative_flags(Speculative.wished(wish) if wish else None),
+        *mode_flags(profile, request.arguments.version),
+        *trust_flags(spec),
+    )
+
+
+def _revision(request: ApplicationRequest) -> tuple[Flag, ...]:
+    """The nodes download the model themselves; they must get the very commit that was resolved."""
+    if not request.model.source.startswith("hf://"):
+        return ()
+    return (derived("the commit that was resolved", "--revision", request.model.revision),)
+
+
+def _deployment(request: ApplicationRequest) -> dict[str, Any]:
+    """How many replicas, and how long those that end may take for requests in flight."""
+    scaling, stopping = request.wish.autoscaling, request.spec.stopping
+    number: dict[str, Any] = {"num_replicas": request.spec.replicas}
+    if scaling:
+        number = {"autoscaling_config": scaling.model_dump(exclude_none=True)}
+    return {**number, "graceful_shutdown_timeout_s": stopping.drain_seconds}

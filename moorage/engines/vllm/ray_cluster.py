@@ -1,0 +1,231 @@
+"""A replica over several hosts: the containers of its Ray cluster, refusals and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin, Value
+from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Flag, Mount, Variable, container_name
+from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.context import LaunchContext
+from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
+from moorage.engines.vllm.flags import at_least, derived, variable
+from moorage.placement.placement import CPU, Role
+from moorage.placement.topology import Shape
+from moorage.spec import IpcMode
+
+SIDE_VARIABLES = {"RAY_LOG_TO_STDERR": "1"}
+"""Beside the leader runs Ray alone; there its log is what the log is for."""
+
+
+class RayPorts(Value):
+    """Fixed ports out of one range, so that a firewall can be told.
+
+    The second and the fourth are kept free of others: older Rays listen there (client and
+    dashboard gRPC, until 2.45).
+
+    Attributes:
+        first: First port of the range.
+        last: Last one.
+    """
+
+    first: int
+    last: int
+
+    def at(self, offset: int) -> int:
+        """The port at a place of the range."""
+        return self.first + offset
+
+
+def ray_start(
+    ports: RayPorts, own: str, leader: str, leads: bool, meeting: int = 0
+) -> tuple[str, ...]:
+    """The command that makes a host part of the cluster.
+
+    Args:
+        ports: The range of this host.
+        own: Address of this host.
+        leader: Address of the leader.
+        leads: Whether this host leads.
+        meeting: The leader's first port; 0 = its range is the same.
+    """
+    meets = meeting or ports.first
+    services = {
+        "node-manager-port": 7,
+        "object-manager-port": 8,
+        "runtime-env-agent-port": 9,
+        "dashboard-agent-grpc-port": 4,
+        "dashboard-agent-listen-port": 5,
+        "metrics-export-port": 6,
+        "min-worker-port": 10,
+    }
+    return (
+        *("ray", "start", "--block", "--disable-usage-stats", "--verbose"),
+        *(f"--{name}={ports.at(offset)}" for name, offset in services.items()),
+        f"--max-worker-port={ports.last}",
+        f"--node-ip-address={own}",
+        *(_head(ports, own) if leads else (f"--address={meeting_place(leader, meets)}",)),
+    )
+
+
+def meeting_place(leader: str, port: int) -> str:
+    """Address and port of the head, as Ray writes them: IPv6 in brackets."""
+    return f"[{leader}]:{port}" if ":" in leader else f"{leader}:{port}"
+
+
+def _head(ports: RayPorts, own: str) -> tuple[str, ...]:
+    return (
+        "--head",
+        f"--port={ports.first}",
+        f"--dashboard-host={own}",
+        f"--dashboard-port={ports.at(2)}",
+    )
+
+
+TMP = "/tmp"
+"""Where Ray's processes and the engine that uses them find each other's sockets."""
+
+
+def is_clustered(request: LaunchRequest) -> bool:
+    """Whether Ray joins the hosts of the replica."""
+    links = request.seat.links
+    return request.spans_hosts and links is not None and links.ray is not None
+
+
+def clustered(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerSpec, ...]:
+    """The containers of a seat: the head and the engine where it leads, else a part of Ray.
+
+    The engine's workers are started by Ray, so every container has image, devices, model and
+    variables of the engine. Head and engine share `/tmp` and shared memory besides, and the engine
+    sees the head's processes: Ray (as of 2.60) finds its own node among those that run.
+
+    Args:
+        request: The seat.
+        engine: The container as it would be without Ray.
+    """
+    if not request.leads:
+        return (engine.model_copy(update={"command": _ray(request), "awaits": head_name(request)}),)
+    shared = Mount(source=f"{engine.name}-tmp", target=TMP, read_only=False, volume=True)
+    mounts = (*engine.mounts, shared)
+    name = head_name(request)
+    isolation = engine.isolation
+    lends = isolation.model_copy(update={"ipc": _lent(isolation.ipc)})
+    memory = "" if _is_host(lends.ipc) else name
+    borrows = isolation.model_copy(update={"shares_memory_of": memory, "sees_processes_of": name})
+    head = engine.model_copy(
+        update={
+            "name": name,
+            "command": _ray(request),
+            "environment": _beside(engine.environment),
+            "mounts": mounts,
+            "port": _ports(request).first,
+            "labels": {**engine.labels, LABEL_ROLE: Role.RAY_HEAD.value},
+            "isolation": lends,
+        }
+    )
+    leader = engine.model_copy(
+        update={
+            "environment": (*engine.environment, _address(request)),
+            "mounts": mounts,
+            "shm_bytes": engine.shm_bytes if _is_host(lends.ipc) else 0,
+            "isolation": borrows,
+            "awaits": name,
+        }
+    )
+    return head, leader
+
+
+def head_name(request: LaunchRequest) -> str:
+    """Name of the container in which the cluster's head runs."""
+    return container_name(request.release, request.seat.replica, Role.RAY_HEAD)
+
+
+def _ray(request: LaunchRequest) -> tuple[Flag, ...]:
+    own, leader = request.peers[request.seat.position].address, request.peers[0].address
+    words = ray_start(_ports(request), own, leader, request.leads, _meeting(request))
+    return (derived("a part of the cluster that joins the hosts", *words),)
+
+
+def _ports(request: LaunchRequest) -> RayPorts:
+    """The range of this host."""
+    return _range(request.seat.links.ray if request.seat.links else None)
+
+
+def _meeting(request: LaunchRequest) -> int:
+    """The port of the head; every host has a range of its own."""
+    links = request.peers[0].seat.links
+    return _range(links.ray if links else None).first
+
+
+def _range(found: tuple[int, int] | None) -> RayPorts:
+    assert found is not None  # `is_clustered` was asked
+    return RayPorts(first=found[0], last=found[1])
+
+
+def _address(request: LaunchRequest) -> Variable:
+    value = meeting_place(request.peers[0].address, _meeting(request))
+    return variable("RAY_ADDRESS", value, "the cluster that was started for it", Origin.DERIVED)
+
+
+def _beside(environment: tuple[Variable, ...]) -> tuple[Variable, ...]:
+    """The engine's variables, but Ray's log is what the head's log is for."""
+    kept = (item for item in environment if item.name not in SIDE_VARIABLES)
+    reason = "Ray's log is this container's log"
+    own = (variable(name, value, reason) for name, value in SIDE_VARIABLES.items())
+    return (*kept, *own)
+
+
+def _lent(ipc: IpcMode) -> IpcMode:
+    return IpcMode.SHAREABLE if ipc == IpcMode.PRIVATE else ipc
+
+
+def _is_host(ipc: IpcMode) -> bool:
+    return ipc == IpcMode.HOST
+
+
+WITHOUT_RAY = "0.18.0"
+"""First version whose images hold no Ray (vLLM pull request 36170)."""
+
+
+def spanning_refusal(request: LaunchRequest, context: LaunchContext) -> Failure | None:
+    """Why a seat must not be started as a part of its replica; None = it may be."""
+    if not request.spans_hosts:
+        return None
+    if request.spec.engine.command is not None:
+        return Failure(
+            Cause.BAD_SPEC,
+            "engine.command: one line cannot start the different hosts of a replica",
+            suggestion="Use `engine.entrypoint` and `engine.args`.",
+        )
+    if is_clustered(request) or not context.version:
+        return None
+    if at_least(context.version, NATIVE_SINCE) or topology_of(context).shape == Shape.DP_ONLY:
+        return None
+    return Failure(
+        Cause.BAD_SPEC,
+        f"engine.distributed: vLLM {context.version} cannot join hosts itself",
+        suggestion=f"Take vLLM {NATIVE_SINCE} or newer, or set `engine.distributed: ray`.",
+    )
+
+
+def spanning_warnings(request: LaunchRequest) -> Iterator[str]:
+    """What is not known, or not there, on the hosts of a replica."""
+    if not request.spans_hosts:
+        return
+    if not request.host.interface:
+        yield (
+            f"{request.host.name}: its network interface to the other hosts is not known, so the"
+            " engine guesses; write `interface` in the fleet file"
+        )
+    if not is_clustered(request) or not request.leads:
+        return
+    if request.seat.accelerator_type == CPU:
+        yield "vLLM on CPU refuses Ray: the cluster starts, the engine ends; take `native`"
+    version = request.image.engine_version if request.image else ""
+    packages = request.spec.engine.packages
+    if at_least(version, WITHOUT_RAY) and not any(name.startswith("ray") for name in packages):
+        yield (
+            f"vLLM's images hold no Ray since {WITHOUT_RAY}: `engine.packages: ['ray[cgraph]']`"
+            " installs it, if this image has none"
+        )

@@ -1,0 +1,155 @@
+"""From a seat to the input of the launch rules."""
+
+from __future__ import annotations
+
+from moorage.common.values import Origin
+from moorage.engines.isolation import claimed
+from moorage.engines.request import LaunchRequest
+from moorage.engines.vllm.companions import adapters, draft_path
+from moorage.engines.vllm.context import (
+    BASELINE,
+    OURS,
+    Executor,
+    LaunchContext,
+    LaunchPolicy,
+    Length,
+    Member,
+    peer_words,
+)
+from moorage.engines.vllm.engine_caches import cache_root
+from moorage.engines.vllm.environment import is_310p
+from moorage.engines.vllm.offload import ExtendedCache
+from moorage.engines.vllm.ray_cluster import is_clustered
+from moorage.engines.vllm.speculative import Speculative
+from moorage.models.categories import SPEECH_TO_TEXT, TEXT_TO_SPEECH
+from moorage.spec import Mode, ModelSpec, Policy
+from moorage.spec.arguments import switch, user_tokens
+
+
+def context_of(request: LaunchRequest) -> LaunchContext:
+    """One seat, as the rules see it."""
+    spec, seat = request.spec, request.seat
+    return LaunchContext(
+        version=version_of(request),
+        name=spec.name,
+        model=request.engine_model_path,
+        words=words_of(spec),
+        given=frozenset({*spec.engine.env, *spec.secrets}),
+        accelerator_type=seat.accelerator_type,
+        is_310p=is_310p(tuple(item.family for item in claimed(request))),
+        tensor=seat.tensor if seat.accelerators else 1,
+        pipeline=seat.pipeline if seat.accelerators else 1,
+        shared=(seat.tensor, seat.pipeline) if request.spans_hosts else None,
+        executor=_executor(request),
+        members=_members(request),
+        position=seat.position,
+        address=request.listen_address,
+        interface=request.host.interface,
+        ports=_ports(request),
+        omni=_is_omni(request),
+        length=_length(request),
+        claimed=sum(seat.accelerator_bytes),
+        ranks=len(seat.accelerators) or 1,
+        speculative=_speculative(request),
+        cache=extended_cache(spec),
+        cache_root=cache_root(request, version_of(request)),
+        adapters=adapters(request),
+        updates=spec.lora_updates,
+        shutdown_seconds=spec.stopping.grace_seconds,
+        policy=policy_of(spec),
+    )
+
+
+def extended_cache(spec: ModelSpec) -> ExtendedCache | None:
+    """The extended KV cache that a spec asks for."""
+    wish = spec.extended_kv_cache
+    if wish is None:
+        return None
+    ram = int(wish.ram) if wish.ram else None
+    return ExtendedCache(ram=ram, ratio=wish.ratio, chunk=wish.chunk)
+
+
+def version_of(request: LaunchRequest) -> str:
+    """Of what will run: the image's, else the installed program's; not one that is only wished."""
+    if request.image is not None:
+        return request.image.engine_version
+    installed = next((item for item in request.host.programs if item.engine == "vllm"), None)
+    return installed.version if installed and not request.in_container else ""
+
+
+def policy_of(spec: ModelSpec) -> LaunchPolicy:
+    """Whose defaults a launch follows: who places a model also starts it."""
+    return BASELINE if spec.placement.policy == Policy.BASELINE else OURS
+
+
+def words_of(spec: ModelSpec) -> tuple[str, ...]:
+    """The user's arguments, as the rules of the policy read them."""
+    words = user_tokens(spec.engine.args)
+    return peer_words(words) if spec.placement.policy == Policy.BASELINE else words
+
+
+def _is_omni(request: LaunchRequest) -> bool:
+    """Whether pictures or speech are made, as the model or the user says."""
+    profile = request.profile
+    makes = profile.mode == Mode.IMAGE_GENERATION or TEXT_TO_SPEECH in profile.categories
+    return makes or bool(switch(user_tokens(request.spec.engine.args), "--omni"))
+
+
+def _executor(request: LaunchRequest) -> Executor | None:
+    if not request.spans_hosts:
+        return None
+    return Executor.RAY if is_clustered(request) else Executor.NATIVE
+
+
+def _members(request: LaunchRequest) -> tuple[Member, ...]:
+    """On CPU every host is one rank."""
+    return tuple(
+        Member(address=peer.address, accelerators=len(peer.seat.accelerators) or 1)
+        for peer in request.peers
+    )
+
+
+def _ports(request: LaunchRequest) -> tuple[int, ...]:
+    """As the rules expect them; where the hosts meet is the leader's, the first of its own is not.
+
+    A kind that is not claimed is not used by the layout.
+    """
+    own, leads = request.seat.links, request.peers[0].seat.links if request.peers else None
+    if own is None or leads is None:
+        return (request.seat.port,)
+    if own.ray:
+        return (request.seat.port, leads.rpc, own.own)
+    return (request.seat.port, leads.rpc, leads.master, own.own, leads.joining)
+
+
+def _length(request: LaunchRequest) -> Length | None:
+    profile, tokens = request.profile, request.seat.tokens
+    origin, reason = profile.context_origin, profile.context_reason
+    by_rules = request.spec.placement.policy == Policy.BASELINE
+    if origin != Origin.USER and tokens and tokens < profile.context and not by_rules:
+        reason = f"of {profile.context} tokens, as many as the claimed memory holds"
+        return Length(tokens=tokens, origin=Origin.DERIVED, reason=reason)
+    if not by_rules or origin == Origin.USER:
+        return Length(tokens=profile.context, origin=origin, reason=reason)
+    # GPUStack states no length but its cap, and none where speech is heard.
+    if origin == Origin.DEFAULT or SPEECH_TO_TEXT in profile.categories:
+        return None
+    return capped_length(profile.context, BASELINE)
+
+
+def _speculative(request: LaunchRequest) -> Speculative | None:
+    wish = request.spec.speculative
+    return Speculative.wished(wish, draft_path(request)) if wish else None
+
+
+def capped_length(longest: int | None, policy: LaunchPolicy) -> Length | None:
+    """A model's context under a policy that caps it; None = the engine's own choice is right.
+
+    Args:
+        longest: Context that the model was made for; None = unknown.
+        policy: Whose cap.
+    """
+    if not policy.longest or not longest or longest <= policy.longest:
+        return None
+    reason = f"of {longest} tokens, as many as the policy allows"
+    return Length(tokens=policy.longest, origin=Origin.DERIVED, reason=reason)

@@ -1,0 +1,40 @@
+"""Where a model has its place in a store: the same on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+
+HUB = "hf://"
+S3 = "s3://"
+
+MANIFEST = ".moorage.json"
+"""In the directory of each complete model: what it holds, as JSON with an indent of one."""
+
+
+def folder_name(source: str) -> str:
+    """The folder of a source: its repository's name, or that of a directory with its fingerprint.
+
+    Args:
+        source: As in the spec: `hf://org/repo`, `s3://bucket/prefix` or `file:///directory`.
+    """
+    if source.startswith(HUB):
+        return source.removeprefix(HUB).replace("/", "--")
+    path = source.removeprefix("file://").removeprefix(S3).rstrip("/")
+    kind = "local" if is_local(source) else "s3"
+    return f"{kind}--{path.rpartition('/')[2]}-{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+
+
+def is_local(source: str) -> bool:
+    """Whether a source is a directory of the machine that runs the flows."""
+    return not source.startswith((HUB, S3))
+
+
+def model_directory(store: str, source: str, revision: str) -> str:
+    """The directory of a model.
+
+    Args:
+        store: Directory of all models.
+        source: As in the spec.
+        revision: Commit, or fingerprint of a directory.
+    """
+    return f"{store.rstrip('/')}/{folder_name(source)}/{revision}"

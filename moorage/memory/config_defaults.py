@@ -1,0 +1,188 @@
+"""Values that the configuration classes of transformers 5 fill in where config.json is silent.
+
+Only values that do not follow from other values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_GATED_DELTA: dict[str, Any] = {
+    **{"head_dim": 256, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128},
+    **{"linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_value_head_dim": 128},
+}
+_LATENT: dict[str, Any] = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
+
+FILLED_IN: dict[str, dict[str, Any]] = {
+    "gemma": {"head_dim": 256, "tie_word_embeddings": True},
+    "gemma2": {"head_dim": 256, "sliding_window": 4096},
+    "gemma3_text": {"head_dim": 256, "sliding_window": 4096, "num_key_value_heads": 4},
+    "gemma3n_text": {"head_dim": 256, "sliding_window": 512, "num_key_value_heads": 2},
+    "mixtral": {"num_key_value_heads": 8},
+    "qwen3": {"head_dim": 128},
+    "glm": {"head_dim": 128, "num_key_value_heads": 2},
+    "glm4": {"head_dim": 128, "num_key_value_heads": 2},
+    "gpt_oss": {"head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128},
+    "llama4_text": {"head_dim": 128, "num_key_value_heads": 8, "attention_chunk_size": 8192},
+    "seed_oss": {"head_dim": 128},
+    "ernie4_5": {"head_dim": 128},
+    "minimax_m2": {"head_dim": 128},
+    "nemotron_h": {"head_dim": 128, "conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128},
+    "cohere2": {"sliding_window": 4096},
+    "olmo3": {"sliding_window": 4096},
+    "exaone4": {"sliding_window": 4096},
+    "modernbert": {"sliding_window": 64},
+    "mamba": {"conv_kernel": 4, "state_size": 16, "expand": 2},
+    "falcon_mamba": {"conv_kernel": 4, "state_size": 16, "expand": 2},
+    "mamba2": {
+        **{"conv_kernel": 4, "state_size": 128, "expand": 2, "n_groups": 8},
+        **{"num_heads": 128, "head_dim": 64},
+    },
+    "jamba": {
+        **{"mamba_expand": 2, "mamba_d_state": 16, "mamba_d_conv": 4},
+        **{"attn_layer_period": 8, "attn_layer_offset": 4, "num_key_value_heads": 8},
+    },
+    "granitemoehybrid": {
+        **{"mamba_expand": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_n_groups": 1},
+        **{"mamba_n_heads": 128, "mamba_d_head": 64},
+    },
+    "falcon_h1": {
+        **{"mamba_expand": 2, "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_n_groups": 1},
+        **{"mamba_n_heads": 128, "mamba_d_head": 8, "mamba_d_ssm": 1024},
+    },
+    "zamba2": {
+        **{"mamba_expand": 2, "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_ngroups": 1},
+        "n_mamba_heads": 8,
+    },
+    **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), _GATED_DELTA),
+    "olmo_hybrid": {"linear_conv_kernel_dim": 4},
+    **{name: {**_LATENT, "index_head_dim": 128} for name in ("deepseek_v32", "glm_moe_dsa")},
+    **dict.fromkeys(("glm4_moe_lite", "longcat_flash", "kimi_linear"), _LATENT),
+    "step3p5": {"max_seq_len": 4096},
+    "gemma4_text": {"global_head_dim": 512},
+    "lfm2": {"conv_L_cache": 3, "num_key_value_heads": 8},
+    "lfm2_moe": {"conv_L_cache": 3, "num_key_value_heads": 8},
+    "gpt_bigcode": {"multi_query": True},
+    "falcon": {"multi_query": True, "new_decoder_architecture": False},
+    "whisper": {"max_source_positions": 1500, "max_target_positions": 448},
+    "deepseek_v2": {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "kv_lora_rank": 512},
+    "deepseek_v3": {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "kv_lora_rank": 512},
+}
+"""Values by model type."""
+
+
+KEYS = (
+    *("num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads"),
+    *("head_dim", "sliding_window", "max_position_embeddings"),
+)
+
+VALUES: dict[str, tuple[int | None, ...]] = {
+    "afmoe": (32, 2048, 16, None, 128, 1024, 16384),
+    "apertus": (32, 4096, 32, None, None, None, 65536),
+    "arcee": (32, 2560, 32, None, None, None, 4096),
+    "bert": (12, 768, 12, None, None, None, 512),
+    "bloom": (2, 64, 8, None, None, None, None),
+    "cohere": (40, 8192, 64, None, None, None, 8192),
+    "cohere2": (40, 8192, 64, None, None, 4096, 8192),
+    "cohere2_moe": (40, 8192, 64, None, 128, 4096, 8192),
+    "cwm": (64, 6144, 48, 8, 128, 8192, 131072),
+    "dbrx": (24, 2048, 16, 1, None, None, None),
+    "deepseek_v2": (32, 4096, 32, None, None, None, 2048),
+    "deepseek_v3": (61, 7168, 128, 128, None, None, 4096),
+    "deepseek_v32": (61, 7168, 128, 128, None, None, 163840),
+    "diffllama": (16, 2048, 32, None, None, None, 2048),
+    "ernie4_5": (18, 1024, 16, 2, 128, None, 131072),
+    "ernie4_5_moe": (28, 2560, 20, 4, None, None, 131072),
+    "exaone4": (32, 4096, 32, 32, None, 4096, 2048),
+    "exaone_moe": (32, 4096, 32, 32, None, 4096, 2048),
+    "falcon": (32, 4544, 71, None, None, None, 2048),
+    "falcon_h1": (32, 4096, 32, 8, None, None, 8192),
+    "falcon_mamba": (32, 768, None, None, None, None, None),
+    "flex_olmo": (32, 4096, 32, None, None, None, 4096),
+    "gemma": (28, 3072, 16, 16, 256, None, 8192),
+    "gemma2": (26, 2304, 8, 4, 256, 4096, 8192),
+    "gemma3_text": (26, 2304, 8, 4, 256, 4096, 131072),
+    "gemma3n_text": (35, 2048, 8, 2, 256, 512, 32768),
+    "gemma4_text": (30, 2304, 8, 4, 256, 512, 131072),
+    "glm": (40, 4096, 32, 2, 128, None, 131072),
+    "glm4": (40, 4096, 32, 2, 128, None, 131072),
+    "glm4_moe": (46, 4096, 96, 8, None, None, 131072),
+    "glm4_moe_lite": (47, 2048, 20, 20, None, None, 202752),
+    "glm_moe_dsa": (78, 6144, 64, 64, None, None, 202752),
+    "gpt2": (12, 768, 12, None, None, None, None),
+    "gpt_bigcode": (12, 768, 12, None, None, None, None),
+    "gpt_neox": (44, 6144, 64, None, None, None, 2048),
+    "gpt_oss": (36, 2880, 64, 8, 64, 128, 131072),
+    "gptj": (28, 4096, 16, None, None, None, None),
+    "granite": (32, 4096, 32, None, None, None, 2048),
+    "granite_swa": (24, 2560, 20, 4, None, 128, 8192),
+    "granitemoe": (32, 4096, 32, None, None, None, 2048),
+    "granitemoehybrid": (32, 4096, 32, None, None, None, 2048),
+    "granitemoeshared": (32, 4096, 32, None, None, None, 2048),
+    "helium": (24, 2560, 20, 20, 128, None, 4096),
+    "hunyuan_v1_dense": (32, 4096, 32, None, None, None, 2048),
+    "hunyuan_v1_moe": (32, 4096, 32, None, None, None, 2048),
+    "hy_v3": (80, 4096, 64, 8, 128, None, 131072),
+    "jais2": (32, 3328, 26, None, None, None, 8192),
+    "jamba": (32, 4096, 32, 8, None, None, 262144),
+    "jetmoe": (12, 2048, 32, 16, 128, None, 4096),
+    "kimi_linear": (27, 2304, 32, 32, None, None, 1048576),
+    "laguna": (40, 2048, 48, 8, 128, 512, 131072),
+    "lfm2": (32, 2560, 32, 8, None, None, 128000),
+    "lfm2_moe": (32, 2048, 32, 8, None, None, 128000),
+    "llama": (32, 4096, 32, None, None, None, 2048),
+    "llama4_text": (48, 5120, 40, 8, 128, None, 131072),
+    "longcat_flash": (56, 6144, 64, None, None, None, 131072),
+    "mamba": (32, 768, None, None, None, None, None),
+    "mamba2": (64, 4096, None, None, None, None, None),
+    "mellum": (28, 2304, 32, 4, 128, 1024, 131072),
+    "mimo_v2_flash": (48, 4096, 64, 4, 192, 128, 131072),
+    "minimax_m2": (62, 3072, 48, 8, 128, None, 196608),
+    "ministral": (32, 4096, 32, 8, None, 4096, 131072),
+    "ministral3": (34, 4096, 32, 8, 128, None, 262144),
+    "mistral": (32, 4096, 32, 8, None, 4096, 131072),
+    "mistral4": (36, 4096, 32, 32, None, None, 1048576),
+    "mixtral": (32, 4096, 32, 8, None, None, 131072),
+    "modernbert": (22, 768, 12, None, None, 64, 8192),
+    "nemotron": (32, 6144, 48, None, None, None, 4096),
+    "nemotron_h": (4, 4096, 32, 8, 128, None, 4096),
+    "nomic_bert": (12, 768, 12, None, None, None, 2048),
+    "olmo": (32, 4096, 32, None, None, None, 2048),
+    "olmo2": (32, 4096, 32, None, None, None, 2048),
+    "olmo3": (32, 4096, 32, None, None, 4096, 2048),
+    "olmo_hybrid": (32, 3840, 30, None, None, None, 65536),
+    "olmoe": (16, 2048, 16, None, None, None, 4096),
+    "opt": (12, 768, 12, None, None, None, 2048),
+    "phi": (24, 2048, 32, None, None, None, 2048),
+    "phi3": (32, 3072, 32, None, None, None, 4096),
+    "phimoe": (32, 4096, 32, 8, None, None, 131072),
+    "qwen2": (32, 4096, 32, 32, None, None, 32768),
+    "qwen2_5_vl_text": (80, 8192, 64, 8, None, None, 32768),
+    "qwen2_moe": (24, 2048, 16, 16, None, None, 32768),
+    "qwen2_vl_text": (80, 8192, 64, 8, None, None, 32768),
+    "qwen3": (32, 4096, 32, 32, 128, None, 32768),
+    "qwen3_5_moe_text": (40, 2048, 16, 2, 256, None, 32768),
+    "qwen3_5_text": (32, 4096, 16, 4, 256, None, 32768),
+    "qwen3_moe": (24, 2048, 32, 4, None, None, 32768),
+    "qwen3_next": (48, 2048, 16, 2, 256, None, 32768),
+    "qwen3_vl_moe_text": (24, 2048, 16, 16, None, None, 128000),
+    "qwen3_vl_text": (32, 4096, 32, 32, 128, None, 128000),
+    "roberta": (12, 768, 12, None, None, None, 512),
+    "seed_oss": (64, 4096, 80, 8, 128, None, 524288),
+    "smollm3": (36, 2048, 16, 4, None, None, 32768),
+    "solar_open": (48, 4096, 64, 8, 128, None, 131072),
+    "stablelm": (32, 2560, 32, 32, None, None, 4096),
+    "starcoder2": (30, 3072, 24, 2, None, None, 4096),
+    "vaultgemma": (26, 2304, 8, 4, 256, 4096, 8192),
+    "whisper": (4, 384, 6, None, None, None, None),
+    "xlm-roberta": (12, 768, 12, None, None, None, 512),
+    "zamba2": (54, 2560, 32, None, None, None, 4096),
+}
+"""Values of `KEYS` by model type; None = there is no such value, or it follows from others."""
+
+
+def class_default(model_type: str, key: str) -> Any:
+    """The value that the configuration class of a model type gives a key; None = none."""
+    if key not in KEYS or model_type not in VALUES:
+        return None
+    return VALUES[model_type][KEYS.index(key)]

@@ -1,0 +1,217 @@
+"""The KV caches that the layers of a model create, and the bytes of one token in a layer.
+
+Source: the attention constructors in `model_executor/models/`, `v1/kv_cache_interface.py` for the
+pages, `platforms/interface.py:_align_hybrid_block_size` and
+`model_executor/models/config.py:MambaModelConfig` for models with a recurrent state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moorage.memory.architectures import MLA_TYPES
+from moorage.memory.dtypes import size_of
+from moorage.memory.facts import Facts
+from moorage.memory.kv import KVKind, KVSpec, LayerCache
+from moorage.memory.layers import Mixer, attention_of, layer_mixers, stage_layers, window
+from moorage.memory.numbers import divide_up
+from moorage.memory.options import MemorySettings
+from moorage.memory.refusal import unknown
+from moorage.memory.states import blocks_kept, state_bytes
+
+INDEX_SCALE_BYTES = 4
+INDEX_SCALE_SPAN = 128
+"""A sparse indexer keeps fp8 keys, and a float32 scale for each span of them."""
+
+SPLIT_HEADS = ("minicpm3",)
+"""Model types with compressed weights, but a KV cache of whole heads (`minicpm3.py`)."""
+
+
+@dataclass(frozen=True)
+class HeadKeys:
+    """Where a kind of layer keeps the sizes of its heads; a dot leads into a mapping.
+
+    Attributes:
+        number: Key of the key/value heads.
+        size: Key of the elements of a key.
+        value: Key of the elements of a value; empty = as many as in a key.
+        gate: Key that must be true for `number` to count, else the model's own heads do.
+    """
+
+    number: str
+    size: str
+    value: str = ""
+    gate: str = ""
+
+
+_GEMMA4 = HeadKeys("num_global_key_value_heads", "global_head_dim", gate="attention_k_eq_v")
+_MIMO = HeadKeys("num_key_value_heads", "head_dim", "v_head_dim")
+_MIMO_LOCAL = HeadKeys("swa_num_key_value_heads", "swa_head_dim", "swa_v_head_dim")
+_STEP = HeadKeys("attention_other_setting.num_attention_groups", "attention_other_setting.head_dim")
+
+HEADS: dict[tuple[str, Mixer], HeadKeys] = {
+    **{(name, Mixer.FULL): _GEMMA4 for name in ("gemma4_text", "gemma4_unified_text")},
+    **{(name, Mixer.FULL): _MIMO for name in ("mimo_v2_flash", "mimo_v2")},
+    **{(name, Mixer.SLIDING): _MIMO_LOCAL for name in ("mimo_v2_flash", "mimo_v2")},
+    ("step3p5", Mixer.SLIDING): _STEP,
+}
+"""Kinds of layers whose heads are not those that the configuration gives for the whole model."""
+
+
+def uses_mla(facts: Facts) -> bool:
+    """Whether the cache holds one compressed vector for all heads."""
+    return facts.model_type in MLA_TYPES and facts.get("kv_lora_rank") is not None
+
+
+def token_bytes(facts: Facts, mixer: Mixer, tp: int, element: int) -> int:
+    """Bytes of one token in one layer on one rank.
+
+    Args:
+        facts: The model.
+        mixer: Kind of the layer.
+        tp: Tensor-parallel ranks; each keeps at least one head.
+        element: Bytes of one element.
+    """
+    if mixer is Mixer.INDEX:
+        size = facts.whole("index_head_dim")
+        return size + size // INDEX_SCALE_SPAN * INDEX_SCALE_BYTES
+    if uses_mla(facts):
+        return (facts.whole("kv_lora_rank") + facts.whole("qk_rope_head_dim")) * element
+    if facts.model_type in SPLIT_HEADS:
+        size = facts.whole("qk_nope_head_dim") + facts.whole("qk_rope_head_dim")
+        return max(1, facts.heads // tp) * 2 * size * element
+    heads, key, value = _heads(facts, mixer)
+    return max(1, heads // tp) * (key + value) * element
+
+
+def kv_heads_of(facts: Facts, layer: int | None) -> int:
+    """Key/value heads of one layer over all ranks; of the whole model outside of its layers."""
+    types = {model_type for model_type, _ in HEADS}
+    if layer is None or facts.model_type not in types:
+        return facts.kv_heads
+    mixer = attention_of(facts, layer)
+    return facts.kv_heads if mixer is None else _heads(facts, mixer)[0]
+
+
+def _heads(facts: Facts, mixer: Mixer) -> tuple[int, int, int]:
+    keys = HEADS.get((facts.model_type, mixer))
+    if keys is None:
+        return facts.kv_heads, facts.head_size, facts.head_size
+    counts = not keys.gate or facts.get(keys.gate)
+    number = _at(facts, keys.number) if counts else None
+    size = _at(facts, keys.size) or facts.head_size
+    value = _at(facts, keys.value) if keys.value else size
+    return number or facts.kv_heads, size, value or size
+
+
+def _at(facts: Facts, path: str) -> int | None:
+    first, *rest = path.split(".")
+    value: Any = facts.get(first)
+    for key in rest:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    if value is not None and not isinstance(value, int):
+        raise unknown(f"`{path}` of the configuration is not a whole number")
+    return value
+
+
+DEFAULT_BLOCK = 16
+"""Tokens; FlashAttention on CUDA, which takes multiples of it."""
+
+MLA_HYBRID_BLOCK = 128
+"""Tokens; MLA kernels next to a state need whole kernel blocks of it."""
+
+MODEL_DTYPE = ("falcon",)
+"""Model types whose cache always has the element type of the model (`falcon.py`)."""
+
+KINDS = {
+    Mixer.FULL: KVKind.FULL,
+    Mixer.SLIDING: KVKind.SLIDING,
+    Mixer.CHUNKED: KVKind.CHUNKED,
+    Mixer.CROSS: KVKind.CROSS,
+    Mixer.INDEX: KVKind.MLA,
+    Mixer.STATE: KVKind.MAMBA,
+}
+
+
+def layer_caches(
+    facts: Facts, settings: MemorySettings, dtype: str, kv_dtype: str, tokens: int, prefix: bool
+) -> list[LayerCache]:
+    """The caches of all layers in the order in which the model creates them.
+
+    Args:
+        facts: The model.
+        settings: The engine.
+        dtype: Element type of the model.
+        kv_dtype: Element type of the KV cache.
+        tokens: `max_model_len`.
+        prefix: Whether prefixes are cached, which keeps more states per request.
+    """
+    mixers = layer_mixers(facts)
+    kinds = {mixer for layer in mixers for mixer in layer}
+    element = size_of(dtype if facts.model_type in MODEL_DTYPE else kv_dtype)
+    tp = settings.tensor_parallel_size
+    per_token = {mixer: token_bytes(facts, mixer, tp, element) for mixer in kinds - {Mixer.STATE}}
+    block = usual_block(settings)
+    bare = None
+    specs = {}
+    if Mixer.STATE in kinds:
+        state = state_bytes(facts, tp, dtype, settings.mamba_ssm_cache_dtype)
+        kept = blocks_kept(facts, prefix)
+        bare = specs[Mixer.STATE] = _state(block if prefix else tokens, state, kept)
+        if usual := per_token.get(Mixer.FULL):
+            block = _hybrid_block(block, state, usual, uses_mla(facts))
+            specs[Mixer.STATE] = _state(block if prefix else tokens, block * usual, kept)
+    for mixer, size in per_token.items():
+        specs[mixer] = _attention(facts, mixer, block, block * size, settings)
+    without = _layers_without_attention(mixers, settings.pipeline_parallel_size)
+    return [
+        LayerCache(layer=index, spec=bare if bare and index in without else specs[mixer])
+        for index, layer in enumerate(mixers)
+        for mixer in layer
+    ]
+
+
+def usual_block(settings: MemorySettings) -> int:
+    """Tokens of a block of attention in a model without recurrent states."""
+    return settings.block_size or DEFAULT_BLOCK
+
+
+def _layers_without_attention(mixers: Sequence[tuple[Mixer, ...]], stages: int) -> set[int]:
+    """Layers of stages with states alone, which do not grow their blocks to those of attention."""
+    return {
+        index
+        for stage in stage_layers(len(mixers), stages)
+        if set().union(*{mixers[index] for index in stage}) == {Mixer.STATE}
+        for index in stage
+    }
+
+
+def _state(block: int, page: int, states: int) -> KVSpec:
+    return KVSpec(kind=KVKind.MAMBA, block_size=block, page_bytes=page, states=states)
+
+
+def _hybrid_block(block: int, state: int, per_token: int, mla: bool) -> int:
+    align = max(DEFAULT_BLOCK, block)
+    if mla:
+        align = max(align, MLA_HYBRID_BLOCK)
+    return max(block, align * divide_up(state, align * per_token))
+
+
+def _attention(
+    facts: Facts, mixer: Mixer, block: int, page: int, settings: MemorySettings
+) -> KVSpec:
+    kind = KVKind.MLA if mixer is Mixer.FULL and uses_mla(facts) else KINDS[mixer]
+    sizes = {
+        Mixer.SLIDING: window(facts),
+        Mixer.CHUNKED: facts.number("attention_chunk_size") or None,
+    }
+    return KVSpec(
+        kind=kind,
+        block_size=block,
+        page_bytes=page,
+        window=sizes.get(mixer),
+        # `config/scheduler.py`: max_num_encoder_input_tokens = max_num_batched_tokens.
+        encoder_tokens=settings.max_num_batched_tokens if mixer is Mixer.CROSS else 0,
+    )

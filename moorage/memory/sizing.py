@@ -1,0 +1,208 @@
+"""The size of a model on accelerators by name: one in detail, or several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from moorage.common.units import GIB, MIB, parse_bytes
+from moorage.common.values import Value
+from moorage.memory.demand import MemoryModel
+from moorage.memory.kv import KVKind
+from moorage.memory.need import Need
+from moorage.memory.refusal import MemoryRefusal
+
+COMMON_SIZES = tuple(size * GIB for size in (16, 24, 40, 48, 80, 96, 141, 192))
+"""Bytes."""
+
+REPORTED_MIB = {
+    "NVIDIA T4": 15_360,
+    "NVIDIA V100 32GB": 32_768,
+    "NVIDIA A10": 23_028,
+    "NVIDIA A10G": 23_028,
+    "NVIDIA L4": 23_034,
+    "NVIDIA GeForce RTX 3090": 24_576,
+    "NVIDIA GeForce RTX 4090": 24_564,
+    "NVIDIA GeForce RTX 5090": 32_607,
+    "NVIDIA RTX A6000": 49_140,
+    "NVIDIA L40S": 46_068,
+    "NVIDIA A100 40GB": 40_960,
+    "NVIDIA A100 80GB": 81_920,
+    "NVIDIA H100 80GB": 81_559,
+    "NVIDIA H100 NVL": 95_830,
+    "NVIDIA H200": 143_771,
+    "NVIDIA B200": 183_359,
+    "AMD Instinct MI300X": 196_592,
+}
+
+
+class Device(Value):
+    """An accelerator to count for.
+
+    Attributes:
+        name: Its name; empty when only its size is known.
+        total: Bytes of its memory.
+    """
+
+    name: str = ""
+    total: int
+
+
+def find_device(text: str) -> Device | None:
+    """Read a size such as `24GiB`, or a name or a part of one such as `h100`.
+
+    Returns:
+        The device; the first in the table of which all words match; None when there is none.
+    """
+    try:
+        size = parse_bytes(text)
+    except ValueError:
+        size = 0
+    if size >= GIB:  # else it may be a number in a name, such as 4090
+        return Device(total=size)
+    words = text.lower().replace("-", " ").split()
+    for name, size in REPORTED_MIB.items():
+        if words and all(word in name.lower() for word in words):
+            return Device(name=name, total=size * MIB)
+    return None
+
+
+MOST_RANKS = 16
+LARGEST_CONCURRENCY = 1 << 16
+
+GROWING = (KVKind.FULL, KVKind.MLA)
+"""Kinds of KV cache that grow with every token."""
+
+
+class Question(Value):
+    """The use for which a model is sized.
+
+    Attributes:
+        tensor: Tensor-parallel ranks.
+        pipeline: Pipeline stages.
+        tokens: Longest request.
+        concurrency: Requests of that length at once.
+        at_most: Longest context of the model.
+    """
+
+    tensor: int
+    pipeline: int
+    tokens: int
+    concurrency: int
+    at_most: int
+
+
+class Answer(Value):
+    """One accelerator.
+
+    Attributes:
+        device: The accelerator.
+        need: What one rank needs of it.
+        claim: Bytes that are taken of each accelerator.
+        utilization: `--gpu-memory-utilization`.
+        fits: Whether that is no more than there is.
+        longest: Longest context in tokens that fits at this concurrency.
+        most_requests: Requests of the given length that fit at once.
+        token_bytes: Bytes of KV cache that each further token takes on one rank.
+        flags: The engine's arguments under which the numbers hold.
+    """
+
+    device: Device
+    need: Need
+    claim: int
+    utilization: float
+    fits: bool
+    longest: int
+    most_requests: int
+    token_bytes: int
+    flags: tuple[str, ...]
+
+
+def answer(model: MemoryModel, device: Device, use: Question) -> Answer | MemoryRefusal:
+    """Count for one accelerator."""
+    need = _need(model, device, use, use.tokens, use.concurrency)
+    if isinstance(need, MemoryRefusal):
+        return need
+    total = device.total
+    return Answer(
+        device=device,
+        need=need,
+        claim=need.claim(total),
+        utilization=need.utilization(total),
+        fits=need.fits(total, total),
+        longest=model.longest(
+            total=total,
+            device_name=device.name,
+            tensor=use.tensor,
+            pipeline=use.pipeline,
+            budget=total,
+            concurrency=use.concurrency,
+            at_most=use.at_most,
+        ),
+        most_requests=_most_requests(model, device, use) if need.has_cache else 0,
+        token_bytes=token_bytes(need),
+        flags=tuple(_flags(model, need, total)),
+    )
+
+
+def smallest(model: MemoryModel, device: Device, use: Question) -> Answer | MemoryRefusal:
+    """Count with the fewest tensor-parallel ranks with which it fits; else with the most."""
+    best = use
+    for ranks in range(1, MOST_RANKS + 1):
+        spread = use.model_copy(update={"tensor": ranks})
+        need = _need(model, device, spread, use.tokens, use.concurrency)
+        if isinstance(need, Need):
+            best = spread
+            if need.fits(device.total, device.total):
+                break
+    return answer(model, device, best)
+
+
+def sizes(
+    model: MemoryModel, devices: Sequence[Device], use: Question
+) -> tuple[tuple[Device, Answer | MemoryRefusal], ...]:
+    """The smallest answer for each of several accelerators."""
+    return tuple((device, smallest(model, device, use)) for device in devices)
+
+
+def token_bytes(need: Need) -> int:
+    """Bytes of KV cache on one rank that one more token of a long request takes."""
+    cache = need.cache
+    groups = cache.groups if cache else ()
+    sizes = [group.block_size for group in groups if group.kind in GROWING]
+    return sum(cache.bytes_per_block // size for size in sizes) if cache else 0
+
+
+def _need(
+    model: MemoryModel, device: Device, use: Question, tokens: int, concurrency: int
+) -> Need | MemoryRefusal:
+    return model.need(
+        total=device.total,
+        device_name=device.name,
+        tensor=use.tensor,
+        pipeline=use.pipeline,
+        tokens=tokens,
+        concurrency=concurrency,
+    )
+
+
+def _most_requests(model: MemoryModel, device: Device, use: Question) -> int:
+    low, high = 0, LARGEST_CONCURRENCY
+    while low < high:
+        middle = (low + high + 1) // 2
+        need = _need(model, device, use, use.tokens, middle)
+        fits = not isinstance(need, MemoryRefusal) and need.fits(device.total, device.total)
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _flags(model: MemoryModel, need: Need, total: int) -> Iterator[str]:
+    if need.tensor_parallel_size > 1:
+        yield f"--tensor-parallel-size {need.tensor_parallel_size}"
+    if need.pipeline_parallel_size > 1:
+        yield f"--pipeline-parallel-size {need.pipeline_parallel_size}"
+    yield f"--max-model-len {need.tokens}"
+    yield f"--max-num-batched-tokens {need.batch.tokens}"
+    yield f"--max-num-seqs {need.batch.seqs}"
+    if model.options.kv_cache_dtype != "auto":
+        yield f"--kv-cache-dtype {model.options.kv_cache_dtype}"
+    yield f"--gpu-memory-utilization {need.utilization(total):g}"

@@ -1,0 +1,176 @@
+"""Reads the memory options of a spec, in every spelling of the engine's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from moorage.memory.options import (
+    DraftOptions,
+    KVDtype,
+    LoraOptions,
+    MemoryOptions,
+    Runner,
+    SsmDtype,
+    allowed_rank,
+)
+from moorage.models.assets import AssetRole
+from moorage.models.rope import rope_rule
+from moorage.models.source import Companion
+from moorage.spec import Mode, ModelSpec
+from moorage.spec.arguments import (
+    argument,
+    arguments,
+    json_argument,
+    switch,
+    user_tokens,
+    whole_number,
+)
+
+CACHED_TOKENS = 32_768
+"""Tokens that the KV cache holds at least where the spec says `concurrency: auto`."""
+
+POOLING = (Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
+
+UNCOVERED = {
+    "--quantization": "quantises the weights while they are loaded",
+    "--cpu-offload-gb": "keeps a part of the weights in RAM",
+    "--decode-context-parallel-size": "spreads the KV cache over tensor-parallel ranks",
+    "--prefill-context-parallel-size": "spreads a prompt over ranks",
+    "--kv-cache-dtype-skip-layers": "mixes element types in the KV cache",
+    "--enable-eplb": "adds redundant experts",
+}
+"""Arguments whose effect on memory is not covered by the rules here."""
+
+SHORT = {
+    "--quantization": ("-q",),
+    "--decode-context-parallel-size": ("-dcp",),
+    "--prefill-context-parallel-size": ("-pcp",),
+}
+"""Their short names."""
+
+DTYPES = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16", "auto": ""}
+
+
+def memory_options(
+    spec: ModelSpec, mode: Mode = Mode.AUTO, companions: Sequence[Companion] = ()
+) -> MemoryOptions:
+    """Read the options of a spec, in every writing of vLLM's arguments.
+
+    Args:
+        spec: What the user wrote.
+        mode: What the model is served for, where the spec leaves it open.
+        companions: Its adapters as they were read: they give ranks that the spec leaves open.
+
+    Raises:
+        Failure: `BAD_SPEC` when a value is malformed.
+    """
+    tokens = user_tokens(spec.engine.args)
+    sizes = arguments(tokens, "--cudagraph-capture-sizes")
+    return MemoryOptions(
+        batched_tokens=whole_number(tokens, "--max-num-batched-tokens"),
+        max_seqs=whole_number(tokens, "--max-num-seqs"),
+        throughput=argument(tokens, "--performance-mode") == "throughput",
+        chunked_prefill=switch(tokens, "--enable-chunked-prefill"),
+        dtype=DTYPES.get(argument(tokens, "--dtype") or "auto", ""),
+        kv_cache_dtype=_one_of(tokens, "--kv-cache-dtype", get_args(KVDtype)),
+        ssm_dtype=_one_of(tokens, "--mamba-ssm-cache-dtype", get_args(SsmDtype)),
+        enforce_eager=bool(switch(tokens, "--enforce-eager")),
+        graph_limit=whole_number(tokens, "--max-cudagraph-capture-size"),
+        graph_sizes=None if sizes is None else len(sizes),
+        expert_parallel=bool(switch(tokens, "--enable-expert-parallel") or "-ep" in tokens),
+        block_size=whole_number(tokens, "--block-size"),
+        kv_bytes=whole_number(tokens, "--kv-cache-memory-bytes", "--kv-cache-memory"),
+        hybrid_manager=not switch(tokens, "--disable-hybrid-kv-cache-manager"),
+        prefix_caching=switch(tokens, "--enable-prefix-caching"),
+        runner=_runner(spec, mode, argument(tokens, "--runner")),
+        language_model_only=bool(switch(tokens, "--language-model-only")),
+        rope=rope_rule(spec),
+        overrides=json_argument(tokens, "--hf-overrides") or {},
+        lora=_lora(tokens) or _adapters(spec, companions, tokens),
+        draft=_draft(tokens) or _drafts(spec),
+        uncovered=_uncovered(tokens),
+        stated=spec.memory,
+    )
+
+
+def wanted_concurrency(spec: ModelSpec, tokens: int) -> int:
+    """Requests of `tokens` tokens that the KV cache must hold at once."""
+    if spec.concurrency != "auto":
+        return spec.concurrency
+    return max(1, -(-CACHED_TOKENS // tokens))
+
+
+def _one_of(tokens: Sequence[str], flag: str, known: Sequence[str]) -> Any:
+    value = argument(tokens, flag)
+    return value if value in known else "auto"
+
+
+def _runner(spec: ModelSpec, mode: Mode, requested: str | None) -> Runner:
+    if requested in ("generate", "pooling"):
+        return "generate" if requested == "generate" else "pooling"
+    served = mode if spec.mode == Mode.AUTO else spec.mode
+    return "pooling" if served in POOLING else "auto"
+
+
+def _lora(tokens: Sequence[str]) -> LoraOptions | None:
+    if not switch(tokens, "--enable-lora"):
+        return None
+    return LoraOptions(
+        max_loras=whole_number(tokens, "--max-loras") or 1,
+        max_rank=whole_number(tokens, "--max-lora-rank") or 16,
+        targets=arguments(tokens, "--lora-target-modules"),
+        fully_sharded=bool(switch(tokens, "--fully-sharded-loras")),
+    )
+
+
+def _adapters(
+    spec: ModelSpec, companions: Sequence[Companion], tokens: Sequence[str]
+) -> LoraOptions | None:
+    """The adapters of the spec, and room for later ones; all of them may be in one batch.
+
+    The user's own numbers win, as in the launch.
+    """
+    later = spec.lora_updates
+    if not (spec.lora or later):
+        return None
+    real = {item.name: item.rank for item in companions if item.role == AssetRole.ADAPTER}
+    ranks = [adapter.rank or real.get(adapter.name) or 0 for adapter in spec.lora]
+    rank = max([*ranks, later.rank if later else 0]) or LoraOptions().max_rank
+    number = len(spec.lora) + (later.max if later else 0)
+    return LoraOptions(
+        max_loras=whole_number(tokens, "--max-loras") or number,
+        max_rank=whole_number(tokens, "--max-lora-rank") or allowed_rank(rank),
+        targets=arguments(tokens, "--lora-target-modules"),
+        fully_sharded=bool(switch(tokens, "--fully-sharded-loras")),
+    )
+
+
+def _drafts(spec: ModelSpec) -> DraftOptions | None:
+    wanted = spec.speculative
+    if wanted is None:
+        return None
+    return DraftOptions(method=wanted.method, model=wanted.model or "", tokens=wanted.tokens or 1)
+
+
+def _draft(tokens: Sequence[str]) -> DraftOptions | None:
+    content = json_argument(tokens, "--speculative-config", "-sc") or {}
+    method = argument(tokens, "--spec-method") or content.get("method")
+    model = argument(tokens, "--spec-model") or content.get("model")
+    number = whole_number(tokens, "--spec-tokens") or content.get("num_speculative_tokens")
+    if not (method or model):
+        return None
+    steps = number if isinstance(number, int) else 1
+    return DraftOptions(method=str(method or ""), model=str(model or ""), tokens=steps)
+
+
+def _uncovered(tokens: Sequence[str]) -> str:
+    for flag, effect in UNCOVERED.items():
+        if arguments(tokens, flag, *SHORT.get(flag, ())) is not None:
+            return f"{flag} {effect}"
+    checks = {"--kv-cache-dtype": get_args(KVDtype), "--mamba-ssm-cache-dtype": get_args(SsmDtype)}
+    for flag, known in {**checks, "--dtype": tuple(DTYPES)}.items():
+        value = argument(tokens, flag)
+        if value is not None and value not in known:
+            return f"{flag} {value} is not covered"
+    return ""

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.engines.launch import LaunchPlan
+from moorage.engines.stopping import ending
+from moorage.engines.vllm.arguments import IN_FLIGHT
+from moorage.spec import EngineName, StoppingSpec
+from tests.builders import a_cpu_host, a_host, an_image
+from tests.engines.planning import planned
+
+STOPPING = StoppingSpec(drain_seconds=20, grace_seconds=40)
+
+
+def of(version: str = "0.32.0", args: tuple[str, ...] = (), **wish: Any) -> LaunchPlan:
+    wish = {"stopping": STOPPING, "engine": {"args": args}, **wish}
+    return planned(wish, a_host(), an_image(engine_version=version))
+
+
+@pytest.mark.parametrize(
+    ("plan", "grace"),
+    [
+        (of(), 55),
+        (of("0.17.1"), 40),
+        (of(""), 40),
+        (of(args=("--shutdown-timeout 120",)), 135),
+        (of(args=("--shutdown_timeout=5",)), 40),
+        (of(args=("--shutdown-timeout 0",)), 40),
+    ],
+)
+def test_vllm_is_killed_later_than_it_would_end_by_itself(plan: LaunchPlan, grace: int) -> None:
+    found = ending(STOPPING, plan)
+    assert (found.grace_seconds, found.drain_seconds, found.busy) == (grace, 20, IN_FLIGHT)
+
+
+def test_an_engine_that_does_not_tell_what_it_has_in_flight_is_not_waited_for() -> None:
+    plan = planned({"stopping": STOPPING}, a_cpu_host())
+    assert plan.engine == EngineName.TRANSFORMERS
+    found = ending(STOPPING, plan)
+    assert (found.grace_seconds, found.drain_seconds, found.busy) == (40, 0, None)
+
+
+def test_what_has_no_record_gets_its_grace_alone() -> None:
+    found = ending(StoppingSpec(), None)
+    assert (found.grace_seconds, found.drain_seconds, found.busy) == (30, 0, None)

@@ -1,0 +1,51 @@
+"""Models of the conformance data, read once."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from moorage.common.units import GIB
+from moorage.memory import MemoryModel, MemoryOptions, MemoryRefusal, Need
+from moorage.models.tensors import TensorHeaders
+from tests.conformance.memory import Model
+
+DATA = Path(__file__).parents[1] / "conformance" / "data" / "memory"
+
+
+@cache
+def known(name: str) -> tuple[dict[str, Any], TensorHeaders]:
+    """Configuration and headers."""
+    model = Model(DATA / name)
+    headers = ((key, header.dtype, header.shape) for key, header in model.tensors.items())
+    return model.config, TensorHeaders(headers)
+
+
+@cache
+def plain(name: str) -> MemoryModel:
+    """With vLLM's own choice everywhere."""
+    return with_options(name)
+
+
+def with_options(name: str, **options: Any) -> MemoryModel:
+    return MemoryModel(*known(name), MemoryOptions.model_validate(options))
+
+
+def needed(model: MemoryModel, gib: int = 141, **use: Any) -> Need:
+    """What it needs of an accelerator of so many GiB; a refusal is a mistake of the test."""
+    need = model.need(total=gib * GIB, **{"tokens": 8192, **use})
+    assert isinstance(need, Need), need
+    return need
+
+
+def refusal(model: MemoryModel, **use: Any) -> MemoryRefusal:
+    need = model.need(total=80 * GIB, **{"tokens": 8192, **use})
+    assert isinstance(need, MemoryRefusal), need
+    return need
+
+
+def gib(need: Need, name: str) -> float:
+    term = need.term(name)
+    assert term is not None, name
+    return term.bytes / GIB

@@ -1,0 +1,84 @@
+"""What may be pruned: nothing that is used, and what was used longest ago first."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.inventory.model_store import folder_name
+from moorage.operations.stored_models import Need, Stored, to_prune
+
+DAY = 86_400.0
+NOW = 100 * DAY
+
+
+def stored(name: str, age: float, **fields: object) -> Stored:
+    told = {
+        "host": "a",
+        "path": f"models/{name}/abc",
+        "source": f"hf://acme/{name}",
+        "revision": "abc",
+        "bytes": 10,
+        "used": NOW - age * DAY,
+        "state": "complete",
+    }
+    return Stored.model_validate(told | fields)
+
+
+ALL = (
+    stored("old", 40),
+    stored("older", 50, used_by=("tiny.v1",)),
+    stored("new", 1),
+    stored("middle", 20, host="b"),
+)
+
+
+@pytest.mark.parametrize(
+    ("keep", "older_than", "going"),
+    [
+        (None, 30 * DAY, ["old"]),
+        (None, 10 * DAY, ["old", "middle"]),
+        (30, None, []),
+        (20, None, ["old"]),
+        (10, None, ["old", "new"]),
+        (0, None, ["old", "middle", "new"]),
+        (20, 10 * DAY, ["old", "middle"]),
+    ],
+)
+def test_the_least_recently_used_go_first(
+    keep: int | None, older_than: float | None, going: list[str]
+) -> None:
+    found = to_prune(ALL, keep=keep, older_than=older_than, now=NOW)
+    assert [one.source.removeprefix("hf://acme/") for one in found] == going
+
+
+def test_what_an_interrupted_prune_left_goes() -> None:
+    left = stored("left", 0, state="going", path="models/left/abc.going")
+    assert to_prune([left], keep=1000, older_than=None, now=NOW) == (left,)
+
+
+def need(**fields: object) -> Need:
+    told = {"release": "tiny.v1", "folder": folder_name("hf://acme/old"), "revision": "abc"}
+    return Need.model_validate(told | fields)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "concerned"),
+    [
+        (need(), True),
+        (need(revision=""), True),
+        (need(revision="other"), False),
+        (need(folder="acme--other"), False),
+        (need(hosts={"a"}), True),
+        (need(hosts={"b"}), False),
+    ],
+)
+def test_a_release_needs_its_revision_on_its_hosts(wanted: Need, concerned: bool) -> None:
+    here = stored("old", 1, path="models/acme--old/abc")
+    assert wanted.concerns(here, anywhere=False) is concerned
+    partial = stored("old", 1, path="models/acme--old/abc.partial", state="partial")
+    assert wanted.concerns(partial, anywhere=False) is concerned
+
+
+def test_this_machines_hosts_share_a_store() -> None:
+    here = stored("old", 1, path="models/acme--old/abc")
+    assert need(hosts={"b"}).concerns(here, anywhere=True)

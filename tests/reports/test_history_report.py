@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+from moorage.operations.history.desired import Applied
+from moorage.releases.states import ReleaseState
+from moorage.releases.timeline import Stay
+from moorage.reports.history_report import applied_document, timeline_section
+from tests.builders import NOON
+
+PENDING = Stay(state=ReleaseState.PENDING, since=NOON, seconds=100, flow_run_id="a")
+LATER = NOON + timedelta(seconds=100)
+FAILED = Stay(state=ReleaseState.ERROR, since=LATER, cause="interrupted", flow_run_id="b")
+STARTING = Stay(state=ReleaseState.STARTING, since=NOON)
+
+
+def test_the_table_shows_when_how_long_why_and_which_flow_run() -> None:
+    assert timeline_section([PENDING, FAILED]).rows == (
+        ("pending", "2026-03-01 12:00:00", "1 min 40 s", "", "a"),
+        ("error", "2026-03-01 12:01:40", "", "interrupted", "b"),
+    )
+
+
+def test_what_lasts_is_counted_to_now_unless_it_lasts_for_good() -> None:
+    now = NOON + timedelta(hours=3)
+    assert timeline_section([PENDING, STARTING], now).rows[-1][2] == "3 h 00 min so far"
+    assert timeline_section([PENDING, STARTING]).rows[-1][2] == ""
+    assert timeline_section([PENDING, FAILED], now).rows[-1][2] == ""
+
+
+def test_the_table_names_the_requester_where_one_is_recorded() -> None:
+    requested = FAILED.model_copy(update={"requested_by": "ann@build, command line"})
+    section = timeline_section([PENDING, requested])
+    assert section.header[-1] == "requested by"
+    assert section.rows[-1][-1] == "ann@build, command line"
+    assert timeline_section([PENDING, FAILED]).header[-1] == "flow run"
+
+
+def test_a_page_of_what_was_applied_has_the_failures_first() -> None:
+    done = Applied(
+        model="a", action="deploy", outcome="done", message="a.v1 serves", release="a.v1"
+    )
+    failed = Applied(model="b", action="deploy", outcome="failed", message="no host fits")
+    (section,) = applied_document([done, failed]).sections
+    assert section.rows == (
+        ("b", "deploy", "failed", "-", "no host fits"),
+        ("a", "deploy", "done", "a.v1", "a.v1 serves"),
+    )
