@@ -1,6 +1,6 @@
 """What redeploying many models in one flow run costs of our own processor time, for each model.
 
-The engines are the tiny server of the tests, so nearly everything is ours. What is counted is told
+The engines are the tiny server of the tests, so nearly everything is ours. What is counted is reported
 by `benchmarks.many.Many.measure`. What a command costs without any model, mostly imports, is
 measured too: it is part of each figure.
 
