@@ -7,6 +7,7 @@ import pytest
 from moorage.common.failures import Failure
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
 from moorage.inventory.devices import DEVICES, device_kind, in_a_process
 from moorage.inventory.snapshot import VENDORS, HostSnapshot, Program
 from moorage.placement.placed import Placed
@@ -39,7 +40,7 @@ def planned(kind: str, engine: dict[str, Any], host: HostSnapshot) -> LaunchPlan
     wanted = [f"gpu-1:{kind}:{index}" for index in (1, 3)]
     spec = a_spec(engine={"name": "vllm", **engine}, placement={"accelerators": wanted})
     snapshot, image = a_fleet(host), None if "runtime" in engine else some_image()
-    placement = propose(Subject(spec, a_profile()), snapshot)
+    placement = propose(Subject(spec, a_profile()), snapshot, ENGINES)
     placed = Placed(spec, a_model(), a_profile(), placement, snapshot, "tiny.v1")
     return plan_launch(placed, image, LEDGER)
 

@@ -8,6 +8,7 @@ import pytest
 
 from moorage.adapters.hosts.local_resources import nvidia_here
 from moorage.common.units import GIB, MIB
+from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.demand import memory_model
@@ -34,7 +35,7 @@ def proposed(name: str, *claims: Claim, **wish: Any) -> Placement:
     model = a_model(config=config, headers=headers)
     profile = derive_profile(spec, model)
     subject = Subject(spec, profile, memory_model(spec, model, profile))
-    return propose(subject, a_fleet(host(*claims)))
+    return propose(subject, a_fleet(host(*claims)), ENGINES)
 
 
 def held(placement: Placement, release: str) -> tuple[Claim, ...]:
