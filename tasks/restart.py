@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.ledger.author import author
 from moorage.adapters.ledger.lock_owner import Owner
+from moorage.adapters.ledger.transitions import author
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
 from moorage.engines.start_order import in_turns
