@@ -19,7 +19,7 @@ from tasks.launch import stop_all
 async def retire(row: ReleaseRow) -> Drained:
     """End a release on purpose, once its requests are done."""
     drained = await _close(row)
-    await in_full(end_release, row, ReleaseState.STOPPED, _and("retired", drained.told))
+    await in_full(end_release, row, ReleaseState.STOPPED, _and("retired", drained.summary))
     return drained
 
 
@@ -32,9 +32,9 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     await in_thread(_must_be_wanted, release)
     cause = f"{SUPERSEDED} {release}, stopped first"
     drained = await _close(old, cause)
-    if drained.told:
-        tell(f"{old.id}: {drained.told}")
-    await in_full(_stop_all, old, _and(cause, drained.told))
+    if drained.summary:
+        tell(f"{old.id}: {drained.summary}")
+    await in_full(_stop_all, old, _and(cause, drained.summary))
 
 
 async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
@@ -57,7 +57,7 @@ async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: floa
                 await asyncio.sleep(linger_seconds)
             drained = await drain(row)
     finally:
-        to_its_end(lambda: _end_superseded(old.id, drained.told, journal))
+        to_its_end(lambda: _end_superseded(old.id, drained.summary, journal))
 
 
 def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:

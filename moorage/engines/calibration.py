@@ -56,7 +56,7 @@ OTHERS = (
     "-sc",
     "--dp",
 )
-"""How other options begin that change what an engine takes beside its KV cache."""
+"""Prefixes of other options that change the memory an engine takes without its KV cache."""
 
 SUFFIXES = {
     "k": 10**3,
@@ -85,8 +85,8 @@ def calibration_key(
         version: Its version.
         accelerator_type: As of the seat.
         accelerator: Name of the device; empty on CPU.
-        arguments: The engine's command line; what it leaves out is the engine's default, and that
-            follows from the other parts of the key.
+        arguments: The engine's command line; defaults that it leaves out follow from the other
+            fields of the key.
     """
     options = _options(arguments)
     return CalibrationKey(
@@ -105,21 +105,21 @@ def calibration_key(
     )
 
 
-def words_of_fields(
-    lora: LoraOptions | None, speculative: SpeculativeSpec | None, given: Sequence[str]
+def flags_of_fields(
+    lora: LoraOptions | None, speculative: SpeculativeSpec | None, arguments: Sequence[str]
 ) -> tuple[str, ...]:
-    """What a launch will say because of fields of the spec, as far as it decides about memory.
+    """Flags that a launch derives from fields of the spec and that decide about memory.
 
     Args:
         lora: Adapters that were counted, of `lora` and `lora_updates`.
         speculative: Speculative decoding in the spec.
-        given: The user's own arguments; they follow, and win.
+        arguments: The user's own arguments, which override.
     """
     words: tuple[str, ...] = ()
-    if lora and not (switch(given, "--enable-lora") or is_written(given, "--lora-modules")):
+    if lora and not (switch(arguments, "--enable-lora") or is_written(arguments, "--lora-modules")):
         sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))
         words = ("--enable-lora", *sizes)
-    if speculative and not is_written(given, *DRAFTS):
+    if speculative and not is_written(arguments, *DRAFTS):
         drafts = Speculative(
             method=Method(speculative.method),
             tokens=speculative.tokens,
@@ -150,12 +150,12 @@ def key_of_container(
     )
     if container.argv[1:2] == ("serve",):
         return key
-    # A command of the user's own, such as a script: its settings are anybody's guess.
+    # A command of the user's own, such as a script: its settings are not known.
     return key.model_copy(update={"options": " ".join(container.argv)})
 
 
 def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Options with the words that follow them; of one that is given twice, the last."""
+    """Options with the words that follow them; of a repeated option, the last."""
     found: dict[str, tuple[str, ...]] = {}
     name = ""
     for word in arguments:
@@ -169,7 +169,7 @@ def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _shape(profile: ModelProfile) -> str:
-    """Two models of one class share nothing when they differ in size, weights or mode."""
+    """Sizes, stored element type and mode: models that differ in them share no measurement."""
     sizes = (profile.layers, profile.hidden_size, profile.attention_heads, profile.vocab_size)
     stored = profile.quantization or profile.dtype or "unknown"
     return f"{'x'.join(str(size or 0) for size in sizes)} {stored} {profile.mode}"
@@ -187,12 +187,12 @@ def _count(text: str) -> int:
 
 
 def _others(options: Mapping[str, tuple[str, ...]]) -> str:
-    told = sorted(name for name in options if name.startswith(OTHERS))
-    return " ".join(word for name in told for word in (name, *_placeless(name, options[name])))
+    names = sorted(name for name in options if name.startswith(OTHERS))
+    return " ".join(word for name in names for word in (name, *_placeless(name, options[name])))
 
 
 def _placeless(name: str, words: Sequence[str]) -> Sequence[str]:
-    """A draft model is in another place in a container than on its host."""
+    """Without the path of a draft model, which differs between a container and its host."""
     if name not in DRAFTS:
         return words
     try:

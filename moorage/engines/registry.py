@@ -16,12 +16,12 @@ from moorage.spec import EngineName, EngineSpec, ModelSpec, RuntimeName
 
 
 def engine_versions(fleet: FleetSnapshot, engine: str) -> EngineVersions:
-    """What the fleet says about an engine; all of its hosts say the same."""
+    """The fleet's configuration of an engine, which is the same on all hosts."""
     return fleet.hosts[0].engine_versions(engine)
 
 
 def require_configured(spec: EngineSpec, fleet: FleetSnapshot) -> None:
-    """Refuse a custom engine by name that the fleet does not configure whole.
+    """Refuse a custom engine whose configuration in the fleet is incomplete.
 
     Raises:
         Failure: `BAD_SPEC`.
@@ -66,7 +66,7 @@ ENGINES: dict[EngineName, Engine] = {
 def choose_engine(
     spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot
 ) -> tuple[Engine, Origin, str]:
-    """The engine for a model: the one asked for, else the one that suits fleet and mode.
+    """The engine for a model: the one in the spec, else the one that suits fleet and mode.
 
     Returns:
         The engine, the origin of the choice, and its reason.
@@ -92,7 +92,7 @@ def choose_engine(
 
 
 def require_engine_of_command(wanted: EngineSpec) -> None:
-    """Refuse a command line of an engine that nobody names: it fits one engine, and no other.
+    """Refuse a command line without the name of its engine.
 
     Raises:
         Failure: `BAD_SPEC`.

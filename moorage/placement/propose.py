@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.base import Engine
-from moorage.engines.calibration import words_of_fields
+from moorage.engines.calibration import flags_of_fields
 from moorage.engines.registry import ENGINES, choose_engine, engine_versions, require_configured
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
@@ -175,7 +175,7 @@ def _memory(subject: Subject, engine: Engine, fleet: FleetSnapshot | None) -> Me
     configured = engine_versions(fleet, engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
     given = user_tokens(spec.engine.args)
-    fields = words_of_fields(subject.memory.options.lora, spec.speculative, given)
+    fields = flags_of_fields(subject.memory.options.lora, spec.speculative, given)
     arguments = (*fields, *given)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.common.failures import Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.base import Engine
-from moorage.engines.devices import device_kind, in_a_process
+from moorage.engines.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.image import image_on
 from moorage.placement.placement import CPU
@@ -58,7 +58,7 @@ def _no_process(spec: ModelSpec, engine: Engine, host: HostSnapshot, accelerator
         return "the spec names an image"
     if spec.engine.container != ContainerSettings():
         return "`engine.container` asks for a container"
-    if accelerator_type != CPU and (refusal := in_a_process(accelerator_type)):
+    if accelerator_type != CPU and (refusal := process_refusal(accelerator_type)):
         return refusal
     if spec.engine.packages:
         return "engine.packages are installed in a container, never on a host"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.common.values import Origin
-from moorage.engines.calibration import calibration_key, key_of_container, words_of_fields
+from moorage.engines.calibration import calibration_key, flags_of_fields, key_of_container
 from moorage.engines.launch import Flag, LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.memory.calibration import CalibrationKey
@@ -129,7 +129,7 @@ def test_what_fields_of_the_spec_make_is_known_before_the_launch(wish: dict[str,
     plan = plan_launch(Placed(spec, model, profile, placement, fleet, "tiny.v1"), an_image(), "l")
     given = user_tokens(spec.engine.args)
     options = memory_options(spec, companions=model.companions)
-    fields = words_of_fields(options.lora, spec.speculative, given)
+    fields = flags_of_fields(options.lora, spec.speculative, given)
     started = key_of_container(profile, plan, plan.containers[0], host)
     assert started.options == key(*fields, *given).options
     assert bool(started.options) == bool(wish)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from moorage.adapters.secrets.engine_keys import find_key, has_api, provide_key, read_block
 from moorage.adapters.secrets.redacting import remember
 from moorage.common.failures import Cause, Failure
-from moorage.engines.api_key import is_made_here
+from moorage.engines.api_key import is_generated
 
 
 def read_secrets(names: Iterable[str]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def provide_secrets(names: Iterable[str]) -> dict[str, str]:
         Failure: `SECRET_MISSING`, or what keeps a key from being kept.
     """
     wanted = set(names)
-    made = {name: provide_key(name) for name in wanted if is_made_here(name)}
+    made = {name: provide_key(name) for name in wanted if is_generated(name)}
     remember(made)
     return made | read_secrets(wanted - set(made))
 
@@ -42,12 +42,12 @@ def learn_secrets(names: Iterable[str]) -> None:
     """Make known those secrets that can be read here at once, so that no text shows them."""
     for name in names:
         with contextlib.suppress(Failure):
-            if name in os.environ or is_made_here(name) or has_api():
+            if name in os.environ or is_generated(name) or has_api():
                 read_secrets([name])
 
 
 def _read(name: str) -> str | None:
-    if is_made_here(name):
+    if is_generated(name):
         return find_key(name)
     if (value := os.environ.get(name)) is not None:
         return value
