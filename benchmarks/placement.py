@@ -26,7 +26,7 @@ from math import log
 from typing import TypeVar
 
 from benchmarks.fleets import ACCELERATORS, WEIGHTS, a_fleet, a_request
-from moorage.adapters.system.garbage_collector import paused_collector
+from moorage.adapters.system.process import paused_collector
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.explain import explain

@@ -17,14 +17,13 @@ from moorage.releases.release import Release
 from moorage.releases.requester import Claim
 from moorage.spec import ModelSpec
 from tasks.analysis import Analysis
-from tasks.arguments import check_early
 from tasks.cleanup import sole_flow
+from tasks.compare import overtaken, serving
 from tasks.context import in_thread, ledger
 from tasks.image import moved
+from tasks.map_hosts import task_runner
+from tasks.plan import check_early
 from tasks.policy import current_submission, require_allowed
-from tasks.release import serving
-from tasks.runner import task_runner
-from tasks.superseded_since import overtaken
 
 
 @flow(

@@ -18,10 +18,10 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.releases.release import Release, ReleaseRow, StepRecord
 from moorage.releases.requester import Requester
+from tasks.events import announce
 from tasks.journal import Journal, journal
 from tasks.release import publish_failure
 from tasks.requester import parameters_digest, requested
-from tasks.transition_events import announce
 
 
 class Story:

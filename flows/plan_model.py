@@ -13,15 +13,14 @@ from moorage.inventory.fleet import Fleet
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec
 from tasks.analysis import Analysis
-from tasks.arguments import check_early, check_placed
 from tasks.cleanup import replaceable
+from tasks.compare import serving
 from tasks.context import in_thread, ledger
 from tasks.image import choose, moved
+from tasks.map_hosts import task_runner
 from tasks.place import propose_placement
-from tasks.plan import planned
+from tasks.plan import check_early, check_placed, planned
 from tasks.policy import current_submission, require_allowed, require_allowed_size
-from tasks.release import serving
-from tasks.runner import task_runner
 
 
 @flow(

@@ -13,10 +13,9 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.placed import Analyzed, Placed
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec
-from tasks.arguments import check_placed
 from tasks.image import pull
 from tasks.place import place
-from tasks.plan import planned
+from tasks.plan import check_placed, planned
 from tasks.replay_release import have_same_image, place_where_it_was, planned_again
 
 

@@ -21,13 +21,12 @@ from moorage.releases.requester import Claim
 from moorage.releases.states import UNFINISHED, ReleaseState
 from moorage.reports.reconcile_report import changing, hosts_table, planned, summary, table
 from tasks.artifacts import show_table
+from tasks.compare import decided_on
 from tasks.context import in_thread, ledger
 from tasks.observe_fleet import look
 from tasks.policy import recorded_scope, settled_fleet
 from tasks.prefect_runs import close_runs, end_runs, shown_as_running, unreported
-from tasks.repair import repair
-from tasks.replace import alone, narrowed, tried_elsewhere
-from tasks.superseded_since import decided_on
+from tasks.repair import alone, narrowed, repair, tried_elsewhere
 
 LEFT_BEHIND = {Deed.UNDO, Deed.FINISH, Deed.BRING_BACK}
 

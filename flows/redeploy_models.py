@@ -9,11 +9,11 @@ from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
+from prefect.utilities.urls import url_for
 from pydantic import Field
 
 from flows.flow_context import RunLog, requested_run
 from flows.redeploy_waves import Rollout
-from flows.redeployment_page import Page
 from flows.result_recovery import remembered
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
@@ -23,12 +23,13 @@ from moorage.operations.redeploy.outcome import Became, Redeployed, is_failure, 
 from moorage.operations.redeploy.selection import meant
 from moorage.operations.redeploy.waves import StopAt, WaveSize, waves
 from moorage.releases.requester import Claim
-from moorage.reports.redeployment_report import Wave
-from moorage.spec import OnDrift
+from moorage.reports.redeployment_report import Links, Wave, redeployment_page
+from moorage.spec import OnDrift, slug
 from tasks.approval import ask, granted
+from tasks.artifacts import LivePage
 from tasks.context import settings
+from tasks.events import DRIFTED, signal
 from tasks.journal import journal
-from tasks.model_events import DRIFTED, signal
 from tasks.policy import settled_fleet
 from tasks.redeploy_decisions import intents_of
 
@@ -118,3 +119,39 @@ async def _told(ended: Sequence[Redeployed], page: Page, waves: Sequence[Wave] =
     if is_failure(ended):
         return Failed(message=summary(ended), data=list(ended))
     return Completed(message=summary(ended), data=list(ended))
+
+
+class Page:
+    """What is shown of one run.
+
+    Args:
+        others: Models that are in no wave.
+    """
+
+    def __init__(self, others: Sequence[Redeployed] = ()) -> None:
+        self._others = others
+        self._live = LivePage("redeploy")
+
+    async def told(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
+        """Write it again, unless that was done a moment ago."""
+        if self._live.is_due:
+            await self.written(waves, [*ended, *self._others])
+
+    async def written(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
+        """Write it as it is now."""
+        total = sum(len(wave.models) for wave in waves)
+        done = sum(1 for one in ended if one.wave)
+        page = redeployment_page(str(flow_run.name), waves, ended, _linked)
+        percent = 100.0 * done / total if total else 100.0
+        await self._live.write(page.markdown(), summary(ended), percent)
+
+
+def _linked(one: Redeployed) -> Links:
+    """Its own run, and the newest record of its releases."""
+    if not one.flow_run:
+        return Links()
+    run = url_for("flow-run", one.flow_run) or ""
+    # The only page of the UI that shows the newest artifact of a key has no address in Prefect.
+    key = f"artifacts/key/release-{slug(one.model)}"
+    record = run.replace(f"runs/flow-run/{one.flow_run}", key) if one.after else ""
+    return Links(run=run, record=record)

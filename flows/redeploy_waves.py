@@ -16,10 +16,10 @@ from moorage.operations.redeploy.intent import Intent
 from moorage.operations.redeploy.outcome import Became, Redeployed, summary
 from moorage.operations.redeploy.waves import is_over
 from moorage.reports.redeployment_report import Wave
+from tasks.compare import decided_on
+from tasks.events import STOPPED_EARLY, signal
 from tasks.journal import heard_as
-from tasks.model_events import STOPPED_EARLY, signal
 from tasks.policy import recorded_scope
-from tasks.superseded_since import decided_on
 
 BECAME = {
     "done": Became.REDEPLOYED,

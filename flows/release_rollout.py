@@ -23,15 +23,13 @@ from tasks.adapters import tidy
 from tasks.analysis import Analysis
 from tasks.cleanup import abandon, free_claims, replaceable
 from tasks.context import in_thread, ledger, settings, to_its_end
-from tasks.engine_caches import keep
-from tasks.engine_facts import read_facts
 from tasks.map_hosts import every
-from tasks.measure import measure, remember
+from tasks.measure import measure, read_facts, remember
 from tasks.policy import require_allowed_size
 from tasks.release import publish, publish_plan
 from tasks.release_lifecycle import begin, closed, enter
 from tasks.restore_release import start_again
-from tasks.stage import stage
+from tasks.stage import keep, stage
 from tasks.stopping import end_superseded, finish_switch, stop_for
 from tasks.survey import survey
 from tasks.undo_fetch import before_fetching

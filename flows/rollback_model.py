@@ -23,11 +23,11 @@ from moorage.releases.requester import Claim
 from moorage.spec import Name
 from tasks.analysis import Analysis
 from tasks.cleanup import replaceable, sole_flow
+from tasks.compare import serving
 from tasks.context import in_thread, ledger
+from tasks.map_hosts import task_runner
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
-from tasks.release import serving
 from tasks.replay_release import planned_again, propose_where_it_was
-from tasks.runner import task_runner
 
 
 @flow(

@@ -12,10 +12,8 @@ from moorage.engines.registry import ENGINES
 from moorage.engines.start_order import split_off, start_groups
 from moorage.models.profile import ModelProfile
 from moorage.releases.release import Release
-from tasks.canary import canary
-from tasks.correct import correct
-from tasks.launch import launch
-from tasks.smoke_test import gate, must_pass
+from tasks.launch import correct, launch
+from tasks.smoke_test import canary, gate, must_pass
 from tasks.verify import verify
 
 

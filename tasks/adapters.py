@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from prefect import task
 
 from moorage.adapters.engines import adapter_store as shelf
-from moorage.adapters.engines.probe import ask
-from moorage.adapters.engines.served_models import served_names
+from moorage.adapters.engines.probe import ask, served_names
 from moorage.adapters.secrets.redacting import redacted
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload

@@ -21,7 +21,7 @@ from moorage.adapters.prefect.api_errors import server_failure
 from moorage.common.failures import Cause, Failure
 from moorage.operations.redeploy.question import SERVER_SECONDS, Answer, Question
 from tasks.context import in_thread
-from tasks.model_events import ASKED, GRANTED, REFUSED, TIMED_OUT, signal
+from tasks.events import ASKED, GRANTED, REFUSED, TIMED_OUT, signal
 
 POLL_SECONDS = 2
 """How often a paused run looks for its answer; Prefect's own 10 s is long for who waits."""

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from uuid import UUID
 
-from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+from prefect.artifacts import (
+    acreate_markdown_artifact,
+    acreate_progress_artifact,
+    acreate_table_artifact,
+    aupdate_progress_artifact,
+)
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import ArtifactUpdate
 
 from moorage.adapters.prefect.api_errors import server_failure
-from tasks.journal import tell
+from tasks.journal import Note, tell
 
 R = TypeVar("R")
 
@@ -26,6 +35,10 @@ AFTER_TROUBLE_SECONDS = 3.0
 
 _away = threading.Event()
 """Set while Prefect's API does not take pages."""
+
+UPDATE_SECONDS = 2.0
+
+EVERY_SECONDS = 5.0
 
 
 async def show_table(key: str, rows: list[dict[str, Any]], description: str) -> None:
@@ -53,3 +66,102 @@ async def if_possible(showing: Awaitable[R], key: str) -> R | None:
         _away.set()
         tell(f"{key} is not shown: Prefect's API did not take it: {error!r}")
         return None
+
+
+class Progress:
+    """Bytes done of bytes in all, as a call that blocks reports them from its thread."""
+
+    def __init__(self, note: Note) -> None:
+        self.done, self.total = 0, 0
+        self._note = note
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take a report."""
+        self.done, self.total = done, total
+        self._note.progress(done, total)
+
+    @property
+    def percent(self) -> float:
+        """Share that is done, 0 to 100."""
+        return 100.0 * self.done / self.total if self.total else 0.0
+
+
+class Bar:
+    """A progress artifact; that Prefect's server does not take it is no reason to fail."""
+
+    def __init__(self, key: str, description: str) -> None:
+        self.description = description
+        self._key = key
+        self._artifact: UUID | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is one to be seen."""
+        return self._artifact is not None
+
+    async def move(self, percent: float) -> None:
+        """Make it, or move it."""
+        await if_possible(self._move(percent), self._key)
+
+    async def _move(self, percent: float) -> None:
+        told: dict[str, Any] = {"progress": percent, "description": self.description}
+        if self._artifact is None:
+            self._artifact = await acreate_progress_artifact(key=self._key, **told)
+        else:
+            await aupdate_progress_artifact(artifact_id=self._artifact, **told)
+
+
+async def shown(
+    work: Callable[[Progress], Awaitable[R]], note: Note, key: str, description: str
+) -> R:
+    """Run something long with a progress artifact, which appears once it takes over 2 seconds."""
+    progress = Progress(note)
+    task = asyncio.ensure_future(work(progress))
+    bar = Bar(key, description)
+    try:
+        while not (await asyncio.wait({task}, timeout=UPDATE_SECONDS))[0]:
+            await bar.move(progress.percent)
+        result = await task
+        if bar.is_there:
+            await bar.move(100.0)
+        return result
+    finally:
+        task.cancel()
+
+
+class LivePage:
+    """One markdown artifact and one progress artifact of a run.
+
+    Args:
+        key: Of the page; the bar's ends with `-progress`.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._page: UUID | None = None
+        self._bar = Bar(f"{key}-progress", "")
+        self._told_at, self._writing = float("-inf"), False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it was last written long enough ago, and is not being written now."""
+        return not self._writing and time.monotonic() - self._told_at >= EVERY_SECONDS
+
+    async def write(self, markdown: str, description: str, percent: float) -> None:
+        """Write both; that Prefect's server does not take them is no reason to fail."""
+        self._writing, self._bar.description = True, description
+        try:
+            await if_possible(self._write(markdown, description), self._key)
+            await self._bar.move(percent)
+        finally:
+            self._told_at, self._writing = time.monotonic(), False
+
+    async def _write(self, markdown: str, description: str) -> None:
+        if self._page is None:
+            self._page = await acreate_markdown_artifact(
+                markdown=markdown, key=self._key, description=description
+            )
+            return
+        async with get_client() as client:
+            changed = ArtifactUpdate(data=markdown, description=description)
+            await client.update_artifact(self._page, changed)

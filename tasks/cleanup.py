@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager, suppress
 
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Cause, Failure
+from moorage.engines.stopping import Ending, ending
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING, UNFINISHED
-from tasks.context import in_full, ledger, settings
-from tasks.drain import ending_of
+from moorage.spec import StoppingSpec
+from tasks.context import held, in_full, ledger, settings
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, stop_all
-from tasks.ledger_lock import held
 from tasks.probing import lease_of
 from tasks.release_lifecycle import claims_of
 
@@ -40,6 +40,13 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
     async with held(lock):
         await in_full(_recover_all, model, journal)
         yield
+
+
+def ending_of(row: ReleaseRow) -> Ending:
+    """How a release is ended, as far as its record tells."""
+    if row.release is None:
+        return ending(StoppingSpec(), None)
+    return ending(row.release.spec.stopping, row.release.plan)
 
 
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:

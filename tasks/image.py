@@ -8,8 +8,7 @@ from typing import Any
 
 from prefect import task
 
-from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.docker.pulling import have_image
+from moorage.adapters.docker.images import DockerImages, have_image
 from moorage.adapters.registry.pinning import credentials, digest_now, identified, pinned
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
@@ -21,10 +20,10 @@ from moorage.placement.placement import Placement
 from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference
+from tasks.artifacts import Progress, shown
 from tasks.context import in_thread, settings
 from tasks.journal import Note, step, within
 from tasks.map_hosts import OnHost, on_each
-from tasks.progress import Progress, shown
 from tasks.retries import PLAIN, RETRIED
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Sequence
 from threading import BoundedSemaphore
+from urllib.parse import urlsplit
 
 from prefect import task
 
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets.secrets import provide_secrets
 from moorage.adapters.system.parallel import all_at_once
-from moorage.common.failures import Failure
+from moorage.common.failures import Cause, Failure
 from moorage.common.joint import joint
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
+from moorage.engines.recovery import Correction
+from moorage.engines.registry import ENGINES
 from moorage.inventory.access import LOCAL
 from moorage.placement.placement import Role
+from moorage.readiness.diagnosis import diagnose
 from moorage.releases.release import ReleaseState
+from moorage.spec import EngineName
 from tasks.context import in_full, in_thread, ledger, settings
-from tasks.follower_start import must_listen
-from tasks.journal import step
+from tasks.journal import step, tell
 from tasks.map_hosts import OnHost, on_each
 from tasks.retries import PLAIN
 
@@ -30,6 +36,14 @@ STOP_ORDER = (Role.LEADER, Role.FOLLOWER, Role.RAY_HEAD)
 
 STOP_SECONDS = 86_400.0
 """Each stop has its own end: its grace, and the time-outs of its runtime."""
+
+
+LISTEN_SECONDS = 180.0
+"""How long the head of a Ray cluster may take; where it installs Ray first, that is most of it."""
+
+POLL_SECONDS = 0.5
+CONNECT_SECONDS = 2.0
+LOG_LINES = 5_000
 
 
 @task(name="launch", task_run_name="launch {plan.release}", timeout_seconds=600, **PLAIN)
@@ -136,3 +150,55 @@ def _stopped(group: Sequence[Workload], grace_seconds: float) -> list[tuple[str,
         except Failure as failure:
             failed.append((workload.host, failure))
     return failed
+
+
+@task(name="correct", task_run_name="correct {part.release}", **PLAIN)
+async def correct(part: LaunchPlan, correction: Correction) -> None:
+    """Stop and remove what the first try of a part has started; its names are used again.
+
+    Args:
+        part: What was started.
+        correction: What the second try will change.
+    """
+    with step("correct") as note:
+        tell(f"the first try failed ({correction.cause}); trying again with {correction.summary}")
+        for spec in part.containers:
+            await in_full(stop, planned_workload(spec), ABORT_SECONDS)
+        note.say(correction.summary)
+
+
+def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN_SECONDS) -> None:
+    """Wait until a container takes connections on its port.
+
+    Args:
+        spec: The container; it was started.
+        engine: Knows what its log gives away.
+        seconds: How long to wait.
+
+    Raises:
+        Failure: `ENGINE_EXITED` when it ends first (or what its log says), `LOAD_TIMEOUT` when it
+            never listens.
+    """
+    workload, give_up = planned_workload(spec), time.monotonic() + seconds
+    runtime = runtime_for(spec.runtime, spec.address, settings())
+    known = ENGINES[engine].log_causes
+    while not _listens(spec.endpoint):
+        seen = runtime.observe(workload)
+        named = f"{spec.role} {spec.name} on {spec.host}"
+        if not seen.running or seen.restarts:
+            code = "" if seen.exit_code is None else f", exit code {seen.exit_code}"
+            detail = f"{named}: {seen.detail}{code}"
+            raise diagnose(runtime.logs(workload, LOG_LINES), known, Cause.ENGINE_EXITED, detail)
+        if time.monotonic() > give_up:
+            detail = f"{named}: does not listen on {spec.bind}:{spec.port} within {seconds:g} s"
+            raise diagnose(runtime.logs(workload, LOG_LINES), known, Cause.LOAD_TIMEOUT, detail)
+        time.sleep(POLL_SECONDS)
+
+
+def _listens(endpoint: str) -> bool:
+    where = urlsplit(endpoint)
+    try:
+        with socket.create_connection((where.hostname or "", where.port or 0), CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False

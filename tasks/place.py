@@ -7,8 +7,9 @@ from functools import partial
 
 from prefect import task
 
-from moorage.adapters.system.garbage_collector import paused_collector
+from moorage.adapters.system.process import paused_collector
 from moorage.common.failures import Cause, Failure
+from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.demand import memory_model
@@ -118,7 +119,7 @@ def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placeme
         cluster = snapshot.cluster(name)
         return propose_on_cluster(subject.spec, subject.profile, cluster, running)
     with paused_collector():
-        return propose(subject, snapshot, running)
+        return propose(subject, snapshot, ENGINES, running)
 
 
 async def published(spec: ModelSpec, placement: Placement, description: str) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from moorage.adapters.engines import argument_check as arguments
 from moorage.adapters.engines.argument_check import schema_on_cluster
+from moorage.common.failures import Cause, Failure
 from moorage.engines.application import ApplicationRequest
 from moorage.engines.cluster_plan import plan_on_cluster
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
+from moorage.inventory.fleet import Fleet
+from moorage.placement.image import image_on
 from moorage.placement.placed import Placed
-from moorage.spec import RuntimeName
-from tasks.context import ledger, settings
+from moorage.spec import ModelSpec, RuntimeName
+from tasks.context import in_thread, ledger, settings
 
 
 def planned(placed: Placed, image: Image | None, notes: tuple[str, ...] = ()) -> LaunchPlan:
@@ -39,3 +44,37 @@ def _on_cluster(placed: Placed) -> LaunchPlan:
         arguments=schema_on_cluster(placed.spec, settings().root),
     )
     return plan_on_cluster(request, placed.placement.engine)
+
+
+async def check_early(spec: ModelSpec, fleet: Fleet) -> None:
+    """Refuse what no version takes that may be meant, before anything is looked at."""
+    if spec.placement.cluster:
+        return _require_cluster(spec.placement.cluster, fleet)
+    await in_thread(arguments.check_early, spec, fleet, settings().root)
+    return None
+
+
+async def check_placed(placed: Placed) -> tuple[str, ...]:
+    """Check the arguments for the version that will run, before its image is pulled.
+
+    Returns:
+        What a person should know.
+    """
+    spec, placement = placed.spec, placed.placement
+    if spec.placement.cluster:
+        return await in_thread(arguments.check_on_cluster, spec, settings().root)
+    seat, engine = placement.seats[0], ENGINES[placement.engine]
+    host = placed.snapshot.host(seat.host)
+    in_container = seat.runtime == RuntimeName.DOCKER
+    image = image_on(spec, engine, host, seat.accelerator_type) if in_container else None
+    return await in_thread(arguments.check_placed, spec, engine, host, image, settings().root)
+
+
+def _require_cluster(name: str, fleet: Fleet) -> None:
+    if name not in fleet.clusters:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"placement.cluster: the fleet has no cluster {name}",
+            suggestion=f"It has {', '.join(fleet.clusters) or 'none'}; `clusters` of the fleet file"
+            " names them.",
+        )

@@ -20,7 +20,7 @@ from moorage.adapters.files.policy_file import (
     request_of,
     roots_of,
 )
-from moorage.adapters.system.person import command_line_user
+from moorage.adapters.system.process import command_line_user
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.sites import at_site

@@ -6,8 +6,7 @@ import asyncio
 import hashlib
 from datetime import UTC, datetime
 
-from moorage.adapters.engines.metrics import read_metrics
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.probe import ask, read_metrics
 from moorage.engines.draining import requests_in_flight
 from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
@@ -17,7 +16,7 @@ from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
 from moorage.releases.release import ReleaseRow
 from tasks.context import ledger, settings
-from tasks.transition_events import tell_of
+from tasks.events import tell_of
 from tasks.verify import api_key
 
 METRICS_SECONDS = 5.0

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 
 from prefect import task
 
 from moorage.adapters.hosts import workload_inventory as inventory
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Failure
+from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.actions import Action, Deed, Outcome
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.operations.reconcile.backoff import not_before
+from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from tasks.cleanup import made_room, recover
-from tasks.context import in_thread, ledger, settings
+from tasks.compare import mark
+from tasks.context import held, in_thread, ledger, settings
+from tasks.events import tell_of
 from tasks.journal import step
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import lease_of, probe
@@ -23,8 +28,6 @@ from tasks.release_lifecycle import claims_of
 from tasks.restart import accelerators, restart, tried
 from tasks.restore_release import bring_back
 from tasks.retries import PLAIN
-from tasks.transition_events import tell_of
-from tasks.visibility import mark
 
 AT_ONCE = 16
 """Models that are repaired at the same time."""
@@ -34,6 +37,9 @@ WITHOUT_LOCK = {Deed.PROBE, Deed.FORGET}
 
 ELSEWHERE = {Deed.WAIT, Deed.REPLACE}
 """What is not done here: nothing at all, or a deploy of its own."""
+
+LOCK = "reconcile:fleet"
+"""No model can have this name."""
 
 
 @task(name="repair", task_run_name="repair", **PLAIN)
@@ -172,3 +178,42 @@ DEEDS: dict[Deed, Callable[[Action, ReleaseRow], str]] = {
     Deed.PROBE: probe,
     Deed.FORGET: _forget,
 }
+
+
+@asynccontextmanager
+async def alone(note: str) -> AsyncIterator[None]:
+    """Be the only one that reconciles.
+
+    Args:
+        note: Who it is, for others.
+
+    Raises:
+        LockHeld: When somebody else does.
+    """
+    async with held(ledger().locks.holding(LOCK, wait_seconds=0, note=note)):
+        yield
+
+
+def tried_elsewhere(action: Action) -> Release | None:
+    """Count that a release is to be placed elsewhere, before it is.
+
+    Returns:
+        The record whose spec is deployed anew; None when the release is not what it was any more.
+    """
+    row = ledger().releases.get(action.release)
+    if row.state != action.state or row.release is None:
+        return None
+    own, now = ledger().repairs, datetime.now(UTC)
+    record = own.of(row.id)
+    counted = {
+        "elsewhere": record.elsewhere + 1,
+        "not_before": not_before(now, record.attempts + 1),
+        "failure": action.reason,
+    }
+    own.keep(record.model_copy(update=counted))
+    return row.release
+
+
+def narrowed(fleet: Fleet, avoid: Sequence[Avoided]) -> Fleet:
+    """A fleet that avoids more."""
+    return fleet.model_copy(update={"avoid": (*fleet.avoid, *avoid)})

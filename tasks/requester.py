@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 
-from moorage.adapters.system.person import command_line_user
+from moorage.adapters.system.process import command_line_user
 from moorage.releases.requester import Requester, one_line
 from tasks.policy import is_from_command_line
 

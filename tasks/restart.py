@@ -18,11 +18,11 @@ from moorage.operations.reconcile.backoff import not_before
 from moorage.releases.release import ReleaseRow, Restart
 from tasks.accelerator_start_lock import lock_names
 from tasks.context import ledger, settings
+from tasks.events import tell_of
 from tasks.image import have_again
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import answers, lease_of
 from tasks.restore_release import plan_of, start_part
-from tasks.transition_events import tell_of
 
 
 def restart(action: Action, row: ReleaseRow) -> str:

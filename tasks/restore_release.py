@@ -25,10 +25,9 @@ from moorage.releases.states import SERVING
 from moorage.spec import Deadlines
 from tasks.cleanup import ENDING, abandon, free_claims, successor_of
 from tasks.context import ledger, router, settings
-from tasks.follower_start import must_listen
 from tasks.image import have_again
 from tasks.journal import tell
-from tasks.launch import ABORT_SECONDS, start, stop_all
+from tasks.launch import ABORT_SECONDS, must_listen, start, stop_all
 
 COME_UP_SECONDS = 60.0
 """How long reconciling waits for a release that it started again: others wait for it meanwhile."""

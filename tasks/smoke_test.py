@@ -12,6 +12,7 @@ from moorage.adapters.engines.probe import ask
 from moorage.adapters.system.pattern_search import is_found
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan, Workload, serving
+from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
 from moorage.readiness.protocol import Phase, Probe
 from moorage.readiness.smoke_test import (
@@ -27,12 +28,14 @@ from moorage.readiness.smoke_test import (
 from moorage.releases.release import Release
 from moorage.spec import Mode, ModelSpec, PromptSpec
 from tasks.context import in_thread
-from tasks.journal import step
+from tasks.journal import step, tell
 from tasks.retries import PLAIN
-from tasks.verify import api_key
+from tasks.verify import Watch, api_key
 
 ROUNDS = 3
 """How often a replica that is too slow is asked once more: a single reading is easily disturbed."""
+
+POLL_SECONDS = 1.0
 
 
 @task(name="gate", task_run_name="gate {plan.release}", **PLAIN)
@@ -138,3 +141,30 @@ class _Asking:
             )
         except TimeoutError:
             return 0, f"no answer within {allowed:g} s"
+
+
+@task(name="canary", task_run_name="canary of {plan.release}", **PLAIN)
+async def canary(
+    spec: ModelSpec, profile: ModelProfile, plan: LaunchPlan, workloads: tuple[Workload, ...]
+) -> None:
+    """Watch what was started first, for `replace.canary_seconds`.
+
+    Raises:
+        Failure: With the cause that the log gives away when one dies, `BAD_ANSWER` when one stops
+            answering.
+    """
+    seconds = spec.replace.canary_seconds
+    with step("canary") as note:
+        key = await in_thread(api_key, plan)
+        watches = [Watch(spec, profile, ENGINES[plan.engine], one, key) for one in workloads]
+        tell(f"{len(workloads)} started; watched for {seconds} s before the rest starts")
+        rounds, give_up = 0, time.monotonic() + seconds
+        while True:
+            for watch in watches:
+                await watch.must_answer()
+            rounds += 1
+            left = give_up - time.monotonic()
+            if left <= 0:
+                break
+            await asyncio.sleep(min(POLL_SECONDS, left))
+        note.say(f"lived and answered {rounds} times in {seconds} s")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from prefect import task
 
-from moorage.adapters.hosts.disk import watching_the_disk
+from moorage.adapters.docker.helper import PULL_SECONDS, have_helper
+from moorage.adapters.engines.engine_caches import keeps, make_kept_on
 from moorage.adapters.sources import source_for, ways_to
 from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.system.os_errors import watching_the_disk
 from moorage.adapters.transfer.bring_model import bring
 from moorage.adapters.transfer.host_store import Staged
 from moorage.common.units import human_bytes
+from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.companions import brought_together
@@ -20,10 +25,10 @@ from moorage.models.source import ResolvedModel
 from moorage.placement.lending import lender_for
 from moorage.placement.placed import Placed
 from moorage.spec import ModelSpec, slug
+from tasks.artifacts import Progress, shown
 from tasks.context import in_thread, settings
 from tasks.journal import step, tell
 from tasks.map_hosts import OnHost, every, on_each
-from tasks.progress import Progress, shown
 from tasks.retries import RETRIED
 
 
@@ -58,7 +63,7 @@ async def stage(placed: Placed) -> ResolvedModel:
     if not here:
         return model
     if model.updates_folder:
-        await in_thread(_make, Path(model.updates_folder))
+        await in_thread(_make_folder, Path(model.updates_folder))
     return brought_together(assets, staged)
 
 
@@ -135,6 +140,31 @@ def _origins(staged: Staged) -> str:
     return f" {', '.join(parts)}," if parts else ""
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     with watching_the_disk(folder.parent):
         folder.mkdir(parents=True, exist_ok=True)
+
+
+async def keep(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
+    """Have the folders of a plan on hosts that are other machines; here the runtime makes them."""
+    hosts = {
+        spec.host
+        for spec in plan.containers
+        if keeps(spec) and parse_access(spec.address).is_remote
+    }
+    await asyncio.gather(*(keep_on(host, plan, snapshot) for host in sorted(hosts)))
+
+
+@task(name="keep", task_run_name="have folders to keep things in on {host}", **RETRIED)
+async def keep_on(host: str, plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
+    """Have them on one host."""
+    with step(f"keep on {host}") as note:
+        specs = [spec for spec in plan.containers if spec.host == host]
+        await in_thread(_make_cache_folders, snapshot.host(host), specs)
+        kept = {mount.source for spec in specs for mount in spec.mounts if mount.kept}
+        note.say(", ".join(sorted(kept)))
+
+
+def _make_cache_folders(host: HostSnapshot, specs: list[ContainerSpec]) -> None:
+    image = have_helper(host, host.helper_image, PULL_SECONDS)
+    make_kept_on(host.model_copy(update={"helper_image": image}), specs)

@@ -161,7 +161,7 @@ def placed(
 
 
 def a_placement(spec: ModelSpec, *hosts: HostSnapshot) -> Placement:
-    return propose(Subject(spec, a_profile()), a_fleet(*hosts))
+    return propose(Subject(spec, a_profile()), a_fleet(*hosts), ENGINES)
 
 
 def an_image(**changes: Any) -> Image:

@@ -73,3 +73,35 @@ def test_the_example_of_a_policy_has_every_rule_with_its_default() -> None:
 
 def test_the_tree_ships_no_policy() -> None:
     assert not (REPOSITORY / "deployments" / "policy.yaml").exists()
+
+
+def test_the_decisions_are_all_in_their_index() -> None:
+    folder = REPOSITORY / "docs" / "decisions"
+    listed = set(re.findall(r"\]\(([\w-]+\.md)\)", (folder / "README.md").read_text()))
+    assert listed == {path.name for path in folder.glob("*.md")} - {"README.md"}
+
+
+def test_documents_name_only_files_that_are_there() -> None:
+    documents = [REPOSITORY / "CONTRIBUTING.md", *(REPOSITORY / "docs").rglob("*.md")]
+    missing = [
+        f"{document.name}: {path}"
+        for document in documents
+        for path in _paths_in(document.read_text())
+        if not any(REPOSITORY.glob(path))
+    ]
+    assert missing == []
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    documents = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
+    missing = [
+        f"{document.name}: {target}"
+        for document in documents
+        for target in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", document.read_text())
+        if not (document.parent / target).exists()
+    ]
+    assert missing == []
+
+
+def _paths_in(text: str) -> list[str]:
+    return re.findall(r"`((?:moorage|flows|tasks|tests|scripts|benchmarks)/[\w/.*-]+)`", text)

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from moorage.adapters.registry.manifest import INDEXES, MANIFESTS
+from moorage.adapters.registry.registry import INDEXES, MANIFESTS
 from tests.local_registry import LocalRegistry
 
 CONFIG = "application/vnd.docker.container.image.v1+json"

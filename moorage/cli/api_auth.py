@@ -10,9 +10,13 @@ from urllib.parse import urlsplit
 import httpx
 from prefect.settings import get_current_settings
 
-from moorage.adapters.prefect.api_login import provide_login
+from moorage.adapters.prefect.api_login import (
+    client_login,
+    configured_login,
+    login_refused,
+    provide_login,
+)
 from moorage.adapters.prefect.api_server import is_loopback
-from moorage.adapters.prefect.sign_in import client_login, configured_login, login_refused
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 

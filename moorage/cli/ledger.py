@@ -18,6 +18,7 @@ from moorage.adapters.ledger.copies import restore as bring_back
 from moorage.adapters.ledger.troubles import shown_url
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, guarded
+from moorage.cli.options import AsJson
 from moorage.cli.output import dump, out
 from moorage.common.failures import ExitCode
 
@@ -26,8 +27,6 @@ commands = typer.Typer(
 )
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @commands.command()

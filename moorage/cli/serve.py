@@ -23,9 +23,15 @@ import flows
 from flows.serving import deployments_of, serve_all
 from moorage.adapters.files.policy_file import load_policy, load_site_fleet
 from moorage.adapters.prefect import api_server
-from moorage.adapters.prefect.api_login import forget_server, is_listening, record_server
+from moorage.adapters.prefect.api_login import (
+    SERVER_VARIABLE,
+    adopt,
+    forget_server,
+    is_listening,
+    record_server,
+    sign_in,
+)
 from moorage.adapters.prefect.api_server import is_loopback
-from moorage.adapters.prefect.sign_in import SERVER, adopt, sign_in
 from moorage.adapters.system.settings import Settings
 from moorage.cli.api_auth import NO_LOGIN, current_login, login_of_own, require_login_of_other
 from moorage.cli.output import err, out
@@ -138,7 +144,7 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
     _require_free(host, port)
     names = [word for name in _names(host) for word in ("--name", name)]
     where = ["--host", host, "--port", str(port)]
-    with_login = {SERVER: login} if login else {}
+    with_login = {SERVER_VARIABLE: login} if login else {}
     server = subprocess.Popen(
         [sys.executable, "-m", api_server.__name__, *where, *names],
         env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **os.environ, **with_login},

@@ -18,11 +18,10 @@ from moorage.engines.launch import (
     ContainerSpec,
     Flag,
     Variable,
-    application_name,
 )
 from moorage.engines.ray_serve import MARK_LEDGER, MARK_RELEASE
 from moorage.engines.schema.argument import Schema
-from moorage.inventory.cluster_snapshot import ClusterSnapshot
+from moorage.inventory.cluster_snapshot import ClusterSnapshot, application_name
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Seat

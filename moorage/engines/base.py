@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -32,35 +32,17 @@ from moorage.engines.seat import compatibility, devices, mounts, preparation, vi
 from moorage.engines.updates import AdapterUpdates
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
+from moorage.placement.engine import EngineTraits
 from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
-from moorage.spec import Distributed, EngineName, Mode, ModelSpec
+from moorage.spec import ModelSpec
 from moorage.spec.arguments import user_tokens
 
 
-class Engine(ABC):
+class Engine(EngineTraits):
     """An inference engine: pure decisions on its command line and its probes."""
 
-    name: ClassVar[EngineName]
-    program: ClassVar[str]
-    """Command that starts it when it is installed on the host."""
-
-    default_version: ClassVar[str]
-    """Version whose image is taken when the spec names none."""
-
-    accelerator_types: ClassVar[frozenset[str]]
-    runs_on_cpu: ClassVar[bool]
-    reserves_cache: ClassVar[bool] = False
-    """Whether it takes its whole KV cache when it starts, so that its need can be predicted."""
-
-    predictable: ClassVar[bool] = True
-    """Whether its memory can be worked out; else it is stated, or estimated from the weights."""
-
-    spans_hosts: ClassVar[bool] = False
-    """Whether one replica can span several hosts."""
-
-    modes: ClassVar[frozenset[Mode]]
     lists_models: ClassVar[bool]
     """Whether `/v1/models` lists the served name."""
 
@@ -86,37 +68,6 @@ class Engine(ABC):
     """Rules for its arguments; None = they are not checked before it starts."""
 
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
-
-    @abstractmethod
-    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
-        """An estimate of the RAM that serving on CPU takes, and of the KV cache in it.
-
-        Returns:
-            Bytes in all, and bytes of the cache; 0 = the engine decides about its cache.
-        """
-
-    def serves(self, spec: ModelSpec, mode: Mode) -> bool:  # noqa: ARG002
-        """Whether it serves a mode, as the spec starts it."""
-        return mode in self.modes
-
-    def joined_by(self, spec: ModelSpec) -> Distributed:  # noqa: ARG002
-        """What connects the hosts of a replica, where it can run on several."""
-        return Distributed.NATIVE
-
-    def ram_on_accelerators(
-        self,
-        spec: ModelSpec,  # noqa: ARG002
-        accelerator_type: str,  # noqa: ARG002
-        claimed: int,  # noqa: ARG002
-    ) -> int:
-        """Bytes of RAM that the spec requests in addition to the accelerators of a seat.
-
-        Args:
-            spec: What the user wrote.
-            accelerator_type: Of the seat.
-            claimed: Bytes of accelerator memory that the seat claims.
-        """
-        return 0
 
     @abstractmethod
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:

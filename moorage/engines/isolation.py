@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moorage.common.values import Value
-from moorage.engines.devices import DeviceKind, device_kind, device_nodes, sees_others
 from moorage.engines.request import LaunchRequest
+from moorage.inventory.devices import DeviceKind, device_kind, device_nodes, sees_others
 from moorage.inventory.snapshot import Accelerator
 from moorage.placement.placement import CPU
 from moorage.spec import ContainerSettings, IpcMode, NetworkMode, RestartPolicy

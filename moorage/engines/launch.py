@@ -284,8 +284,3 @@ def serving(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
 def container_name(release: str, replica: int, role: Role, position: int = 0) -> str:
     """The name of a container: the same release always gives the same names."""
     return f"moorage-{release}-r{replica}-{role}{position or ''}"
-
-
-def application_name(release: str) -> str:
-    """The name of a release's application on a Ray cluster."""
-    return f"moorage-{release}"

@@ -54,3 +54,8 @@ class ClusterSnapshot(Value):
     def accelerators_free(self) -> int | None:
         """Those that nobody holds; None = the cluster does not tell."""
         return None if self.free is None else int(self.free.get(GPU, 0))
+
+
+def application_name(release: str) -> str:
+    """The name of a release's application on a Ray cluster."""
+    return f"moorage-{release}"

@@ -165,6 +165,10 @@ class FleetSnapshot(Value):
         """The Ray cluster of that name."""
         return next(cluster for cluster in self.clusters if cluster.name == name)
 
+    def engine_versions(self, engine: str) -> EngineVersions:
+        """What the fleet says about an engine; all of its hosts say the same."""
+        return self.hosts[0].engine_versions(engine)
+
     def with_ports_in_use(self, claims: Iterable[Claim]) -> FleetSnapshot:
         """The same fleet, where something listens on every port of some claims.
 

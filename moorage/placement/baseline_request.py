@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.base import Engine
 from moorage.models.profile import ModelProfile
 from moorage.placement.baseline import BaselineRequest, CacheInRam, ManualAccelerator
 from moorage.placement.baseline import Strategy as BaselineStrategy
@@ -11,6 +10,7 @@ from moorage.placement.baseline.parallelism import FLAGS
 from moorage.placement.baseline.parameters import Parameters
 from moorage.placement.baseline.refusal import RefusedRequest
 from moorage.placement.baseline.terms import terms
+from moorage.placement.engine import EngineTraits
 from moorage.spec import ExtendedCacheSpec, ModelSpec, Policy
 
 
@@ -20,7 +20,7 @@ def by_baseline_rules(spec: ModelSpec) -> bool:
 
 
 def baseline_request(
-    spec: ModelSpec, profile: ModelProfile, engine: Engine, adapter_bytes: int = 0
+    spec: ModelSpec, profile: ModelProfile, engine: EngineTraits, adapter_bytes: int = 0
 ) -> BaselineRequest:
     """What the rules look at.
 

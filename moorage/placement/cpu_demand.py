@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moorage.engines.base import Engine
 from moorage.memory import MemoryModel
 from moorage.memory.need import CpuNeed
 from moorage.memory.numbers import largest
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Wish
+from moorage.placement.engine import EngineTraits
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class CpuDemand:
         self,
         exact: MemoryModel | None,
         profile: ModelProfile,
-        engine: Engine,
+        engine: EngineTraits,
         wish: Wish,
         stated: int,
     ) -> None:

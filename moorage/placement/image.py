@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from moorage.engines.base import Engine
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.engine import EngineTraits
 from moorage.spec import EngineName, ModelSpec
 
 
-def image_on(spec: ModelSpec, engine: Engine, host: HostSnapshot, kind: str) -> Image:
+def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> Image:
     """The image that suits a host's processors and the driver of its accelerators.
 
     Args:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.engines.base import Engine
 from moorage.engines.calibration import flags_of_fields
-from moorage.engines.registry import ENGINES, choose_engine, engine_versions, require_configured
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
@@ -21,6 +19,13 @@ from moorage.placement.baseline_request import (
 from moorage.placement.calibrated import CalibratedMemory
 from moorage.placement.cpu_demand import CpuDemand
 from moorage.placement.demand import Demand, Memory, wish_of
+from moorage.placement.engine import (
+    Engines,
+    EngineTraits,
+    choose_engine,
+    other_engines,
+    require_configured,
+)
 from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated, StatedMemory
 from moorage.placement.explain import explain
 from moorage.placement.parallelism import stated_parallelism
@@ -32,7 +37,7 @@ from moorage.placement.request import Request
 from moorage.placement.shortage import shortage
 from moorage.placement.verdict import Refusal
 from moorage.placement.view import look_at
-from moorage.spec import EngineName, Mode, ModelSpec
+from moorage.spec import Mode, ModelSpec
 from moorage.spec.arguments import has_argument, user_tokens
 
 OWNED_ARGUMENTS = {
@@ -80,12 +85,15 @@ class Subject:
     measured: tuple[Measurement, ...] = ()
 
 
-def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placement:
+def propose(
+    subject: Subject, fleet: FleetSnapshot, engines: Engines, running: str = ""
+) -> Placement:
     """Place a model beside what runs; if it only fits instead of its own running release, say so.
 
     Args:
         subject: The model.
         fleet: The hosts with all claims.
+        engines: The engines that may serve it.
         running: Release of the same model that serves now; empty = none.
 
     Raises:
@@ -95,7 +103,7 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
     spec, profile = subject.spec, subject.profile
     _refuse_owned_arguments(spec)
     require_configured(spec.engine, fleet)
-    engine, origin, why = choose_engine(spec, profile, fleet)
+    engine, origin, why = choose_engine(spec, profile, fleet, engines)
     if not engine.serves(spec, profile.mode):
         modes = ", ".join(sorted(engine.modes))
         raise Failure(
@@ -110,7 +118,7 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
     if first.fits:
         return first
     why = f"{engine.name} fits nowhere: {explain(first.verdicts)}"
-    for other in _others(spec, profile, engine):
+    for other in other_engines(spec, profile, engine, engines):
         asked = request_for(subject, other, fleet)
         second = _with_engine(asked, fleet, running, Origin.DERIVED, why)
         if second.fits:
@@ -118,7 +126,9 @@ def propose(subject: Subject, fleet: FleetSnapshot, running: str = "") -> Placem
     raise _refusal(first, request, fleet, subject.memory, running)
 
 
-def request_for(subject: Subject, engine: Engine, fleet: FleetSnapshot | None = None) -> Request:
+def request_for(
+    subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None = None
+) -> Request:
     """What is to be placed when an engine serves the model.
 
     Args:
@@ -162,7 +172,7 @@ def request_for(subject: Subject, engine: Engine, fleet: FleetSnapshot | None = 
     return request
 
 
-def _memory(subject: Subject, engine: Engine, fleet: FleetSnapshot | None) -> Memory:
+def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
     """As exact as can be: predicted, corrected by measurements, estimated where rules end."""
     spec, profile = subject.spec, subject.profile
     if not engine.predictable:
@@ -172,7 +182,7 @@ def _memory(subject: Subject, engine: Engine, fleet: FleetSnapshot | None) -> Me
     if subject.memory is None:
         return EstimatedMemory(profile, "no tensor headers", subject.beside)
     known = KnownOrEstimated(subject.memory, profile, subject.beside)
-    configured = engine_versions(fleet, engine.name).default_version if fleet else ""
+    configured = fleet.engine_versions(engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
     given = user_tokens(spec.engine.args)
     fields = flags_of_fields(subject.memory.options.lora, spec.speculative, given)
@@ -197,18 +207,6 @@ def _with_engine(
             reason = ways.why(explain(beside.verdicts))
             return instead.model_copy(update={"stop_first": reason})
     return place(request, fleet, origin, why) if request.may_overcommit else beside
-
-
-def _others(spec: ModelSpec, profile: ModelProfile, first: Engine) -> list[Engine]:
-    """Where the engine was left open, another one may run where the first choice cannot."""
-    if spec.engine.name != EngineName.AUTO or spec.engine.image:
-        return []
-    return [
-        other
-        for other in ENGINES.values()
-        if other is not first and other.predictable and profile.mode in other.modes
-        if other.spans_hosts or spec.placement.hosts in ("auto", 1)
-    ]
 
 
 def _refuse_owned_arguments(spec: ModelSpec) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from moorage.engines.base import Engine
 from moorage.models.profile import ModelProfile
 from moorage.placement.cpu_demand import CpuDemand
 from moorage.placement.demand import Demand
+from moorage.placement.engine import EngineTraits
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.parallelism import Parallelism
 from moorage.placement.verdict import Refusal, Verdict
@@ -34,7 +34,7 @@ class Request:
 
     spec: ModelSpec
     profile: ModelProfile
-    engine: Engine
+    engine: EngineTraits
     demand: Demand
     on_processors: CpuDemand
     stated: Parallelism | None = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from moorage.common.failures import Failure
 from moorage.common.values import Origin, Value
-from moorage.engines.base import Engine
-from moorage.engines.devices import device_kind, process_refusal
+from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.engine import EngineTraits
 from moorage.placement.image import image_on
 from moorage.placement.placement import CPU
 from moorage.spec import ContainerSettings, ModelSpec, RuntimeName
@@ -21,7 +21,7 @@ class RuntimeChoice(Value):
 
 
 def choose_runtime(
-    spec: ModelSpec, engine: Engine, host: HostSnapshot, accelerator_type: str
+    spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, accelerator_type: str
 ) -> RuntimeChoice | str:
     """The runtime for an engine on a host, or the reason why none can run it."""
     wanted = spec.engine.runtime
@@ -38,7 +38,11 @@ def choose_runtime(
 
 
 def _obstacle(
-    spec: ModelSpec, engine: Engine, host: HostSnapshot, accelerator_type: str, name: RuntimeName
+    spec: ModelSpec,
+    engine: EngineTraits,
+    host: HostSnapshot,
+    accelerator_type: str,
+    name: RuntimeName,
 ) -> str:
     if name not in host.runtimes:
         return "not available on this host"
@@ -53,7 +57,9 @@ def _obstacle(
     return ""
 
 
-def _no_process(spec: ModelSpec, engine: Engine, host: HostSnapshot, accelerator_type: str) -> str:
+def _no_process(
+    spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, accelerator_type: str
+) -> str:
     if spec.engine.image and spec.engine.runtime == RuntimeName.AUTO:
         return "the spec names an image"
     if spec.engine.container != ContainerSettings():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.common.failures import Failure
+from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.candidate import Candidate, Share
@@ -45,7 +46,7 @@ def answer(case: Case) -> Answer:
     """The proposal for a case."""
     fleet, running = a_fleet(case)
     try:
-        return Answer(fleet, propose(a_subject(case), fleet, running))
+        return Answer(fleet, propose(a_subject(case), fleet, ENGINES, running))
     except NoFit as failure:
         return Answer(fleet, failure.placement)
     except Failure as failure:

@@ -35,7 +35,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "verify": ("before", "tasks.verify", "ask"),
     "first answer": ("after", "tasks.verify", "judge"),
     "measure": ("before", "tasks.measure", "runtime_for"),
-    "facts": ("before", "tasks.engine_facts", "ask"),
+    "facts": ("before", "tasks.measure", "ask"),
     "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "old one stopping": ("before", "flows.release_rollout", "end_superseded"),
@@ -47,8 +47,8 @@ POINTS: dict[str, tuple[str, str, str]] = {
 """Points in the order of the flow: before or after a call."""
 
 SECOND_TRY: dict[str, tuple[str, str, str]] = {
-    "before the first try is stopped": ("before", "tasks.correct", "stop"),
-    "after the first try is stopped": ("after", "tasks.correct", "stop"),
+    "before the first try is stopped": ("before", "tasks.launch", "stop"),
+    "after the first try is stopped": ("after", "tasks.launch", "stop"),
     "before the second try": ("before", "flows.start_replicas", "with_correction"),
 }
 """Points that only a deploy passes whose first try fails and is corrected."""

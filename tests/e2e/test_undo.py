@@ -20,9 +20,10 @@ from tasks.cleanup import abandon, free_claims, recover
 from tasks.journal import Journal
 from tasks.restore_release import start_again
 from tasks.stopping import finish_switch
+from tests.e2e.command_server import FAILS, STOPS
 from tests.e2e.conftest import installed_engine
 from tests.e2e.drill import Caller, Drill, on_processes
-from tests.e2e.nursery import FAILS, STOPS, ForkedWorkplace
+from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -88,7 +89,7 @@ def drill(
 ) -> Iterator[Drill]:
     """A place where another model serves throughout: what it uses stays."""
     folder = tmp_path_factory.mktemp("undo")
-    place = ForkedWorkplace(folder, tiny_llama, prefect_server.environment)
+    place = Workplace(folder, tiny_llama, prefect_server.environment)
     drill = on_processes(place, lifecycle_program)
     place.run("deploy", drill.spec("beside"))
     yield drill

@@ -7,6 +7,7 @@ from typing import Any
 from moorage.common.units import GIB
 from moorage.engines.launch import ContainerSpec, Flag, LaunchPlan
 from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import HostSnapshot, Program
@@ -83,7 +84,7 @@ def planned(
 ) -> LaunchPlan:
     spec, snapshot = a_spec(**wish), a_fleet(host)
     model = model or with_companions(a_model(), spec)
-    placement = propose(Subject(spec, a_profile(**profile)), snapshot)
+    placement = propose(Subject(spec, a_profile(**profile)), snapshot, ENGINES)
     known, release = a_profile(**profile), f"{spec.name}.v1"
     placed = Placed(spec, model, known, placement, snapshot, release)
     return plan_launch(placed, image, LEDGER, caches)
@@ -99,7 +100,7 @@ def over_hosts(
         for at, host in enumerate(hosts, 1)
     )
     snapshot, model = a_fleet(*named), with_companions(a_model(), spec)
-    placement = propose(Subject(spec, known), snapshot)
+    placement = propose(Subject(spec, known), snapshot, ENGINES)
     placed = Placed(spec, model, known, placement, snapshot, "tiny.v1")
     return plan_launch(placed, image or an_image(), LEDGER)
 

@@ -6,6 +6,7 @@ import pytest
 
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placed import Placed
 from moorage.placement.propose import Subject, propose
@@ -26,7 +27,7 @@ from tests.builders import (
 def planned(container: dict[str, Any], host: HostSnapshot | None = None, **wish: Any) -> LaunchPlan:
     engine = {"name": "vllm", "container": container}
     spec, snapshot = a_spec(engine=engine, **wish), a_fleet(host or a_host())
-    placement = propose(Subject(spec, a_profile()), snapshot)
+    placement = propose(Subject(spec, a_profile()), snapshot, ENGINES)
     placed = Placed(spec, a_model(), a_profile(), placement, snapshot, "tiny.v1")
     return plan_launch(placed, an_image(), LEDGER)
 

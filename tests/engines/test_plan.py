@@ -10,6 +10,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.launch import LaunchPlan
+from moorage.engines.registry import ENGINES
 from moorage.memory.estimates import CONTEXT
 from moorage.models.source import ModelFile
 from moorage.placement.propose import Subject, propose
@@ -153,13 +154,13 @@ def test_a_custom_engine_by_name_is_the_newest_that_the_fleet_configures() -> No
 
 def test_a_custom_engine_takes_what_is_stated_of_each_accelerator() -> None:
     spec = a_spec(engine=CUSTOM, memory={"claim": "20GiB"}, placement={"accelerators": 2})
-    (seat,) = propose(Subject(spec, a_profile()), a_fleet(ROCM)).seats
+    (seat,) = propose(Subject(spec, a_profile()), a_fleet(ROCM), ENGINES).seats
     assert (seat.accelerator_type, seat.accelerator_bytes) == ("rocm", (20 * GIB, 20 * GIB))
 
 
 def test_a_custom_engines_memory_is_estimated_from_the_weights_where_nothing_is_stated() -> None:
     spec = a_spec(engine=CUSTOM, placement={"accelerators": 1})
-    (seat,) = propose(Subject(spec, a_profile()), a_fleet(ROCM)).seats
+    (seat,) = propose(Subject(spec, a_profile()), a_fleet(ROCM), ENGINES).seats
     assert seat.need
     assert "the engine is custom" in seat.need.terms[0].reason
     assert 8 * GIB < seat.accelerator_bytes[0] < 16 * GIB

@@ -6,6 +6,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
 from moorage.placement.placed import Placed
 from moorage.placement.placement import Role
 from moorage.placement.propose import Subject, propose
@@ -86,7 +87,7 @@ def test_an_interface_that_is_not_known_is_told_and_left_to_the_engine() -> None
     wish = {"engine": {"name": "vllm"}, "placement": {**ON_CPU, "hosts": 2}}
     spec, known = a_spec(**wish), a_profile()
     snapshot = a_fleet(*(a_host(f"h{at}", 0, bind=f"10.0.0.{at}") for at in (1, 2)))
-    placement = propose(Subject(spec, known), snapshot)
+    placement = propose(Subject(spec, known), snapshot, ENGINES)
     placed = Placed(spec, a_model(), known, placement, snapshot, "tiny.v1")
     plan = plan_launch(placed, an_image(**CPU_IMAGE), LEDGER)
     assert sum("write `interface`" in warning for warning in plan.warnings) == 2

@@ -15,6 +15,7 @@ from moorage.adapters.engines.argument_check import check_early
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
 from moorage.engines.vllm.context import BASELINE
 from moorage.engines.vllm.distributed import distributed_flags
 from moorage.engines.vllm.environment import variables
@@ -96,7 +97,7 @@ def handed_out(container: ContainerSpec) -> dict[str, int]:
 
 def planned(spec: ModelSpec, fleet: FleetSnapshot) -> tuple[Placement, LaunchPlan]:
     known = a_profile()
-    placement = propose(Subject(spec, known), fleet)
+    placement = propose(Subject(spec, known), fleet, ENGINES)
     placed = Placed(spec, a_model(), known, placement, fleet, "tiny.v1")
     image = an_image(engine_version="0.32.0")
     return placement, plan_launch(placed, image, LEDGER)

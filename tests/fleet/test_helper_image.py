@@ -10,7 +10,7 @@ import docker.errors
 import pytest
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.docker.helper_image import have_helper
+from moorage.adapters.docker.helper import have_helper
 from moorage.adapters.hosts.local_host import describe, survey_host
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet

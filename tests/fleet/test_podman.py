@@ -14,11 +14,10 @@ import pytest
 from docker.errors import APIError
 from ruamel.yaml import YAML
 
-from moorage.adapters.docker.client import connect
+from moorage.adapters.docker.client import connect, is_podman, is_taken
 from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.docker.helper import run_helper
 from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.docker.podman import is_podman, is_taken
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import parse_access
 from moorage.inventory.survey.vendors import NVIDIA, handed_to

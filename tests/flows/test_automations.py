@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from moorage.adapters.ledger import Ledger
-from tasks.replace import LOCK
+from tasks.repair import LOCK
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace
 from tests.prefect_server import ENDED, PrefectServer

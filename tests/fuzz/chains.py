@@ -8,20 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from moorage.adapters.engines.argument_check import check_early
-from moorage.adapters.engines.metrics import read_metrics
-from moorage.adapters.engines.probe import ask
-from moorage.adapters.engines.served_models import served_names
+from moorage.adapters.engines.probe import ask, read_metrics, served_names
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.local_host import describe
 from moorage.adapters.hosts.survey import whole_snapshot
 from moorage.adapters.sources import resolve_all
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import existing, guarded
+from moorage.cli.flows import guarded
+from moorage.cli.options import existing
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.engines.draining import requests_in_flight
 from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Host, StaticAccelerator
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.memory.demand import memory_model
@@ -53,7 +53,7 @@ def plan(spec_file: str, fleet_file: str) -> None:
         return
     snapshot = whole_snapshot(map(_as_written, fleet.hosts), fleet, (), settings.models)
     subject = Subject(spec, profile, memory_model(spec, model, profile), f"{model.source}@x")
-    placement = propose(subject, snapshot)
+    placement = propose(subject, snapshot, ENGINES)
     placed = Placed(spec, model, profile, placement, snapshot, f"{spec.name}.v1")
     image = an_image() if _is_in_docker(placement) else None
     planned = plan_launch(placed, image, LEDGER, str(settings.caches))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from moorage.common.values import Origin
-from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.batch import Batch
@@ -16,6 +15,7 @@ from moorage.memory.need import Need
 from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Demand, Memory
+from moorage.placement.engine import EngineTraits
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.propose import Subject, request_for
@@ -59,7 +59,7 @@ class Told:
 def a_request(
     spec: ModelSpec | None = None,
     profile: ModelProfile | None = None,
-    engine: Engine | None = None,
+    engine: EngineTraits | None = None,
     memory: Memory | None = None,
     **subject: Any,
 ) -> Request:

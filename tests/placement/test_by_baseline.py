@@ -6,6 +6,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
+from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placement
@@ -90,7 +91,7 @@ def test_a_listed_accelerator_is_taken_beyond_its_room_only_when_the_spec_allows
 def proposed(spec: dict[str, Any], *hosts: HostSnapshot, **subject: Any) -> Placement:
     profile = subject.pop("profile", a_profile())
     wish = a_spec(**{**spec, "placement": {"policy": "baseline", **spec.get("placement", {})}})
-    return propose(Subject(wish, profile, **subject), a_fleet(*hosts))
+    return propose(Subject(wish, profile, **subject), a_fleet(*hosts), ENGINES)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from moorage.common.failures import Failure
 from moorage.common.units import GIB
+from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.models.profile import ModelProfile
 from moorage.placement.fit import misfits
@@ -42,7 +43,7 @@ def wishes(draw: st.DrawFn) -> ModelSpec:
 
 def proposed(subject: Subject, fleet: FleetSnapshot) -> Placement | None:
     try:
-        return propose(subject, fleet)
+        return propose(subject, fleet, ENGINES)
     except Failure:
         return None
 

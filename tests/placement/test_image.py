@@ -68,7 +68,7 @@ def test_a_host_whose_driver_runs_no_image_is_refused_with_the_reason() -> None:
         image_on(a_spec(), VLLM, host, "cuda")
     assert caught.value.cause is Cause.NO_IMAGE
     with pytest.raises(Failure, match=r"gpu-1: .*the host runs CUDA 11\.8: update its driver"):
-        propose(Subject(a_spec(), a_profile()), a_fleet(host))
+        propose(Subject(a_spec(), a_profile()), a_fleet(host), ENGINES)
 
 
 def test_an_image_counts_as_there_under_the_name_of_its_registry() -> None:

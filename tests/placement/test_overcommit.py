@@ -6,6 +6,7 @@ import pytest
 
 from moorage.common.units import GIB, KIB, human_bytes
 from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.fit import misfits
@@ -134,7 +135,7 @@ def test_overcommitment_is_a_warning_of_the_plan(policy: Policy) -> None:
     place = {"accelerators": ["gpu-1:cuda:0"], "overcommit": True, "policy": policy}
     spec = a_spec(engine={"name": "vllm"}, placement=place)
     for host, is_full in ((FULL, True), (a_host(), False)):
-        placement = propose(Subject(spec, a_profile()), a_fleet(host))
+        placement = propose(Subject(spec, a_profile()), a_fleet(host), ENGINES)
         (claimed,) = placement.seats[0].accelerator_bytes
         expected = (
             f"overcommitted: {human_bytes(claimed)} of accelerator 0 of gpu-1 are claimed,"
@@ -158,7 +159,7 @@ def test_each_accelerator_that_is_overcommitted_is_warned_of_once() -> None:
 def test_what_stops_first_leaves_its_room() -> None:
     own = a_claim(Resource.ACCELERATOR, 76 * GIB, release="tiny.v1")
     host, spec = a_host(claims=(own,)), model(20, engine={"name": "vllm"}).spec
-    placement = propose(Subject(spec, a_profile()), a_fleet(host), running="tiny.v1")
+    placement = propose(Subject(spec, a_profile()), a_fleet(host), ENGINES, running="tiny.v1")
     assert placement.stop_first
     assert warned(placement, host, spec=spec) == ()
 
@@ -167,10 +168,10 @@ def test_the_running_release_stops_before_anything_is_overcommitted() -> None:
     own = a_claim(Resource.ACCELERATOR, 76 * GIB, release="tiny.v1")
     fleet = a_fleet(a_host(claims=(own,)))
     spec = model(20).spec
-    placement = propose(Subject(spec, a_profile()), fleet, running="tiny.v1")
+    placement = propose(Subject(spec, a_profile()), fleet, ENGINES, running="tiny.v1")
     assert placement.stop_first.startswith("tiny.v1 must stop first")
     assert "overcommitted" not in placement.seats[0].reason
     others = a_fleet(a_host(accelerators=(an_accelerator(memory_free=4 * GIB),), claims=()))
-    placement = propose(Subject(spec, a_profile()), others, running="tiny.v1")
+    placement = propose(Subject(spec, a_profile()), others, ENGINES, running="tiny.v1")
     assert placement.stop_first == ""
     assert "overcommitted" in placement.seats[0].reason

@@ -7,6 +7,7 @@ import pytest
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
+from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.propose import Subject, propose
@@ -31,27 +32,27 @@ def held_by(release: str, *indexes: int) -> tuple[Any, ...]:
 
 def refused(spec: ModelSpec, *hosts: HostSnapshot, **profile: Any) -> Failure:
     with pytest.raises(Failure) as caught:
-        propose(Subject(spec, a_profile(**profile)), a_fleet(*hosts))
+        propose(Subject(spec, a_profile(**profile)), a_fleet(*hosts), ENGINES)
     return caught.value
 
 
 def test_a_model_is_placed_beside_its_running_release_where_there_is_room() -> None:
     fleet = a_fleet(a_host(claims=held_by("tiny.v1", 0)))
-    placement = propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
+    placement = propose(Subject(a_spec(), a_profile()), fleet, ENGINES, running="tiny.v1")
     assert placement.seats[0].accelerators == (1,)
     assert placement.stop_first == ""
 
 
 def test_its_running_release_stops_first_only_when_it_fits_no_other_way() -> None:
     fleet = a_fleet(a_host(claims=held_by("tiny.v1", 0, 1)))
-    placement = propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
+    placement = propose(Subject(a_spec(), a_profile()), fleet, ENGINES, running="tiny.v1")
     assert placement.seats[0].accelerators == (0,)
     assert placement.stop_first.startswith("tiny.v1 must stop first: gpu-1: accelerator-memory: ")
 
 
 def test_a_model_does_not_leave_its_gpus_for_a_slower_engine_to_spare_a_stop() -> None:
     fleet = a_fleet(a_host(claims=held_by("tiny.v1", 0, 1)), a_cpu_host())
-    placement = propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
+    placement = propose(Subject(a_spec(), a_profile()), fleet, ENGINES, running="tiny.v1")
     assert (placement.engine, placement.seats[0].host) == (EngineName.VLLM, "gpu-1")
     assert placement.stop_first
 
@@ -60,7 +61,7 @@ def test_a_running_release_stops_first_for_the_second_choice_of_engine_too() -> 
     held = a_claim(Resource.RAM, 12 * GIB, host="cpu-1", release="tiny.v1")
     cpu = a_cpu_host(ram_total=16 * GIB, ram_free=4 * GIB, claims=(held,))
     fleet = a_fleet(a_host(unreachable="no route"), cpu)
-    placement = propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
+    placement = propose(Subject(a_spec(), a_profile()), fleet, ENGINES, running="tiny.v1")
     assert (placement.engine, placement.seats[0].host) == (EngineName.TRANSFORMERS, "cpu-1")
     assert placement.stop_first
 
@@ -68,7 +69,7 @@ def test_a_running_release_stops_first_for_the_second_choice_of_engine_too() -> 
 def test_the_releases_of_others_are_never_stopped() -> None:
     fleet = a_fleet(a_host(claims=held_by("other.v1", 0, 1)))
     with pytest.raises(Failure, match=r"held by other\.v1"):
-        propose(Subject(a_spec(), a_profile()), fleet, running="tiny.v1")
+        propose(Subject(a_spec(), a_profile()), fleet, ENGINES, running="tiny.v1")
 
 
 def test_what_fits_nowhere_is_refused_with_the_reason_of_each_host() -> None:
@@ -87,7 +88,7 @@ def test_troubles_of_hosts_are_told_with_the_placement_and_with_its_refusal() ->
     gone = a_cpu_host(troubles=("GPU 1 cannot be used",))
     failure = refused(a_spec(engine={"name": "vllm"}, placement={"accelerators": 1}), gone)
     assert failure.detail.splitlines()[-1] == "trouble: cpu-1: GPU 1 cannot be used"
-    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_host(), gone))
+    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_host(), gone), ENGINES)
     assert placement.troubles == ("cpu-1: GPU 1 cannot be used",)
     assert "Trouble: cpu-1: GPU 1 cannot be used" in placement_sections(placement)[0].text
 
@@ -119,11 +120,11 @@ def test_vllm_makes_pictures_in_an_image_that_the_spec_names() -> None:
     assert failure.cause is Cause.BAD_SPEC
     assert "`engine.image`" in failure.suggestion
     own = a_spec(engine={**engine, "image": "acme/vllm-omni:1"})
-    assert propose(Subject(own, a_profile(mode=mode)), a_fleet(a_host())).fits
+    assert propose(Subject(own, a_profile(mode=mode)), a_fleet(a_host()), ENGINES).fits
 
 
 def test_the_engine_and_why_it_was_taken_are_kept() -> None:
-    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_cpu_host()))
+    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_cpu_host()), ENGINES)
     assert (placement.engine, placement.engine_origin) == (EngineName.TRANSFORMERS, Origin.DERIVED)
     assert placement.engine_reason
 
@@ -134,7 +135,7 @@ def test_the_engine_and_why_it_was_taken_are_kept() -> None:
     ids=["too small", "unreachable"],
 )
 def test_a_host_that_cannot_take_the_model_does_not_spoil_one_that_can(other: HostSnapshot) -> None:
-    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_cpu_host(), other))
+    placement = propose(Subject(a_spec(), a_profile()), a_fleet(a_cpu_host(), other), ENGINES)
     assert (placement.engine, placement.seats[0].host) == (EngineName.TRANSFORMERS, "cpu-1")
 
 

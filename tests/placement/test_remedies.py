@@ -221,13 +221,13 @@ def qwen(*args: str, gib: int = 22) -> tuple[Subject, FleetSnapshot]:
 def test_arguments_that_save_memory_are_tried_with_the_exact_model() -> None:
     subject, fleet = qwen()
     with pytest.raises(NoFit) as caught:
-        propose(subject, fleet)
+        propose(subject, fleet, ENGINES)
     (argument,) = (
         match[1]
         for way in caught.value.placement.remedies
         if (match := re.match(r"Add `(.+)` to `engine\.args`", way))
     )
-    placement = propose(qwen(*argument.split(" --", maxsplit=0))[0], fleet)
+    placement = propose(qwen(*argument.split(" --", maxsplit=0))[0], fleet, ENGINES)
     assert placement.fits
 
 

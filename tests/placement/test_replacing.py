@@ -6,6 +6,7 @@ import pytest
 
 from moorage.common.failures import Cause
 from moorage.common.units import GIB
+from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
@@ -20,7 +21,9 @@ def placed(strategy: str, holds: tuple[int, ...], running: str = "tiny.v1") -> P
         a_claim(Resource.ACCELERATOR, 72 * GIB, index, release="tiny.v1") for index in holds
     )
     spec = a_spec(replace={"strategy": strategy})
-    return propose(Subject(spec, a_profile()), a_fleet(a_host(claims=claims)), running=running)
+    return propose(
+        Subject(spec, a_profile()), a_fleet(a_host(claims=claims)), ENGINES, running=running
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.hosts.accelerators import nvidia_here
+from moorage.adapters.hosts.local_resources import nvidia_here
 from moorage.common.units import GIB, MIB
+from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.config import derive_profile
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, Subject, propose
-from tests.adapters.hosts.test_accelerators import L4, Recording
+from tests.adapters.hosts.test_local_resources import L4, Recording
 from tests.builders import a_fleet, a_host, a_model, a_spec
 from tests.memory.models import known
 
@@ -34,7 +35,7 @@ def proposed(name: str, *claims: Claim, **wish: Any) -> Placement:
     model = a_model(config=config, headers=headers)
     profile = derive_profile(spec, model)
     subject = Subject(spec, profile, memory_model(spec, model, profile))
-    return propose(subject, a_fleet(host(*claims)))
+    return propose(subject, a_fleet(host(*claims)), ENGINES)
 
 
 def held(placement: Placement, release: str) -> tuple[Claim, ...]:

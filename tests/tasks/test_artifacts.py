@@ -11,9 +11,8 @@ import pytest
 
 from moorage.releases.release import StepRecord
 from tasks import artifacts as pages
-from tasks import progress
+from tasks.artifacts import Bar
 from tasks.journal import journal
-from tasks.progress import Bar
 
 
 class Heard:
@@ -55,7 +54,7 @@ def test_a_page_that_is_not_taken_is_told(
 ) -> None:
     monkeypatch.setattr(pages, "PAGE_SECONDS", 0.01)
     monkeypatch.setattr(pages, "acreate_table_artifact", api)
-    monkeypatch.setattr(progress, "acreate_progress_artifact", api)
+    monkeypatch.setattr(pages, "acreate_progress_artifact", api)
 
     async def show() -> None:
         await pages.show_table("readiness-tiny", [], "")

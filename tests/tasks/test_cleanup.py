@@ -14,9 +14,9 @@ from tasks.journal import Journal
 from tasks.probing import lease_of
 from tasks.repair import _give_up
 from tests.builders import a_spec, a_workload
+from tests.tasks.test_compare import ran
+from tests.tasks.test_launch import away
 from tests.tasks.test_restore_release import PLACEMENT, stopping_for_another
-from tests.tasks.test_stopping import away
-from tests.tasks.test_superseded_since import ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

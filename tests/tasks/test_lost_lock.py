@@ -11,7 +11,7 @@ from tasks.context import ledger, router
 from tasks.launch import start
 from tasks.stopping import stop_for
 from tests.builders import REVISION, a_container, a_spec
-from tests.tasks.test_superseded_since import failed, ran
+from tests.tasks.test_compare import failed, ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

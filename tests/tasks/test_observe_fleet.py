@@ -7,7 +7,7 @@ import pytest
 from moorage.releases.release import ReleaseState
 from tasks.context import ledger
 from tasks.observe_fleet import _standing
-from tests.tasks.test_superseded_since import failed, ran
+from tests.tasks.test_compare import failed, ran
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

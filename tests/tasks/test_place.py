@@ -14,6 +14,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
 from moorage.inventory.snapshot import FleetSnapshot
+from moorage.placement.engine import Engines
 from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
 from moorage.placement.propose import propose
@@ -70,8 +71,10 @@ def outrun(
     def arrange(times: int) -> list[tuple[Placement, FleetSnapshot]]:
         proposals: list[tuple[Placement, FleetSnapshot]] = []
 
-        def propose_and_be_late(subject: Any, snapshot: FleetSnapshot, running: str) -> Placement:
-            placement = propose(subject, snapshot, running)
+        def propose_and_be_late(
+            subject: Any, snapshot: FleetSnapshot, engines: Engines, running: str
+        ) -> Placement:
+            placement = propose(subject, snapshot, engines, running)
             proposals.append((placement, snapshot))
             if len(proposals) <= times:
                 ports = [one for one in placement.claims if one.resource == Resource.PORT]

@@ -6,10 +6,10 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import ReleaseState
+from tasks.compare import in_sight
 from tasks.context import ledger
 from tasks.journal import Journal
 from tasks.release_lifecycle import cause_of, closed, enter
-from tasks.visibility import in_sight
 from tests.builders import (
     REVISION,
     a_fleet,

@@ -1,83 +1,130 @@
-"""Stopping what a release runs, on however many hosts."""
-
 from __future__ import annotations
 
-import threading
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from moorage.common.failures import Cause, Failure
+from moorage.engines.draining import Drained
 from moorage.engines.launch import Workload
-from moorage.placement.placement import Role
-from moorage.spec import RuntimeName
-from tasks import launch
-from tasks.launch import stop_all
+from moorage.engines.stopping import Ending
+from moorage.engines.vllm.arguments import IN_FLIGHT
+from tasks.stopping import POLL_SECONDS, until_idle
+from tests.builders import a_workload
 
-GRACE = 30.0
+ONE = (a_workload(endpoint="http://a"),)
+TWO = (*ONE, a_workload("other", endpoint="http://b"))
+SLOW, GONE = TimeoutError(), ConnectionError()
 
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
-
-
-def workload(replica: int, role: Role = Role.LEADER) -> Workload:
-    return Workload(
-        name=f"moorage-tiny.v1-r{replica}-{role}",
-        release="tiny.v1",
-        role=role,
-        replica=replica,
-        host=f"gpu-{replica}",
-        address="local",
-        runtime=RuntimeName.DOCKER,
-    )
+Reading = int | str | Exception
 
 
-REPLICAS = [workload(number) for number in range(3)]
+class Clock:
+    """Time passes only while somebody waits; at some moment a signal may arrive."""
+
+    def __init__(self, signal: float = float("inf")) -> None:
+        self.now, self._signal = 0.0, signal
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, timeout: float) -> bool:
+        self.now += timeout
+        return self.now >= self._signal
 
 
-def away(workload: Workload, _grace: float) -> None:
-    raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{workload.host} is silent")
+def engine(clock: Clock, *readings: Reading) -> Callable[[str, float], str]:
+    """Answers one reading after the other; the last one for ever."""
+    left: Iterator[Reading] = iter(readings)
+    last = readings[-1]
+
+    def read(url: str, timeout: float) -> str:
+        assert url.endswith("/metrics")
+        reading = next(left, last)
+        if isinstance(reading, TimeoutError):
+            clock.now += timeout
+        if isinstance(reading, Exception):
+            raise reading
+        return reading if isinstance(reading, str) else f"vllm:num_requests_running {reading}"
+
+    return read
 
 
-def test_replicas_are_stopped_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    together = threading.Barrier(len(REPLICAS), timeout=10)
-    monkeypatch.setattr(launch, "stop", lambda _workload, _grace: together.wait())
-    stop_all(REPLICAS, GRACE)
-    assert not together.broken
+def drained(
+    *readings: Reading,
+    drain: float = 10,
+    workloads: tuple[Workload, ...] = ONE,
+    signal: float = float("inf"),
+) -> Drained:
+    clock = Clock(signal)
+    how = Ending(busy=IN_FLIGHT, drain_seconds=drain, grace_seconds=1)
+    return until_idle(workloads, how, clock, clock, engine(clock, *readings))
 
 
-def test_in_a_replica_the_leader_goes_first_and_the_head_of_its_cluster_last(
-    monkeypatch: pytest.MonkeyPatch,
+def test_an_idle_engine_is_asked_twice_and_not_waited_for() -> None:
+    assert drained(0) == Drained(seconds=round(POLL_SECONDS, 1), left=0)
+
+
+def test_a_request_that_is_just_on_its_way_is_seen_the_second_time() -> None:
+    found = drained(0, 1, 1, 0)
+    assert (found.waited, found.left) == (True, 0)
+
+
+def test_requests_are_waited_for_until_the_last_one_has_ended() -> None:
+    found = drained(3, 2, 1, 0)
+    assert found == Drained(seconds=4 * POLL_SECONDS, waited=True, left=0)
+
+
+def test_nobody_waits_longer_than_he_was_told() -> None:
+    found = drained(2, drain=3)
+    assert (found.left, found.waited) == (2, True)
+    assert found.seconds == 3
+
+
+def test_an_engine_that_is_gone_has_nothing_in_flight() -> None:
+    assert drained(GONE) == Drained(left=0)
+    found = drained(2, GONE)
+    assert (found.left, found.waited) == (0, True)
+
+
+def test_an_engine_that_is_too_slow_to_tell_may_still_be_busy() -> None:
+    found = drained(1, SLOW, 0, SLOW, 0, 0, drain=60)
+    assert (found.left, found.waited) == (0, True)
+    assert found.seconds > 10
+
+
+def test_one_that_never_tells_is_left_when_the_time_is_over() -> None:
+    found = drained(SLOW, drain=8)
+    assert (found.left, found.summary) == (None, "")
+    assert found.seconds <= 8 + 2 * POLL_SECONDS
+
+
+def test_metrics_of_something_else_end_the_waiting_at_once() -> None:
+    assert drained('{"detail": "Not Found"}') == Drained(left=None)
+
+
+def test_a_signal_ends_the_waiting() -> None:
+    found = drained(1, signal=1)
+    assert (found.left, found.seconds) == (1, 1)
+
+
+def test_all_workloads_have_the_same_time_and_what_they_have_left_is_added_up() -> None:
+    found = drained(1, drain=5, workloads=TWO)
+    assert (found.left, found.seconds) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("how", "workloads"),
+    [
+        (Ending(busy=None, drain_seconds=10, grace_seconds=1), ONE),
+        (Ending(busy=IN_FLIGHT, drain_seconds=0, grace_seconds=1), ONE),
+        (Ending(busy=IN_FLIGHT, drain_seconds=10, grace_seconds=1), ()),
+    ],
+)
+def test_where_there_is_nothing_to_wait_for_nobody_is_asked(
+    how: Ending, workloads: tuple[Workload, ...]
 ) -> None:
-    stopped: list[tuple[Role, float]] = []
-    monkeypatch.setattr(launch, "stop", lambda one, grace: stopped.append((one.role, grace)))
-    stop_all([workload(0, role) for role in (Role.FOLLOWER, Role.RAY_HEAD, Role.LEADER)], GRACE)
-    order = [Role.LEADER, Role.FOLLOWER, Role.RAY_HEAD]
-    assert stopped == [(role, GRACE) for role in order]
+    def never(url: str, timeout: float) -> str:
+        raise AssertionError(url, timeout)
 
-
-def test_all_are_tried_and_all_that_did_not_stop_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[str] = []
-
-    def stop(one: Workload, grace: float) -> None:
-        tried.append(one.host)
-        if one.host != "gpu-1":
-            away(one, grace)
-
-    monkeypatch.setattr(launch, "stop", stop)
-    with pytest.raises(Failure) as caught:
-        stop_all(REPLICAS, GRACE)
-    assert sorted(tried) == ["gpu-0", "gpu-1", "gpu-2"]
-    assert caught.value.detail == "gpu-0: gpu-0 is silent; gpu-2: gpu-2 is silent"
-
-
-def test_the_failure_of_the_only_one_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "stop", away)
-    with pytest.raises(Failure, match=r"silent$"):
-        stop_all(REPLICAS[:1], GRACE)
-
-
-def test_nothing_to_stop_is_no_failure() -> None:
-    stop_all([], GRACE)
+    clock = Clock()
+    assert until_idle(workloads, how, clock, clock, never) == Drained()

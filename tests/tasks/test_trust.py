@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.registry.transport import CERTIFICATES
+from moorage.adapters.registry.connection import CERTIFICATES
 from moorage.common.failures import Cause, Failure
 from tests.certificates import Authority, require_openssl
 from tests.docker_bridge import bridge_address

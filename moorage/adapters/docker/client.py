@@ -1,20 +1,24 @@
-"""Clients of Docker daemons, near and far: how they connect, and how long they wait."""
+"""Clients of Docker and Podman daemons: connecting, time-outs, and errors as failures."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import docker
+import requests
 from docker.constants import DEFAULT_DOCKER_API_VERSION as NEWEST_API
+from docker.errors import APIError, DockerException
 from docker.tls import TLSConfig
 from docker.utils import kwargs_from_env
 
+from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.ssh.tunnels import Tunnels
-from moorage.inventory.access import DOCKER_SOCKET, LOCAL, Access
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import DOCKER_SOCKET, LOCAL, Access, parse_access
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 60
@@ -28,6 +32,12 @@ OLDEST_API = "1.41"
 
 TUNNELS = Tunnels()
 _OWN = threading.local()
+
+
+COMPONENT = "Podman Engine"
+CONFLICT = 409
+TAKEN = "already in use"
+"""Podman says so of a container's name, with the status of a mistake of its own."""
 
 
 def connect(access: Access, read_seconds: int = READ_SECONDS) -> docker.DockerClient:
@@ -112,3 +122,53 @@ def _connecting_quickly(send: Callable[..., Any]) -> Callable[..., Any]:
 
 def _order(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
+
+
+@contextmanager
+def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.DockerClient]:
+    """A client of a daemon.
+
+    Args:
+        address: As in the fleet; `local` means what the Docker client itself would use.
+        read_seconds: How long it may be silent.
+
+    Raises:
+        Failure: As the daemon's words say: `RUNTIME_UNAVAILABLE`, `HOST_UNTRUSTED`,
+            `HOST_UNAUTHORIZED`; `LAUNCH_REFUSED` for an answer that nobody expected.
+    """
+    access = parse_access(address)
+    try:
+        yield connect(access, read_seconds)
+    except APIError as error:
+        raise reach_failure(error, access.address, Cause.LAUNCH_REFUSED) from error
+    except (DockerException, requests.exceptions.RequestException) as error:
+        forget_clients()
+        raise reach_failure(error, access.address) from error
+
+
+def is_podman(client: docker.DockerClient) -> bool:
+    """Whether it is Podman that answers."""
+    components = client.version().get("Components") or ()
+    return any(component.get("Name") == COMPONENT for component in components)
+
+
+def must_heed_requests(client: docker.DockerClient, host: str) -> None:
+    """Refuse a daemon that would start a container without the accelerators asked for.
+
+    Podman (4.3 to 5.1 at least) passes over `DeviceRequests`, and says nothing:
+    https://github.com/podman-container-tools/podman/issues/22645
+
+    Raises:
+        Failure: `ACCELERATOR_RUNTIME_MISSING`.
+    """
+    if is_podman(client):
+        raise Failure(
+            Cause.ACCELERATOR_RUNTIME_MISSING,
+            f"Podman on {host} gives no NVIDIA accelerators through its Docker-compatible socket",
+            suggestion="Use Docker with NVIDIA's container toolkit on hosts with NVIDIA GPUs.",
+        )
+
+
+def is_taken(error: APIError) -> bool:
+    """Whether a container was refused because there is one of its name."""
+    return error.status_code == CONFLICT or TAKEN in str(error.explanation)

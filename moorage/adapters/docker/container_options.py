@@ -9,9 +9,9 @@ from docker.types import DeviceRequest, Ulimit
 from docker.types import Mount as DockerMount
 
 from moorage.adapters.docker.secret_files import SECRETS_FILE
-from moorage.engines.devices import device_kind
 from moorage.engines.isolation import Isolation
 from moorage.engines.launch import ContainerSpec, Preparation
+from moorage.inventory.devices import device_kind
 from moorage.spec import NetworkMode, RestartPolicy
 
 SCRIPT_NAME = "moorage-prepare"

@@ -10,16 +10,12 @@ import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
+from moorage.adapters.docker.client import daemon, must_heed_requests
 from moorage.adapters.docker.container_options import container_arguments
-from moorage.adapters.docker.daemon import daemon
 from moorage.adapters.docker.errors import start_failure
-from moorage.adapters.docker.podman import must_heed_requests
-from moorage.adapters.docker.removal import remove_container
 from moorage.adapters.docker.secret_files import deliver
-from moorage.adapters.docker.volumes import remove_volumes
 from moorage.adapters.engines.engine_caches import make_kept
-from moorage.adapters.hosts.log_tail import log_of_container
-from moorage.adapters.hosts.observation import Observation
+from moorage.adapters.hosts.observation import Observation, log_of_container
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import (
     LABEL_LEDGER,
@@ -31,6 +27,14 @@ from moorage.engines.launch import (
 from moorage.inventory.access import parse_access
 
 RUN_TIMEOUT_SECONDS = 300
+
+
+REMOVAL_SECONDS = 60
+"""How long a removal that somebody else has begun may take."""
+IN_PROGRESS = "already in progress"
+
+
+IN_USE = 409
 
 
 class DockerRuntime:
@@ -175,3 +179,42 @@ def _belongs(container: Container, workload: Workload) -> bool:
         workload.release,
         workload.ledger,
     )
+
+
+def remove_container(container: Container) -> None:
+    """Remove a container with its anonymous volumes, whether it runs or not.
+
+    Docker refuses to remove what is being removed (409): then its end is waited for, so that its
+    name and its ports are free afterwards in any case.
+
+    Raises:
+        NotFound: When it is gone already.
+        APIError: When the daemon refuses for another reason.
+    """
+    try:
+        container.remove(force=True, v=True)
+    except APIError as error:
+        if IN_PROGRESS not in str(error.explanation):
+            raise
+        with suppress(NotFound):
+            container.wait(condition="removed", timeout=REMOVAL_SECONDS)
+
+
+def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> None:
+    """Remove the volumes that were made for a release; what a container still uses stays.
+
+    They are found by their labels: whoever removed the last container may have been killed then.
+
+    Args:
+        client: The daemon.
+        release: The release.
+        ledger: Identity of its ledger.
+    """
+    own = [f"{LABEL_RELEASE}={release}", f"{LABEL_LEDGER}={ledger}"]
+    for volume in client.volumes.list(filters={"label": own}):
+        with suppress(NotFound):
+            try:
+                volume.remove()
+            except APIError as error:
+                if error.status_code != IN_USE:
+                    raise

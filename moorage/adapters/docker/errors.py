@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from docker.errors import APIError
 
-from moorage.adapters.system.network_errors import NETWORK_ERRORS, plain
+from moorage.adapters.system.os_errors import NETWORK_ERRORS, plain
 from moorage.common.failures import Cause, Failure
-from moorage.engines.devices import device_kind
 from moorage.engines.launch import ContainerSpec
+from moorage.inventory.devices import device_kind
 
 NO_INIT = "container-init binary not found"
 """Said by Podman; Docker brings its own."""

@@ -1,10 +1,11 @@
-"""Helper containers: short programs that look at a host, or work there, and are gone."""
+"""Helper containers: short programs that inspect a host, or work on it, and their image."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -13,12 +14,18 @@ from docker.models.containers import Container
 from docker.types import DeviceRequest, Mount
 from requests.exceptions import ConnectionError, ReadTimeout, RequestException
 
-from moorage.adapters.docker.client import connect
-from moorage.adapters.docker.podman import must_heed_requests
-from moorage.adapters.hosts.log_tail import log_of_container
+from moorage.adapters.docker.client import connect, must_heed_requests
+from moorage.adapters.docker.images import DockerImages, have_image
+from moorage.adapters.hosts.observation import log_of_container
+from moorage.adapters.registry.pinning import credentials, identified, pinned
+from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
+from moorage.common.values import Origin
+from moorage.images.image import Image
 from moorage.inventory.access import Access
+from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.vendors import NOTHING, Handed
 
 LABEL_HELPER = "moorage.helper"
@@ -28,6 +35,10 @@ MEMORY = 512 * MIB
 
 ASK_SECONDS = 30
 """How long a daemon may be silent, though the program may work for hours."""
+
+
+PULL_SECONDS = 300.0
+"""How long a pull may take; the image is small."""
 
 
 def run_helper(
@@ -138,3 +149,64 @@ def _exit_code(container: Container, seconds: float) -> int:
             if left <= ASK_SECONDS:
                 raise
             container.reload()
+
+
+def have_helper(host: HostSnapshot, reference: str, seconds: float) -> str:
+    """The name under which a host has the helper's image, with its digest where it has one.
+
+    What the host has is taken as it is, and no registry is asked: a survey comes often. Else it is
+    pulled, as an engine's image is.
+
+    Args:
+        host: The host: its daemon, its registries, its processors.
+        reference: As the fleet names it.
+        seconds: How long to wait. A pull that takes longer goes on, and whoever comes next waits
+            for that one.
+
+    Raises:
+        Failure: `IMAGE_PULL_TIMEOUT`, or what a pull fails with.
+    """
+    if found := _found(host, reference):
+        return found
+    (outcome,) = all_at_once(partial(_pulled, host), [reference], seconds)
+    if isinstance(outcome, TimeoutError):
+        detail = f"{host.name}: {reference} was not there after {seconds:g} s"
+        raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail, suggestion=_by_hand(reference))
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def _found(host: HostSnapshot, reference: str) -> str:
+    images = DockerImages(host.address)
+    for place in dict.fromkeys((*host.registries.places(reference), reference)):
+        if local := images.find(place):
+            digest = next(iter(local.digests), "")
+            return _named(_image(place).model_copy(update={"digest": digest}))
+    return ""
+
+
+def _pulled(host: HostSnapshot, reference: str) -> str:
+    image = pinned(_image(reference), host)
+    have_image(
+        DockerImages(host.address),
+        image,
+        Settings().locks,
+        lambda _done, _total: None,
+        credentials=partial(credentials, host.registries, image.reference),
+        wait_seconds=PULL_SECONDS,
+    )
+    return _named(identified(image, host))
+
+
+def _image(reference: str) -> Image:
+    return Image(reference=reference, origin=Origin.DEFAULT, reason="helper_image of the fleet")
+
+
+def _named(image: Image) -> str:
+    """Without a digest its name tells more than its id would."""
+    return image.pinned if image.digest else image.reference
+
+
+def _by_hand(reference: str) -> str:
+    return f"Have it there before: `docker pull {reference}` on the host, or `docker save | load`."

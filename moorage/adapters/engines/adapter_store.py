@@ -11,8 +11,8 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from moorage.adapters.hosts.disk import watching_the_disk
 from moorage.adapters.sources.verify import verify
+from moorage.adapters.system.os_errors import watching_the_disk
 from moorage.models.assets import Pin
 from moorage.models.source import ResolvedModel
 

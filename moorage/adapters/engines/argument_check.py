@@ -9,7 +9,7 @@ from moorage.adapters.engines.schemas import SchemaStore
 from moorage.adapters.hosts.local_host import installed_program
 from moorage.common.failures import Failure
 from moorage.engines.base import Engine
-from moorage.engines.registry import ENGINES, require_engine_of_command
+from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
 from moorage.engines.schema.check import (
     check_arguments,
@@ -22,6 +22,7 @@ from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.engine import require_engine_of_command
 from moorage.placement.links import require_ports
 from moorage.spec import EngineName, EngineSpec, ModelSpec
 from moorage.spec.image_reference import parse_reference
@@ -34,7 +35,7 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
         Failure: `BAD_SPEC`.
     """
     wanted = spec.engine
-    require_engine_of_command(wanted)
+    require_engine_of_command(wanted, ENGINES)
     engine = ENGINES[EngineName.VLLM]
     require_ports(spec, fleet, engine.joined_by(spec))
     # Without a name, an image is vLLM's; else the fleet decides, and the check comes after.

@@ -1,12 +1,27 @@
-"""Sending probes to an engine: a TCP connection or an HTTP request."""
+"""What a running engine answers: to probes, its served names, its metrics."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine, connect
+from moorage.adapters.engines.engine_http import (
+    NoAnswer,
+    Question,
+    Unusable,
+    ask_engine,
+    ask_engine_now,
+    connect,
+)
 from moorage.common.strict_json import JsonError, NotJson
-from moorage.readiness.protocol import Probe, Unreadable
+from moorage.common.units import MIB
+from moorage.readiness.protocol import Phase, Probe, Unreadable
+
+LIST_SECONDS = 5.0
+LISTING = Probe(phase=Phase.LISTED, deadline="warm_up_seconds", method="GET", path="/v1/models")
+
+
+MOST_BYTES = 8 * MIB
+"""Of metrics; an engine with hundreds of label sets has some MiB."""
 
 
 async def ask(
@@ -39,3 +54,39 @@ async def ask(
         return answer.status, answer.text
     except JsonError as error:
         return answer.status, Unreadable(why=str(error))
+
+
+async def served_names(endpoint: str, api_key: str = "") -> frozenset[str] | None:
+    """The names under which a server answers.
+
+    Args:
+        endpoint: Base URL of the server.
+        api_key: Its key, where it has one.
+
+    Returns:
+        The names; None when it does not tell.
+    """
+    status, answer = await ask(endpoint, LISTING, LIST_SECONDS, api_key)
+    entries = answer.get("data") if status == 200 and isinstance(answer, dict) else None
+    if not isinstance(entries, list):
+        return None
+    return frozenset(str(entry.get("id")) for entry in entries if isinstance(entry, dict))
+
+
+def read_metrics(url: str, timeout_seconds: float) -> str:
+    """The text that an engine answers; empty when it sends anything but metrics.
+
+    Args:
+        url: Of its metrics.
+        timeout_seconds: How long all of it may take.
+
+    Raises:
+        TimeoutError: It is there, but has not answered in time.
+        ConnectionError: Nobody answers there.
+    """
+    try:
+        answer = ask_engine_now(Question(url), timeout_seconds, MOST_BYTES)
+    except Unusable:
+        return ""
+    # What counts are names and numbers. Beyond ASCII a text would take several times the memory.
+    return answer.content.decode("ascii", "replace") if answer.status == 200 else ""

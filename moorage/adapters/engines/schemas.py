@@ -1,20 +1,31 @@
-"""Schemas of engines' arguments: shipped ones, and those that were extracted here."""
+"""Schemas of engines' arguments: shipped, or extracted on this machine from the engine itself."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from moorage.adapters.docker.containers import DockerRuntime
+from moorage.adapters.docker.images import DockerImages
+from moorage.adapters.hosts.local_host import installed_program
+from moorage.common.failures import Cause, Failure
 from moorage.common.versions import version_key
+from moorage.engines.base import Engine
 from moorage.engines.schema.argument import Schema
 
 SHIPPED = files("moorage.engines.vllm") / "schemas"
 FOLDER = "schemas"
 DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
+
+
+SCRIPT = Path(__file__).with_name("extract_vllm_schema.py")
+EXTRACT_SECONDS = 300
+"""Importing vLLM takes about 10 s, and minutes from a cold disk."""
 
 
 class SchemaStore:
@@ -71,3 +82,69 @@ class SchemaStore:
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{DIGEST.sub('-', name)}.json"
+
+
+def schema_of_image(image: str) -> tuple[Schema, tuple[str, ...]]:
+    """Ask the engine in an image of this host, in a container without a network.
+
+    Returns:
+        The schema, and what the image is known by: its digest and its local id.
+
+    Raises:
+        Failure: `IMAGE_MISSING`, `RUNTIME_UNAVAILABLE`, or `LAUNCH_REFUSED` with what it says.
+    """
+    known = DockerImages("local").find(image)
+    if known is None:
+        raise Failure(
+            Cause.IMAGE_MISSING,
+            f"{image} is not on this machine",
+            suggestion=f"Pull it first: `docker pull {image}`.",
+        )
+    output = DockerRuntime("local").output_of(image, "python3", ["-c", SCRIPT.read_text()])
+    return _read(output, image), (*known.digests, known.identity)
+
+
+def schema_of_installed(engine: Engine) -> Schema:
+    """Ask the engine that is installed on this machine, with the Python that it belongs to.
+
+    Raises:
+        Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` with what it says.
+    """
+    program = installed_program(engine)
+    if program is None:
+        raise Failure(Cause.PROGRAM_MISSING, f"{engine.program} is not installed on this machine")
+    python = _python_of(Path(program.path))
+    try:
+        done = subprocess.run(
+            [python, SCRIPT],
+            capture_output=True,
+            text=True,
+            timeout=EXTRACT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        detail = f"{program.path} told nothing within {EXTRACT_SECONDS} s"
+        raise Failure(Cause.LAUNCH_REFUSED, detail) from error
+    except OSError as error:
+        raise Failure(
+            Cause.LAUNCH_REFUSED, f"{program.path}: {python}: {error.strerror}"
+        ) from error
+    if done.returncode != 0:
+        raise Failure(Cause.LAUNCH_REFUSED, f"{program.path}: {done.stderr.strip()[-500:]}")
+    return _read(done.stdout, program.path)
+
+
+def _python_of(program: Path) -> str:
+    """The interpreter in the first line of a program, else the one beside it."""
+    first = program.read_bytes().partition(b"\n")[0].decode(errors="replace")
+    named = first.removeprefix("#!").strip()
+    if first.startswith("#!/") and "python" in named and " " not in named:
+        return named
+    return str(program.resolve().with_name("python3"))
+
+
+def _read(output: str, where: str) -> Schema:
+    try:
+        return Schema.model_validate_json(output)
+    except ValidationError as error:
+        raise Failure(Cause.LAUNCH_REFUSED, f"{where}: no schema: {output[-300:]!r}") from error

@@ -12,7 +12,7 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
-from moorage.adapters.docker.helper_image import have_helper
+from moorage.adapters.docker.helper import have_helper
 from moorage.adapters.hosts.local_host import describe, survey_host
 from moorage.adapters.hosts.remote_host import (
     ASK_SECONDS,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import platform
 import shutil
 import sys
+from collections.abc import Collection
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,13 @@ import psutil
 
 from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.hosts.accelerators import found_here
-from moorage.adapters.hosts.ports import ports_in_use
+from moorage.adapters.hosts.local_resources import found_here, ports_in_use
 from moorage.adapters.hosts.remote_host import look_at
-from moorage.adapters.registry.runner_catalogue import runner_images
 from moorage.common.failures import Failure
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
+from moorage.images.runner import runner_rows
+from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
 from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
 from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts
@@ -29,6 +32,9 @@ from moorage.spec import RuntimeName
 
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
 """What an engine's program needs beside its own package."""
+
+
+RUNNER_PACKAGE = "gpustack_runner"
 
 
 def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
@@ -192,3 +198,20 @@ def _interface_with(bind: str) -> str:
         if any(item.address == bind for item in addresses):
             return str(name)
     return ""
+
+
+def runner_images(kinds: Collection[str], architecture: str) -> tuple[CatalogueRow, ...]:
+    """The images for some accelerator types on a CPU architecture; none without the package."""
+    if not kinds or importlib.util.find_spec(RUNNER_PACKAGE) is None:
+        return ()
+    return tuple(
+        row
+        for row in _runner_rows()
+        if row.accelerator_type in kinds and architecture in row.architectures
+    )
+
+
+@lru_cache(maxsize=1)
+def _runner_rows() -> tuple[CatalogueRow, ...]:
+    package: Any = importlib.import_module(RUNNER_PACKAGE)
+    return runner_rows(package.list_runners(todict=True))

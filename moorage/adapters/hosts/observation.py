@@ -1,8 +1,30 @@
-"""What was seen of a workload."""
+"""What a runtime shows of a workload: its state, and the end of its log."""
 
 from __future__ import annotations
 
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from docker.models.containers import Container
+
+from moorage.common.units import MIB
 from moorage.common.values import Value
+
+MOST_BYTES = 4 * MIB
+"""More than the start of any engine writes; of what is larger the end counts."""
+
+MOST_LINE = 8192
+"""Characters of a line: those that tell a cause have some hundred."""
+
+READ_SECONDS = 15.0
+"""How long a daemon may go on sending a log."""
+
+CARRIAGE_RETURN = re.compile(r"\r\n?")
+"""What progress bars end their lines with."""
 
 
 class Observation(Value):
@@ -23,3 +45,50 @@ class Observation(Value):
     restarts: int = 0
     ready: bool | None = None
     detail: str
+
+
+def log_of_file(path: Path, tail: int) -> str:
+    """The last lines of a file; empty when there is none."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - MOST_BYTES))
+            return _lines(log.read(MOST_BYTES), tail)
+    except OSError:
+        return ""
+
+
+def log_of_container(container: Container, tail: int | None = None, **streams: bool) -> str:
+    """The last lines of what a container wrote.
+
+    Args:
+        container: The container.
+        tail: How many; None = as much as is kept of any log.
+        streams: `stdout` and `stderr`, whether they count.
+    """
+    stream = container.logs(stream=True, follow=False, tail=tail or "all", **streams)
+    # The library takes its own time-out off a stream. Closing it ends the reading, with what came.
+    watchdog = threading.Timer(READ_SECONDS, stream.close)
+    watchdog.start()
+    try:
+        return _lines(last_bytes(stream), tail)
+    finally:
+        watchdog.cancel()
+
+
+def last_bytes(pieces: Iterable[bytes], most: int = MOST_BYTES) -> bytes:
+    """The end of what comes in pieces."""
+    kept: deque[bytes] = deque()
+    size = 0
+    for piece in pieces:
+        kept.append(piece)
+        size += len(piece)
+        while size - len(kept[0]) >= most:
+            size -= len(kept.popleft())
+    return b"".join(kept)[-most:]
+
+
+def _lines(data: bytes, tail: int | None) -> str:
+    text = CARRIAGE_RETURN.sub("\n", data.decode(errors="replace"))
+    if tail is not None:
+        text = "\n".join(text.removesuffix("\n").rsplit("\n", tail)[-tail:])
+    return re.sub(rf"([^\n]{{{MOST_LINE}}})[^\n]+", r"\1...", text)

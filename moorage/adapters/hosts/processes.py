@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -17,11 +17,9 @@ from typing import IO, Any
 import psutil
 
 from moorage.adapters.hosts import supervisor
-from moorage.adapters.hosts.disk import watching_the_disk
-from moorage.adapters.hosts.log_tail import log_of_file
-from moorage.adapters.hosts.observation import Observation
-from moorage.adapters.hosts.process_environment import bearing
+from moorage.adapters.hosts.observation import Observation, log_of_file
 from moorage.adapters.ledger.lock_owner import is_alive
+from moorage.adapters.system.os_errors import watching_the_disk
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload, planned_workload
 
@@ -40,6 +38,9 @@ APPEAR_SECONDS = 10.0
 KILL_SECONDS = 5.0
 EXIT_SECONDS = 1.0
 POLL_SECONDS = 0.05
+
+
+PROCESSES = Path("/proc")
 
 
 class ProcessRuntime:
@@ -226,3 +227,31 @@ def _signal(process: psutil.Process, number: signal.Signals) -> None:
         process.send_signal(number)
     except psutil.NoSuchProcess:
         return
+
+
+def bearing(name: str, value: str) -> list[int]:
+    """Numbers of the processes whose environment has a variable with a value.
+
+    Linux shows it as bytes, and looking for some in them takes a tenth of what psutil takes to read
+    all variables of all processes; where many engines run, that is most of what a stop costs.
+    """
+    if not PROCESSES.exists():
+        return list(_bearing_by_psutil(name, value))
+    sought = f"\0{name}={value}\0".encode()
+    return [pid for pid in psutil.pids() if sought in b"\0" + _environment_of(pid)]
+
+
+def _environment_of(pid: int) -> bytes:
+    try:
+        return (PROCESSES / str(pid) / "environ").read_bytes()
+    except OSError:  # it has ended, or is another user's
+        return b""
+
+
+def _bearing_by_psutil(name: str, value: str) -> Iterator[int]:
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(name) == value:
+                yield process.pid
+        except psutil.Error:
+            continue

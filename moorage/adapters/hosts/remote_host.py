@@ -11,8 +11,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect, forget_clients
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import run_helper
-from moorage.adapters.docker.helper_image import have_helper
+from moorage.adapters.docker.helper import have_helper, run_helper
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access, parse_access
 from moorage.inventory.snapshot import HostSnapshot

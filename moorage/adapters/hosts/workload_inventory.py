@@ -11,9 +11,9 @@ from typing import Any
 
 from docker.errors import NotFound
 
-from moorage.adapters.docker.daemon import daemon
+from moorage.adapters.docker.client import daemon
+from moorage.adapters.docker.containers import remove_container
 from moorage.adapters.docker.helper import LABEL_HELPER
-from moorage.adapters.docker.removal import remove_container
 from moorage.adapters.hosts.processes import LABELS_FILE, STATE_FILE
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger.lock_owner import is_alive

@@ -13,12 +13,12 @@ import psutil
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from moorage.adapters.hosts.disk import watching_the_disk
 from moorage.adapters.ledger.check import problems_of_file
 from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.parts import part_for, remove_leftovers, remove_part
 from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
 from moorage.adapters.ledger.troubles import shown_url, trouble
+from moorage.adapters.system.os_errors import watching_the_disk
 from moorage.common.failures import Cause, Failure
 
 STEP_PAGES = 2048

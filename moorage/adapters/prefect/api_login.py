@@ -8,21 +8,36 @@ it is about to ask, so that nobody else who binds the port later is handed it.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import secrets
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
+from prefect.context import refresh_global_settings_context
+from prefect.settings import get_current_settings
 from pydantic import ValidationError
 
 from moorage.adapters.files.private_files import read_private, unsafe, write_private
 from moorage.adapters.ledger.lock_owner import Owner, is_present, owner_of
+from moorage.adapters.secrets.redacting import remember
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 
 FOLDER, LOGIN, SERVER = "api", "login", "server"
 USER, PASSWORD_BYTES = "moorage", 32
 WRITTEN = re.compile(r"[!-9;-~]+:[!-~]+")
+
+
+CLIENT_VARIABLE, SERVER_VARIABLE = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
+ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
+NO_ORIGIN = "http://127.0.0.1"
+"""Prefect's default is every origin. No page has this one: the server is on another port."""
+
+TEMPORARY_BYTES = 24
 
 
 class RunningServer(Value):
@@ -111,3 +126,58 @@ def _place(url: str) -> tuple[str, int | None, str]:
     host = parts.hostname or ""
     near = "here" if host in ("localhost", "127.0.0.1", "::1") else host
     return f"{parts.scheme}://{near}", parts.port, parts.path.rstrip("/")
+
+
+def sign_in() -> None:
+    """Take the login of the server that is to be asked, where the user has set none.
+
+    That is this home's server; or one that Prefect starts for this command alone, whose login lives
+    as long.
+
+    Raises:
+        Failure: `BAD_SETTING` when the login of this home is no secret of this user.
+    """
+    api = get_current_settings().api
+    if not api.url:
+        # Never one that is set: it is for a server that stays.
+        if client_login() != (login := _temporary_login()):
+            adopt(login, {SERVER_VARIABLE: login, ORIGINS: NO_ORIGIN})
+    elif not api.auth_string and not api.key and (found := login_for(Settings().root, api.url)):
+        login, url = found
+        adopt(login, {"PREFECT_API_URL": url})
+
+
+def adopt(login: str, more: dict[str, str]) -> None:
+    """Log in from now on, in this process and in those that it starts."""
+    remember({CLIENT_VARIABLE: login, "its password": login.partition(":")[2]})
+    os.environ.update({CLIENT_VARIABLE: login, **more})
+    refresh_global_settings_context()
+
+
+def configured_login() -> str:
+    """The login that the user has set for a server of this machine; empty = none."""
+    found = get_current_settings().server.api.auth_string
+    return found.get_secret_value() if found else client_login()
+
+
+def client_login() -> str:
+    """The login that is set for whatever server is asked; empty = none."""
+    found = get_current_settings().api.auth_string
+    return found.get_secret_value() if found else ""
+
+
+def login_refused() -> Failure:
+    """What to say where the API does not take the login of this process, or misses one."""
+    return Failure(
+        Cause.BAD_SETTING,
+        f"PREFECT_API_URL: {get_current_settings().api.url} asks for a login, and"
+        f" {CLIENT_VARIABLE} is {'not the one' if client_login() else 'not set'}",
+        suggestion=f"Set {CLIENT_VARIABLE} to that server's user:password. A server that"
+        " `moorage serve` has started keeps it in its MOORAGE_HOME, for commands with the same"
+        " MOORAGE_HOME.",
+    )
+
+
+@cache
+def _temporary_login() -> str:
+    return f"{USER}:{secrets.token_urlsafe(TEMPORARY_BYTES)}"

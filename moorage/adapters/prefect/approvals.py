@@ -13,7 +13,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 from prefect.settings import get_current_settings
 
 from moorage.adapters.prefect.api_errors import server_failure
-from moorage.adapters.prefect.sign_in import sign_in
+from moorage.adapters.prefect.api_login import sign_in
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
 from moorage.operations.redeploy.question import SERVER_SECONDS, Answer

@@ -9,14 +9,15 @@ from typing import Any
 import httpx
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from moorage.adapters.registry.auth import Credentials, authorization, bounded
-from moorage.adapters.registry.manifest import ACCEPT, MANIFESTS, Found, platforms
+from moorage.adapters.registry.connection import Credentials, Way, authorization, bounded, ways
 from moorage.adapters.registry.registry_errors import CONNECTION, failure_of
-from moorage.adapters.registry.transport import Way, ways
 from moorage.adapters.system.guarded_http import guarded_client, within
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
+from moorage.common.strict_json import JsonError, decode
+from moorage.common.values import Value
 from moorage.inventory.registries import DOCKER_HUB, HUB_NAMES
+from moorage.models.printed import short
 from moorage.spec.image_reference import Reference, parse_reference
 
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)
@@ -26,6 +27,17 @@ ASK_SECONDS = 30.0
 ATTEMPTS = 3
 NO_HEAD = (405, 501)
 """What is answered where a method is not known."""
+
+
+INDEXES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+MANIFESTS = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+ACCEPT = ", ".join((*INDEXES, *MANIFESTS))
 
 
 class RegistryClient:
@@ -171,3 +183,42 @@ class RegistryClient:
 
 def _is_passing(error: BaseException) -> bool:
     return isinstance(error, Failure) and error.cause is Cause.REGISTRY_UNAVAILABLE
+
+
+class Found(Value):
+    """An image as its registry knows it.
+
+    Attributes:
+        reference: Where it was found, as it was written.
+        digest: `sha256:...` of the index, or of the manifest where there is no index.
+        platforms: `linux/amd64`, ... of an index; empty where there is none.
+    """
+
+    reference: str
+    digest: str
+    platforms: tuple[str, ...] = ()
+
+    def suits(self, architecture: str) -> bool:
+        """Whether it is built for hosts of a CPU architecture, as far as an index tells."""
+        return not self.platforms or f"linux/{architecture}" in self.platforms
+
+
+def platforms(body: bytes) -> tuple[str, ...] | None:
+    """The platforms of an index, empty for a manifest; None = it is neither."""
+    try:
+        content = decode(body)
+    except JsonError:
+        return None
+    if not isinstance(content, dict) or "schemaVersion" not in content:
+        return None
+    entries = content.get("manifests")
+    names = map(_platform, entries if isinstance(entries, list) else ())
+    # What is attached to an image, such as its attestations, says `unknown`.
+    return tuple(dict.fromkeys(name for name in names if "unknown" not in name))
+
+
+def _platform(entry: Any) -> str:
+    platform = entry.get("platform") if isinstance(entry, dict) else None
+    if not isinstance(platform, dict):
+        return "unknown"
+    return short(f"{platform.get('os')}/{platform.get('architecture')}")

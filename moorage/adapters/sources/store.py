@@ -17,9 +17,9 @@ from typing import Literal
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.hosts.disk import watching_the_disk
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
+from moorage.adapters.system.os_errors import watching_the_disk
 from moorage.adapters.transfer.file_checks import (
     File,
     damaged,

@@ -10,7 +10,7 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper_image import PULL_SECONDS, have_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, have_helper
 from moorage.adapters.transfer.host_store import HostStore, Staged
 from moorage.adapters.transfer.job import job_of
 from moorage.adapters.transfer.lending import lent

@@ -19,11 +19,10 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
-from moorage.adapters.docker.client import connect, forget_clients
+from moorage.adapters.docker.client import connect, forget_clients, is_taken
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_told
-from moorage.adapters.docker.podman import is_taken
-from moorage.adapters.hosts.log_tail import log_of_container
+from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import mirror as way
 from moorage.adapters.transfer import redirects

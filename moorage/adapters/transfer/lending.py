@@ -17,9 +17,14 @@ from docker.types import Mount
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect, forget_clients
-from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_told
-from moorage.adapters.docker.helper_image import PULL_SECONDS, have_helper
-from moorage.adapters.hosts.log_tail import log_of_container
+from moorage.adapters.docker.helper import (
+    LABEL_HELPER,
+    MEMORY,
+    PULL_SECONDS,
+    have_helper,
+    start_told,
+)
+from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import lending_program as lend
 from moorage.adapters.transfer.bundle import bundle
 from moorage.common.failures import Cause, Failure

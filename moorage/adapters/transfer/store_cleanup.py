@@ -14,8 +14,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import run_helper
-from moorage.adapters.docker.helper_image import PULL_SECONDS, have_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, have_helper, run_helper
 from moorage.adapters.hosts.local_host import describe
 from moorage.adapters.hosts.remote_host import as_told, ask_daemon
 from moorage.adapters.system.settings import Settings

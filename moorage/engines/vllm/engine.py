@@ -9,7 +9,6 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import is_exposed, requires_key
 from moorage.engines.base import Engine
-from moorage.engines.devices import DEVICES
 from moorage.engines.launch import ContainerSpec, Flag, Mount, Variable
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
@@ -50,6 +49,7 @@ from moorage.engines.vllm.ray_cluster import (
 )
 from moorage.engines.vllm.recovery import remedy_for
 from moorage.engines.vllm.seat_context import context_of, extended_cache, policy_of, version_of
+from moorage.inventory.devices import DEVICES
 from moorage.memory.demand import PROCESSES
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile

@@ -2,20 +2,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any, cast
 from uuid import uuid4
 
 import docker
 import pytest
 import requests
 from docker.errors import APIError, NotFound
+from docker.models.containers import Container
 
 from moorage.adapters.docker.container_options import container_arguments
-from moorage.adapters.docker.containers import DockerRuntime
+from moorage.adapters.docker.containers import DockerRuntime, remove_container
 from moorage.adapters.docker.errors import start_failure
 from moorage.common.failures import Cause, Failure
-from moorage.engines.devices import device_kind
 from moorage.engines.isolation import Isolation
 from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE, Mount
+from moorage.inventory.devices import device_kind
 from moorage.spec import RuntimeName
 from tests.builders import a_container, a_workload
 from tests.e2e.workplace import worker
@@ -200,3 +202,37 @@ def test_a_host_without_a_types_devices_has_one_clear_cause(
     assert caught.value.cause is Cause.ACCELERATOR_RUNTIME_MISSING
     assert remedy in caught.value.suggestion
     assert not docker.from_env().containers.list(all=True, filters={"name": name})
+
+
+class Engine:
+    """A container of which the removal is refused, and its end perhaps waited for."""
+
+    def __init__(self, refusal: str, gone: bool = False) -> None:
+        self.calls: list[str] = []
+        self._refusal, self._gone = refusal, gone
+
+    def remove(self, **_: Any) -> None:
+        self.calls.append("remove")
+        response = requests.Response()
+        response.status_code = 409
+        raise APIError("409", response=response, explanation=self._refusal)
+
+    def wait(self, condition: str, timeout: float) -> None:
+        assert timeout > 0
+        self.calls.append(condition)
+        if self._gone:
+            raise NotFound("404")
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_end_of_a_removal_under_way_is_waited_for(gone: bool) -> None:
+    engine = Engine("removal of container 66d1b9 is already in progress", gone)
+    remove_container(cast("Container", engine))
+    assert engine.calls == ["remove", "removed"]
+
+
+def test_another_refusal_is_told() -> None:
+    engine = Engine("driver failed to remove root filesystem: device or resource busy")
+    with pytest.raises(APIError, match="busy"):
+        remove_container(cast("Container", engine))
+    assert engine.calls == ["remove"]

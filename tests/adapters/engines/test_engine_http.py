@@ -19,8 +19,7 @@ from moorage.adapters.engines.engine_http import (
     ask_engine_now,
     connect,
 )
-from moorage.adapters.engines.metrics import read_metrics
-from moorage.adapters.engines.probe import ask
+from moorage.adapters.engines.probe import ask, read_metrics
 from moorage.common.units import MIB
 from moorage.readiness.protocol import Phase, Probe, judge
 from tests.hostile_engine import MISBEHAVIOURS, HostileEngine
@@ -153,13 +152,11 @@ ELSEWHERE = {
     "moorage/adapters/engines/engine_http.py": "engines",
     "moorage/adapters/prefect/approvals.py": "Prefect's API",
     "moorage/adapters/docker/client.py": "the Docker daemon",
-    "moorage/adapters/docker/daemon.py": "the Docker daemon",
     "moorage/adapters/docker/helper.py": "the Docker daemon",
-    "moorage/adapters/secrets/engine_keys.py": "Prefect's API",
-    "moorage/adapters/system/network_errors.py": "the Docker daemon",
+    "moorage/adapters/secrets/secrets.py": "Prefect's API",
+    "moorage/adapters/system/os_errors.py": "the Docker daemon",
     "moorage/adapters/registry/registry.py": "registries",
-    "moorage/adapters/registry/auth.py": "registries",
-    "moorage/adapters/registry/transport.py": "registries",
+    "moorage/adapters/registry/connection.py": "registries",
     "moorage/adapters/transfer/staging_program.py": "hubs, on remote hosts",
     "moorage/adapters/transfer/mirror.py": "hubs, on remote hosts",
     "moorage/cli/api_auth.py": "Prefect's API",

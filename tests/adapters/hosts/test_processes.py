@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
-from moorage.adapters.hosts import supervisor
-from moorage.adapters.hosts.processes import MARK, ProcessRuntime
+from moorage.adapters.hosts import processes, supervisor
+from moorage.adapters.hosts.processes import MARK, ProcessRuntime, bearing
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.launch import ContainerSpec, Flag, Link, Variable, Workload
@@ -24,6 +24,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.process
 
 NAME = "moorage-tiny.v1-r0-leader"
+VARIABLE = "MOORAGE_TEST_MARK"
 
 
 @pytest.fixture
@@ -297,3 +298,29 @@ def test_an_engine_outlives_the_process_that_started_it(runtime: ProcessRuntime)
     parent = engine.parent()
     assert parent
     assert os.getsid(engine.pid) == parent.pid != os.getsid(0)
+
+
+@pytest.fixture
+def bearer(tmp_path: Path) -> Iterator[int]:
+    """A process that bears a mark."""
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", "print(flush=True); input()"],
+        env={**os.environ, VARIABLE: str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout
+    process.stdout.readline()
+    yield process.pid
+    process.communicate(b"\n")
+
+
+@pytest.mark.parametrize("linux", [True, False])
+def test_a_process_is_found_by_its_whole_mark_and_no_other_is(
+    bearer: int, linux: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not linux:
+        monkeypatch.setattr(processes, "PROCESSES", tmp_path / "none")
+    assert bearing(VARIABLE, str(tmp_path)) == [bearer]
+    assert bearing(VARIABLE, str(tmp_path)[:-1]) == []
+    assert bearing(VARIABLE[1:], str(tmp_path)) == []

@@ -20,8 +20,8 @@ from moorage.adapters.prefect.api_login import (
     login_for,
     provide_login,
     record_server,
+    sign_in,
 )
-from moorage.adapters.prefect.sign_in import sign_in
 from moorage.common.failures import Cause, Failure
 
 IS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="gives a file to another user")

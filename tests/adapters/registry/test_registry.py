@@ -9,10 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from moorage.adapters.registry.auth import Credentials
-from moorage.adapters.registry.image_mirrors import find_first
-from moorage.adapters.registry.manifest import INDEXES, MANIFESTS
-from moorage.adapters.registry.registry import RegistryClient
+from moorage.adapters.registry.connection import Credentials
+from moorage.adapters.registry.pinning import find_first
+from moorage.adapters.registry.registry import INDEXES, MANIFESTS, RegistryClient
 from moorage.common.failures import Cause, Failure
 
 ME = Credentials(username="me", password="s3cret")

@@ -1,0 +1,159 @@
+"""What this machine has: accelerators, as their drivers report them, and free TCP ports."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import psutil
+import pynvml
+
+from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.survey.facts import Found
+from moorage.inventory.survey.nvidia import split_by_mig
+from moorage.inventory.survey.probe import VENDOR_SCRIPT, read_vendors
+
+PROBE_SECONDS = 20
+
+
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+LISTEN = "0A"
+
+
+def found_here() -> Found:
+    """The accelerators of this machine: NVIDIA's by NVML, which takes no process; else by tools.
+
+    A driver's tool that hangs leaves a machine without accelerators, with the reason.
+    """
+    found = nvidia_here()
+    if found.accelerators:
+        return found
+    try:
+        said = subprocess.run(
+            ["sh", "-c", VENDOR_SCRIPT],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Found(troubles=(f"the accelerators could not be asked: {error}",))
+    memory = psutil.virtual_memory()
+    return read_vendors(said.stdout.decode(errors="replace"), (memory.total, memory.available))
+
+
+def nvidia_here(nvml: ModuleType | Any = pynvml) -> Found:
+    """The NVIDIA GPUs that NVML reports; none when there is no driver.
+
+    Args:
+        nvml: The module of nvidia-ml-py, or a recording of its answers.
+    """
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return Found()
+    try:
+        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        cuda = nvml.nvmlSystemGetCudaDriverVersion()
+        count = nvml.nvmlDeviceGetCount()
+        seen = [_describe(nvml, index, driver, cuda) for index in range(count)]
+    finally:
+        nvml.nvmlShutdown()
+    return Found(
+        accelerators=tuple(item for item in seen if isinstance(item, Accelerator)),
+        troubles=tuple(item for item in seen if isinstance(item, str)),
+    )
+
+
+def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | str:
+    """One GPU, or why it cannot be used: it may have fallen off the bus, or be split by MIG."""
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        name, uuid = nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle)
+    except nvml.NVMLError as error:
+        return f"GPU {index} cannot be used: {error}"
+    if _is_split(nvml, handle):
+        return split_by_mig(index, _text(name))
+    return Accelerator(
+        type="cuda",
+        index=index,
+        name=_text(name),
+        uuid=_text(uuid),
+        memory_total=int(memory.total),
+        memory_free=int(memory.free),
+        driver=driver,
+        runtime_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
+    )
+
+
+def _is_split(nvml: Any, handle: Any) -> bool:
+    try:
+        return bool(nvml.nvmlDeviceGetMigMode(handle)[0])
+    except nvml.NVMLError:
+        return False  # most GPUs know nothing of it
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def ports_in_use(address: str, low: int, high: int) -> set[int]:
+    """Ports on which something listens, and those of a range that are bound: a server that starts.
+
+    A port on which nothing but closed connections linger is free. Linux keeps these for a minute
+    (TIME_WAIT) and lets servers bind it all the same: all set SO_REUSEADDR.
+
+    Args:
+        address: Where a port of the range would be bound.
+        low: First port of the range.
+        high: Last port of the range.
+    """
+    listening, lingering = set[int](), set[int]()
+    for port, listens in _connections():
+        (listening if listens else lingering).add(port)
+    bound = {
+        port
+        for port in range(low, high + 1)
+        if not _can_bind(address, port, again=port in lingering)
+    }
+    return listening | bound
+
+
+def _connections() -> Iterator[tuple[int, bool]]:
+    """The own port of each connection, and whether somebody listens there.
+
+    Linux tells them in tables. psutil would also look through the files of every process, to say
+    whose they are; on a machine with many engines that takes longer than all the rest of a survey.
+    """
+    if not TABLES[0].exists():
+        for one in psutil.net_connections(kind="tcp"):
+            if one.laddr:
+                yield one.laddr.port, one.status == psutil.CONN_LISTEN
+        return
+    for table in TABLES:
+        if table.exists():  # not every kernel has IPv6
+            yield from map(_listed, table.read_text().splitlines()[1:])
+
+
+def _listed(row: str) -> tuple[int, bool]:
+    """The second column is the own address with its port in hexadecimal, the fourth the state."""
+    columns = row.split()
+    return int(columns[1].rpartition(":")[2], 16), columns[3] == LISTEN
+
+
+def _can_bind(address: str, port: int, *, again: bool) -> bool:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        if again:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
+    return True

@@ -1,0 +1,183 @@
+"""Connections to a registry: its address, whom TLS trusts, and the login."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import ssl
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.strict_json import JsonError, decode
+from moorage.common.units import MIB, human_bytes
+from moorage.common.values import Value
+from moorage.inventory.registries import DOCKER_HUB
+
+PORT = re.compile(r":\d+$")
+HUB_HOST = "registry-1.docker.io"
+CERTIFICATES = (Path("/etc/docker/certs.d"), Path("~/.config/docker/certs.d"))
+"""Where daemons look for certificates: one of the system, and one without root."""
+
+
+MOST_BYTES = 4 * MIB
+"""Of an answer: registries take no larger manifest."""
+
+CODINGS = ("content-encoding", "content-length", "transfer-encoding")
+"""What tells of a body as it came, and is not true of the one that was read."""
+
+SCHEME = re.compile(r"(?i)(?:^|,)\s*([a-z][\w-]*)(?=\s*(?:,|$)|\s+[\w-]+=)")
+"""Where a way to log in begins; a registry may offer several in one header, or in several."""
+
+PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s",]+))')
+MANIFEST_PATH = re.compile(r"/v2/(?P<name>.+)/manifests/")
+
+
+class Way(NamedTuple):
+    """An address, and how its certificate is judged."""
+
+    base: str
+    trust: ssl.SSLContext
+
+
+def ways(host: str, *, insecure: bool) -> tuple[Way, ...]:
+    """The ways to a registry, in the order in which they are tried.
+
+    Args:
+        host: Host and port, or `docker.io`.
+        insecure: Whether it is listed as one.
+    """
+    address = HUB_HOST if host == DOCKER_HUB else host
+    trust = httpx.create_ssl_context()
+    if not insecure and not is_loopback(host):
+        trust.load_default_certs()
+        _trust_as_docker(trust, host)
+        return (Way(f"https://{address}", trust),)
+    trust.check_hostname = False
+    trust.verify_mode = ssl.CERT_NONE
+    return Way(f"https://{address}", trust), Way(f"http://{address}", trust)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host (and port) is this machine."""
+    name = PORT.sub("", host)
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _trust_as_docker(trust: ssl.SSLContext, host: str) -> None:
+    for folder in (place.expanduser() / host for place in CERTIFICATES):
+        for authority in sorted(folder.glob("*.crt")):
+            trust.load_verify_locations(authority)
+        for own in sorted(folder.glob("*.cert")):
+            trust.load_cert_chain(own, own.with_suffix(".key"))
+
+
+class Credentials(Value):
+    """An account of a registry."""
+
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.username!r}, ...)"
+
+    __str__ = __repr__
+
+
+def authorization(
+    client: httpx.Client, challenge: httpx.Response, credentials: Credentials | None
+) -> str | None:
+    """The value of `Authorization` that a challenge (401) asks for; None = no account to show.
+
+    Raises:
+        Failure: `REGISTRY_UNAUTHORIZED` when the realm refuses the account.
+        httpx.TransportError: The realm cannot be reached.
+    """
+    offered = _offered(challenge.headers.get("www-authenticate", ""))
+    if "bearer" in offered:
+        return _token(client, challenge, offered["bearer"], credentials)
+    if "basic" in offered and credentials:
+        basic = httpx.BasicAuth(credentials.username, credentials.password)
+        request = next(basic.auth_flow(httpx.Request("GET", challenge.url)))
+        return request.headers["Authorization"]
+    return None
+
+
+def _offered(header: str) -> dict[str, dict[str, str]]:
+    """The parameters of every way to log in, by its name in lower case."""
+    found: dict[str, dict[str, str]] = {}
+    begins = list(SCHEME.finditer(header))
+    for match, after in zip(begins, [*begins[1:], None], strict=True):
+        rest = header[match.end() : after.start() if after else len(header)]
+        found[match[1].lower()] = {
+            name: quoted or plain for name, quoted, plain in PARAMETER.findall(rest)
+        }
+    return found
+
+
+def _token(
+    client: httpx.Client,
+    challenge: httpx.Response,
+    asked: dict[str, str],
+    credentials: Credentials | None,
+) -> str | None:
+    realm = asked.pop("realm", "")
+    parts = urlsplit(realm)
+    if parts.scheme not in ("http", "https"):
+        return None
+    if parts.scheme == "http" and challenge.url.scheme == "https":
+        # A password must not leave over plain HTTP because a header says so.
+        credentials = None
+    auth = (credentials.username, credentials.password) if credentials else None
+    wanted = {key: value for key, value in asked.items() if key in ("service", "scope")}
+    if name := MANIFEST_PATH.match(challenge.url.path):
+        wanted.setdefault("scope", f"repository:{name['name']}:pull")
+    asked_for = {**dict(_query(parts.query)), **wanted}
+    answer = bounded(client, "GET", realm, params=asked_for, auth=auth)
+    if answer.status_code in (400, 401, 403):
+        who = f"of {credentials.username}" if credentials else "without an account"
+        raise Failure(
+            Cause.REGISTRY_UNAUTHORIZED,
+            f"{challenge.url.netloc.decode()}: {parts.netloc} refused the login {who}",
+        )
+    if answer.status_code >= 500 or answer.status_code == 429:
+        reason = f"{parts.netloc} answered {answer.status_code} {answer.reason_phrase}"
+        raise httpx.RemoteProtocolError(reason)
+    try:
+        body = decode(answer.content)
+        token = body.get("token") or body.get("access_token")
+    except (JsonError, AttributeError):
+        token = None
+    usable = isinstance(token, str) and token.isascii() and token.isprintable()
+    return f"Bearer {token}" if token and usable else None
+
+
+def bounded(client: httpx.Client, method: str, url: str, **options: Any) -> httpx.Response:
+    """Ask, and read no more than a manifest or a token may have.
+
+    Raises:
+        httpx.TransportError: There is more of it, or it cannot be had.
+    """
+    with client.stream(method, url, **options) as answer:
+        body = bytearray()
+        for piece in answer.iter_bytes():
+            body += piece
+            if len(body) > MOST_BYTES:
+                reason = f"{answer.url.host} sent more than {human_bytes(MOST_BYTES)}"
+                raise httpx.RemoteProtocolError(reason)
+        headers = [(k, v) for k, v in answer.headers.multi_items() if k not in CODINGS]
+        return httpx.Response(
+            answer.status_code, headers=headers, content=bytes(body), request=answer.request
+        )
+
+
+def _query(text: str) -> list[tuple[str, str]]:
+    return httpx.QueryParams(text).multi_items()

@@ -1,0 +1,63 @@
+"""Errors of the operating system as failures: disks and networks."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from moorage.common.failures import Cause, Failure
+
+CAUSES = {
+    errno.ENOSPC: Cause.DISK_FULL,
+    errno.EDQUOT: Cause.DISK_FULL,
+    errno.EACCES: Cause.STORE_UNWRITABLE,
+    errno.EPERM: Cause.STORE_UNWRITABLE,
+    errno.EROFS: Cause.STORE_UNWRITABLE,
+}
+
+
+NO_NAME = "No machine has that name: correct `address`, or make the name known (DNS, /etc/hosts)."
+NOTHING_LISTENS = (
+    "The machine answers, but nothing listens there: start Docker (or `sshd`), or correct the port."
+)
+SILENT = "See whether the machine is up and not overloaded, and whether a firewall is between."
+
+NETWORK_ERRORS: tuple[tuple[str, Cause, str], ...] = (
+    ("Could not resolve", Cause.RUNTIME_UNAVAILABLE, NO_NAME),
+    ("Failed to resolve", Cause.RUNTIME_UNAVAILABLE, NO_NAME),
+    ("Name or service not known", Cause.RUNTIME_UNAVAILABLE, NO_NAME),
+    ("Connection refused", Cause.RUNTIME_UNAVAILABLE, NOTHING_LISTENS),
+    ("timed out", Cause.RUNTIME_UNAVAILABLE, SILENT),
+    ("No route to host", Cause.RUNTIME_UNAVAILABLE, SILENT),
+    ("Network is unreachable", Cause.RUNTIME_UNAVAILABLE, SILENT),
+)
+"""Texts of Python and of `ssh`, and what they mean; the first that matches counts."""
+
+_NESTING = re.compile(r""": |, '|, \"""")
+
+
+@contextmanager
+def watching_the_disk(folder: Path) -> Iterator[None]:
+    """Turn what a disk refuses into a failure with its cause.
+
+    Raises:
+        Failure: `DISK_FULL` (a used-up quota too) or `STORE_UNWRITABLE`.
+    """
+    try:
+        yield
+    except OSError as error:
+        if (cause := CAUSES.get(error.errno or 0)) is None:
+            raise
+        raise Failure(cause, f"writing below {folder}: {error}") from None
+
+
+def plain(text: str) -> str:
+    """The first line of an error; of one that wraps others only the innermost words."""
+    first = text.partition("\n")[0]
+    if "ConnectionPool(" not in first:
+        return first[:300]
+    inner = _NESTING.split(first)[-1].rstrip("\"')")
+    return inner + ")" * (inner.count("(") - inner.count(")"))

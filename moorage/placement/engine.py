@@ -1,0 +1,173 @@
+"""The engine that serves a model: what placement has to know of it, and which one `auto` means."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from moorage.common.failures import Cause, Failure
+from moorage.common.values import Origin
+from moorage.common.versions import version_key
+from moorage.inventory.fleet_engines import EngineVersion
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.models.profile import ModelProfile
+from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
+
+
+class EngineTraits(ABC):
+    """The facts of an engine that decide where it can run; the engines themselves are a room up."""
+
+    name: ClassVar[EngineName]
+    program: ClassVar[str]
+    """Command that starts it when it is installed on the host."""
+
+    default_version: ClassVar[str]
+    """Version whose image is taken when the spec names none."""
+
+    accelerator_types: ClassVar[frozenset[str]]
+    runs_on_cpu: ClassVar[bool]
+    reserves_cache: ClassVar[bool] = False
+    """Whether it takes its whole KV cache when it starts, so that its need can be predicted."""
+
+    predictable: ClassVar[bool] = True
+    """Whether its memory can be worked out; else it is stated, or estimated from the weights."""
+
+    spans_hosts: ClassVar[bool] = False
+    """Whether one replica can run on several hosts together."""
+
+    modes: ClassVar[frozenset[Mode]]
+
+    def serves(self, spec: ModelSpec, mode: Mode) -> bool:  # noqa: ARG002
+        """Whether it serves a mode, as the spec starts it."""
+        return mode in self.modes
+
+    def joined_by(self, spec: ModelSpec) -> Distributed:  # noqa: ARG002
+        """What joins the hosts of a replica, where it can run on several."""
+        return Distributed.NATIVE
+
+    @abstractmethod
+    def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
+        """An estimate of the RAM that serving on CPU takes, and of the KV cache in it.
+
+        Returns:
+            Bytes in all, and bytes of the cache; 0 = the engine decides about its cache.
+        """
+
+    def ram_on_accelerators(
+        self,
+        spec: ModelSpec,  # noqa: ARG002
+        accelerator_type: str,  # noqa: ARG002
+        claimed: int,  # noqa: ARG002
+    ) -> int:
+        """Bytes of RAM that the spec asks for in addition to the accelerators of a seat.
+
+        Args:
+            spec: What the user wrote.
+            accelerator_type: Of the seat.
+            claimed: Bytes of accelerator memory that the seat claims.
+        """
+        return 0
+
+
+Engines = Mapping[EngineName, EngineTraits]
+"""The engines that a model can be served by; where `auto` leaves a choice, in order."""
+
+
+def choose_engine(
+    spec: ModelSpec, profile: ModelProfile, fleet: FleetSnapshot, engines: Engines
+) -> tuple[EngineTraits, Origin, str]:
+    """The engine for a model: the one asked for, else the one that suits fleet and mode.
+
+    Returns:
+        The engine, the origin of the choice, and its reason.
+
+    Raises:
+        Failure: `BAD_SPEC` when the spec has a command of an engine that it does not name.
+    """
+    require_engine_of_command(spec.engine, engines)
+    if spec.engine.name == EngineName.AUTO != spec.engine.stated_name:
+        return engines[spec.engine.stated_name], Origin.DERIVED, "command and image without a name"
+    if spec.engine.name != EngineName.AUTO:
+        return engines[spec.engine.name], Origin.USER, "engine.name in the spec"
+    vllm, transformers = engines[EngineName.VLLM], engines[EngineName.TRANSFORMERS]
+    if spec.engine.image:
+        return vllm, Origin.DERIVED, "an image is given; vLLM is what images usually hold"
+    if profile.mode not in transformers.modes:
+        return vllm, Origin.DERIVED, f"transformers does not serve {profile.mode}"
+    kinds = {item.type for host in fleet.hosts for item in host.accelerators}
+    usable = sorted(kinds & vllm.accelerator_types)
+    if usable and spec.placement.accelerators != 0:
+        return vllm, Origin.DERIVED, f"there are accelerators that it supports ({usable[0]})"
+    return transformers, Origin.DERIVED, "no accelerator to use; transformers needs none"
+
+
+def other_engines(
+    spec: ModelSpec, profile: ModelProfile, first: EngineTraits, engines: Engines
+) -> list[EngineTraits]:
+    """Where the engine was left open, another one may run where the first choice cannot."""
+    if spec.engine.name != EngineName.AUTO or spec.engine.image:
+        return []
+    return [
+        other
+        for other in engines.values()
+        if other is not first and other.predictable and profile.mode in other.modes
+        if other.spans_hosts or spec.placement.hosts in ("auto", 1)
+    ]
+
+
+def require_engine_of_command(wanted: EngineSpec, names: Iterable[EngineName]) -> None:
+    """Refuse a command line of an engine that nobody names: it fits one engine, and no other.
+
+    Args:
+        wanted: What the user wrote.
+        names: All engines.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    if wanted.command and wanted.stated_name == EngineName.AUTO:
+        known = ", ".join(f"`{name}`" for name in names)
+        raise Failure(
+            Cause.BAD_SPEC,
+            "engine.command: neither `engine.name` nor `engine.image` says what it starts",
+            suggestion=f"Set `engine.name` ({known}), or `engine.image` for a server of your own.",
+        )
+
+
+def require_configured(spec: EngineSpec, fleet: FleetSnapshot) -> None:
+    """Refuse a custom engine by name that the fleet does not configure whole.
+
+    Raises:
+        Failure: `BAD_SPEC`.
+    """
+    if not spec.custom:
+        return
+    versions = fleet.engine_versions(spec.custom)
+    if not versions.versions:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.custom: {spec.custom} has no versions in `engines` of the fleet file",
+            suggestion=f"Add `engines: {{{spec.custom}: {{versions: ...}}}}` to the fleet file.",
+        )
+    if spec.version and spec.version not in versions.versions:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"engine.version: {spec.version} of {spec.custom} is not configured",
+            suggestion=f"Take one of {', '.join(sorted(versions.versions, key=version_key))}.",
+        )
+    found = versions.find_or_newest(spec.version or "")
+    if found:
+        _require_whole(spec, *found)
+
+
+def _require_whole(spec: EngineSpec, name: str, version: EngineVersion) -> None:
+    image = spec.image or version.image or spec.runtime == RuntimeName.PROCESS
+    command = spec.command or spec.entrypoint or version.entrypoint or version.run_command
+    for field, there in (("image", image), ("run_command", command)):
+        if not there:
+            raise Failure(
+                Cause.BAD_SPEC,
+                f"engine.custom: {spec.custom} {name} has no {field} in the fleet file",
+                suggestion=f"Add `{field}` there, or state it in the spec.",
+            )

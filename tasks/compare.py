@@ -1,0 +1,139 @@
+"""Step compare: what serves a model name now, whether it is visible, and what happened since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from prefect import task
+
+from moorage.adapters.engines.probe import ask
+from moorage.adapters.hosts.runtime import runtime_for
+from moorage.common.failures import Cause, Failure
+from moorage.readiness.protocol import Phase, Probe
+from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.states import SERVING
+from moorage.spec import ModelSpec
+from tasks.context import in_thread, ledger, settings
+from tasks.journal import step
+from tasks.retries import PLAIN
+
+HEALTH_SECONDS = 5.0
+
+
+_DECIDED: ContextVar[str] = ContextVar("decided", default="")
+
+
+@task(name="compare", task_run_name="compare with what serves {spec.name}", **PLAIN)
+async def serving(
+    spec: ModelSpec, avoided: frozenset[str] = frozenset()
+) -> tuple[ReleaseRow | None, bool]:
+    """The release that serves the model name now, and whether it still does.
+
+    Args:
+        spec: The model.
+        avoided: Hosts that nothing is placed on. One of them need not be seen: what is out of
+            sight there does not serve.
+
+    Raises:
+        Failure: Of another host that could not be asked: what it runs may well serve.
+    """
+    with step("compare") as note:
+        row = await in_thread(ledger().releases.running, spec.name)
+        if row is None:
+            note.say("nothing serves this name yet")
+            return None, False
+        try:
+            with in_sight(row):
+                healthy = await _is_healthy(row, spec)
+        except Failure as failure:
+            if not avoided or failure.cause is not Cause.RUNTIME_UNAVAILABLE:
+                raise
+            if not {workload.host for workload in row.workloads} <= avoided:
+                raise
+            healthy = False
+        note.say(f"{row.id} {'serves' if healthy else 'is recorded as running, but is not there'}")
+        return row, healthy
+
+
+async def _is_healthy(row: ReleaseRow, spec: ModelSpec) -> bool:
+    probe = Probe(
+        phase=Phase.HEALTHY,
+        deadline="load_seconds",
+        method="GET",
+        path=(row.release.spec if row.release else spec).readiness.probe.path,
+    )
+    for workload in row.workloads:
+        runtime = runtime_for(workload.runtime, workload.address, settings())
+        seen = await in_thread(runtime.observe, workload)
+        if not seen.running or seen.ready is False:
+            return False
+        if seen.ready or not workload.serves:
+            continue
+        status, _ = await ask(workload.endpoint, probe, HEALTH_SECONDS)
+        if status != 200:
+            return False
+    return bool(row.workloads)
+
+
+@contextmanager
+def in_sight(row: ReleaseRow) -> Iterator[None]:
+    """Look at what a serving release runs, and write down whether it could be seen.
+
+    That it was seen says nothing about its health: a dead engine on a host that answers is seen.
+
+    Raises:
+        Failure: Of the runtime or the host that could not be asked.
+    """
+    try:
+        yield
+    except Failure as failure:
+        if row.state == ReleaseState.RUNNING:
+            mark(row, ReleaseState.UNREACHABLE, str(failure))
+        raise
+    if row.state == ReleaseState.UNREACHABLE:
+        mark(row, ReleaseState.RUNNING, "seen again")
+
+
+def mark(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
+    """Write down that a release is out of sight, or seen again; nothing when it was moved since."""
+    try:
+        ledger().releases.move(row.id, to, cause)
+    except Failure as failure:
+        if failure.cause is not Cause.LOST_LOCK:  # else somebody moved it who knows better
+            raise
+
+
+@contextmanager
+def decided_on(release: str) -> Iterator[None]:
+    """Let the deploys of this block happen only where this release was the last one that ran."""
+    token = _DECIDED.set(release)
+    try:
+        yield
+    finally:
+        _DECIDED.reset(token)
+
+
+def overtaken(model: str) -> str:
+    """What has happened to a model since a deploy of it was decided on; its lock is held.
+
+    Returns:
+        In words; empty when nothing has, or when the deploy was asked for whatever serves.
+    """
+    decided = _DECIDED.get()
+    last = _last(model) if decided else None
+    if last is None:
+        return ""
+    if last.id != decided:
+        return f"{last.id} is there by now, and this was decided on {decided}"
+    if last.state not in SERVING | {ReleaseState.ERROR}:
+        return f"{last.id} is {last.state} by now"
+    return ""
+
+
+def _last(model: str) -> ReleaseRow | None:
+    """What serves, or served last."""
+    own = ledger().releases
+    ran = (row for row in own.of_model(model) if row.release and row.release.ran)
+    return own.running(model) or next(ran, None)

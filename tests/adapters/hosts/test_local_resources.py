@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from moorage.adapters.hosts import local_resources
+from moorage.adapters.hosts.local_host import survey_host
+from moorage.adapters.hosts.local_resources import nvidia_here, ports_in_use
+from moorage.common.units import MIB
+from moorage.inventory.fleet import Host
+from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.survey.facts import Found
+
+HERE = "127.0.0.1"
+
+
+class Recording:
+    """NVML's answers, as nvidia-ml-py gives them on a host with these GPUs."""
+
+    class NVMLError(Exception):
+        """As in nvidia-ml-py."""
+
+    def __init__(
+        self, *gpus: dict[str, Any], driver: Any = "570.124.06", init: bool = True
+    ) -> None:
+        self.gpus, self.driver, self.init = gpus, driver, init
+        self.open = False
+
+    def nvmlInit(self) -> None:
+        if not self.init:
+            raise self.NVMLError("NVML Shared Library Not Found")
+        self.open = True
+
+    def nvmlShutdown(self) -> None:
+        self.open = False
+
+    def nvmlSystemGetDriverVersion(self) -> Any:
+        return self.driver
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 12080
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.gpus)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> dict[str, Any]:
+        return self.gpus[index]
+
+    def nvmlDeviceGetName(self, handle: dict[str, Any]) -> Any:
+        return handle["name"]
+
+    def nvmlDeviceGetUUID(self, handle: dict[str, Any]) -> Any:
+        return handle["uuid"]
+
+    def nvmlDeviceGetMigMode(self, handle: dict[str, Any]) -> list[int]:
+        if "mig" not in handle:
+            raise self.NVMLError("Not Supported")
+        return [handle["mig"], handle["mig"]]
+
+    def nvmlDeviceGetMemoryInfo(self, handle: dict[str, Any]) -> SimpleNamespace:
+        if "memory" not in handle:
+            raise self.NVMLError("GPU is lost")
+        total, free = handle["memory"]
+        return SimpleNamespace(total=total * MIB, free=free * MIB, used=(total - free) * MIB)
+
+
+H200 = {"name": "NVIDIA H200", "uuid": "GPU-7a1c", "memory": (143771, 143164)}
+L4 = {"name": "NVIDIA L4", "uuid": "GPU-90fe", "memory": (23034, 512)}
+
+
+def test_gpus_are_described_as_their_driver_reports_them() -> None:
+    nvml = Recording(H200, L4)
+    assert nvidia_here(nvml).accelerators == (
+        Accelerator(
+            type="cuda",
+            index=0,
+            name="NVIDIA H200",
+            uuid="GPU-7a1c",
+            memory_total=143771 * MIB,
+            memory_free=143164 * MIB,
+            driver="570.124.06",
+            runtime_version="12.8",
+        ),
+        Accelerator(
+            type="cuda",
+            index=1,
+            name="NVIDIA L4",
+            uuid="GPU-90fe",
+            memory_total=23034 * MIB,
+            memory_free=512 * MIB,
+            driver="570.124.06",
+            runtime_version="12.8",
+        ),
+    )
+    assert not nvml.open
+
+
+def test_older_bindings_answer_in_bytes() -> None:
+    old = {**L4, "name": b"NVIDIA L4", "uuid": b"GPU-90fe"}
+    new = nvidia_here(Recording(L4))
+    assert nvidia_here(Recording(old, driver=b"570.124.06")) == new
+
+
+@pytest.mark.parametrize("nvml", [Recording(init=False), Recording()], ids=["no driver", "no GPU"])
+def test_without_a_driver_or_a_gpu_there_are_none(nvml: Recording) -> None:
+    assert nvidia_here(nvml) == Found()
+    assert not nvml.open
+
+
+def test_a_gpu_that_is_lost_does_not_hide_the_others() -> None:
+    lost = {"name": "NVIDIA L4", "uuid": "GPU-dead"}
+    nvml = Recording(lost, H200)
+    seen = nvidia_here(nvml)
+    assert [(item.index, item.name) for item in seen.accelerators] == [(1, "NVIDIA H200")]
+    assert seen.troubles == ("GPU 0 cannot be used: GPU is lost",)
+    assert not nvml.open
+
+
+def test_a_gpu_that_is_split_is_a_trouble() -> None:
+    seen = nvidia_here(Recording({**H200, "mig": 1}, {**H200, "mig": 0}))
+    assert [item.index for item in seen.accelerators] == [1]
+    assert "GPU 0 (NVIDIA H200) is split by MIG" in seen.troubles[0]
+
+
+def test_without_nvml_the_tools_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(
+        "#!/bin/sh\ncase $1 in --query*) echo"
+        " '0, GPU-a, NVIDIA GB10, [N/A], [N/A], 580.126.09, [N/A]';; esac\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(local_resources, "nvidia_here", Found)
+    seen = local_resources.found_here()
+    assert seen.unified_memory
+    assert [item.name for item in seen.accelerators] == ["NVIDIA GB10"]
+    assert seen.accelerators[0].memory_total == psutil.virtual_memory().total
+
+
+def test_a_port_is_in_use_as_soon_as_it_is_bound() -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as every server does
+        taken.bind((HERE, 0))
+        port = taken.getsockname()[1]
+        assert port in ports_in_use(HERE, port, port)
+        taken.listen()
+        assert port in ports_in_use(HERE, 1, 1)
+    assert port not in ports_in_use(HERE, port, port)
+
+
+def test_a_port_is_free_though_connections_of_a_server_that_ended_linger_there() -> None:
+    with socket.create_server((HERE, 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection((HERE, port)) as client:
+            served, _ = server.accept()
+            served.close()  # who closes first is the one that lingers
+            assert client.recv(1) == b""
+    assert _states(port) == {psutil.CONN_TIME_WAIT}
+    assert port not in ports_in_use(HERE, port, port)
+    with socket.create_server((HERE, port)):
+        assert port in ports_in_use(HERE, port, port)
+
+
+def test_a_survey_tells_the_ports_of_its_host_that_are_taken() -> None:
+    with socket.create_server((HERE, 0)) as server:
+        port = server.getsockname()[1]
+        host = Host(name="here", runtimes=("process",), ports=f"{port}-{port}")
+        assert port in survey_host(host).ports_in_use
+
+
+def _states(port: int) -> set[str]:
+    seen = psutil.net_connections(kind="tcp")
+    return {one.status for one in seen if one.laddr and one.laddr.port == port}

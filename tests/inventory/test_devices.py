@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.common.failures import Failure
+from moorage.engines.launch import ContainerSpec, LaunchPlan
+from moorage.engines.plan import plan_launch
+from moorage.engines.registry import ENGINES
+from moorage.inventory.devices import DEVICES, device_kind, process_refusal
+from moorage.inventory.snapshot import VENDORS, HostSnapshot, Program
+from moorage.placement.placed import Placed
+from moorage.placement.propose import Subject, propose
+from moorage.spec import EngineName
+from tests.builders import LEDGER, a_fleet, a_host, a_model, a_profile, a_spec, an_accelerator
+from tests.builders import an_image as some_image
+
+INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.32.0")
+ASCEND = (
+    "/usr/local/dcmi",
+    "/usr/local/bin/npu-smi",
+    "/usr/local/Ascend/driver/lib64",
+    "/usr/local/Ascend/driver/version.info",
+    "/etc/ascend_install.info",
+)
+
+
+def a_fleet_of(kind: str, **changes: Any) -> HostSnapshot:
+    return a_host(
+        accelerators=tuple(
+            an_accelerator(index, type=kind, uuid=f"id-{index}", **changes) for index in range(4)
+        ),
+        programs=(INSTALLED,),
+    )
+
+
+def planned(kind: str, engine: dict[str, Any], host: HostSnapshot) -> LaunchPlan:
+    """The plan for the second and the fourth accelerator of a host."""
+    wanted = [f"gpu-1:{kind}:{index}" for index in (1, 3)]
+    spec = a_spec(engine={"name": "vllm", **engine}, placement={"accelerators": wanted})
+    snapshot, image = a_fleet(host), None if "runtime" in engine else some_image()
+    placement = propose(Subject(spec, a_profile()), snapshot, ENGINES)
+    placed = Placed(spec, a_model(), a_profile(), placement, snapshot, "tiny.v1")
+    return plan_launch(placed, image, LEDGER)
+
+
+def contained(kind: str, host: HostSnapshot | None = None, **container: Any) -> ContainerSpec:
+    engine = {"image": "own/vllm:1", "container": container}
+    (only,) = planned(kind, engine, host or a_fleet_of(kind)).containers
+    return only
+
+
+def variables(container: ContainerSpec) -> dict[str, str]:
+    """Those by which the engine finds its accelerators."""
+    known = {DEVICES[kind].visibility for kind in DEVICES} | {"HABANA_VISIBLE_DEVICES"}
+    return {item.name: item.value for item in container.environment if item.name in known}
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes", "groups", "mounts", "told"),
+    [
+        ("cuda", (), (), (), {}),
+        ("rocm", ("/dev/kfd", "/dev/dri"), ("video",), (), {"HIP_VISIBLE_DEVICES": "1,3"}),
+        (
+            "cann",
+            (
+                *("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"),
+                *("/dev/davinci1", "/dev/davinci3"),
+            ),
+            (),
+            ASCEND,
+            {},
+        ),
+        (
+            "dcu",
+            ("/dev/kfd", "/dev/mkfd", "/dev/dri"),
+            ("video",),
+            ("/opt/hyhal",),
+            {"HIP_VISIBLE_DEVICES": "1,3"},
+        ),
+        ("maca", ("/dev/mxcd", "/dev/dri"), ("video",), (), {"CUDA_VISIBLE_DEVICES": "1,3"}),
+        ("corex", ("/dev/itrctl", "/dev/iluvatar1", "/dev/iluvatar3"), (), (), {}),
+        (
+            "hggc",
+            ("/dev/alixpu", "/dev/alixpu_ctl", "/dev/alixpu_ppu1", "/dev/alixpu_ppu3"),
+            (),
+            (),
+            {},
+        ),
+        ("xpu", ("/dev/dri",), (), ("/dev/dri/by-path",), {"ZE_AFFINITY_MASK": "1,3"}),
+        ("hpu", (), (), (), {"HABANA_VISIBLE_DEVICES": "1,3"}),
+    ],
+)
+def test_a_container_gets_the_devices_of_its_type_and_no_others(
+    kind: str,
+    nodes: tuple[str, ...],
+    groups: tuple[str, ...],
+    mounts: tuple[str, ...],
+    told: dict[str, str],
+) -> None:
+    container = contained(kind)
+    assert container.isolation.nodes == nodes
+    assert container.isolation.groups == groups
+    driver = container.mounts[1:]
+    assert tuple(mount.source for mount in driver) == mounts
+    assert all(mount.read_only and mount.source == mount.target for mount in driver)
+    assert variables(container) == told
+    assert not container.isolation.privileged
+
+
+@pytest.mark.parametrize("kind", ["rocm", "dcu", "maca", "xpu"])
+def test_render_nodes_that_are_written_down_narrow_a_container_to_its_own(kind: str) -> None:
+    host = a_host(
+        accelerators=tuple(
+            an_accelerator(index, type=kind, node=f"/dev/dri/renderD{128 + index}")
+            for index in range(4)
+        )
+    )
+    container = contained(kind, host)
+    assert container.isolation.nodes[-2:] == ("/dev/dri/renderD129", "/dev/dri/renderD131")
+    assert "/dev/dri" not in container.isolation.nodes
+    # It sees no other accelerators, and counts its own from 0.
+    assert variables(container) == {}
+
+
+def test_a_container_that_sees_more_than_its_own_is_warned_about() -> None:
+    (told,) = planned("rocm", {"image": "own/vllm:1"}, a_fleet_of("rocm")).warnings
+    assert "/dev/dri as a whole" in told
+    assert not planned("cann", {"image": "own/vllm:1"}, a_fleet_of("cann")).warnings
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("cuda", "CUDA_VISIBLE_DEVICES"),
+        ("rocm", "HIP_VISIBLE_DEVICES"),
+        ("cann", "ASCEND_RT_VISIBLE_DEVICES"),
+        ("dcu", "HIP_VISIBLE_DEVICES"),
+        ("maca", "CUDA_VISIBLE_DEVICES"),
+        ("corex", "CUDA_VISIBLE_DEVICES"),
+        ("hggc", "CUDA_VISIBLE_DEVICES"),
+        ("xpu", "ZE_AFFINITY_MASK"),
+        ("musa", "MUSA_VISIBLE_DEVICES"),
+        ("mlu", "MLU_VISIBLE_DEVICES"),
+    ],
+)
+def test_a_process_is_told_its_accelerators(kind: str, name: str) -> None:
+    (process,) = planned(kind, {"runtime": "process"}, a_fleet_of(kind)).containers
+    assert variables(process) == {name: "1,3"}
+    assert process.isolation.nodes == ()
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind, row in DEVICES.items() if row.visibility and not row.refusal]
+)
+def test_in_a_privileged_container_the_engine_is_told_its_own_as_a_process_is(kind: str) -> None:
+    assert variables(contained(kind, privileged=True)) == {DEVICES[kind].visibility: "1,3"}
+
+
+@pytest.mark.parametrize("kind", ["musa", "mlu"])
+def test_what_nobody_verified_is_refused_for_a_container(kind: str) -> None:
+    host = a_fleet_of(kind)
+    with pytest.raises(Failure, match=f"not verified how a container gets .* of {kind}"):
+        planned(kind, {"image": "own/vllm:1"}, host)
+
+
+def test_gaudis_are_handed_out_by_their_own_container_runtime() -> None:
+    given = contained("hpu", capabilities=["IPC_LOCK"]).isolation
+    assert (given.runtime, given.capabilities) == ("habana", ("SYS_NICE", "IPC_LOCK"))
+
+
+def test_a_type_that_is_not_in_the_table_is_refused_everywhere() -> None:
+    assert device_kind("tpu").refusal
+    assert process_refusal("tpu")
+
+
+def test_every_type_has_a_vendor_and_a_way_or_a_reason() -> None:
+    assert set(DEVICES) == set(VENDORS)
+    for kind, row in DEVICES.items():
+        way = row.requested or row.shared or row.renders or row.runtime
+        assert bool(way) != bool(row.refusal), kind
+        assert bool(row.remedy) != bool(row.refusal), kind

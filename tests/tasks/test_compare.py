@@ -1,0 +1,93 @@
+"""A deploy that was decided on a while ago does not go over what has happened since."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from flows import reconcile_fleet
+from moorage.engines.launch import LaunchPlan
+from moorage.inventory.fleet import Fleet
+from moorage.operations.reconcile.actions import Action, Deed
+from moorage.readiness.protocol import Readiness
+from moorage.releases.release import ReleaseState
+from moorage.spec import EngineName
+from tasks.compare import decided_on, overtaken
+from tasks.context import ledger
+from tests.builders import REVISION, a_release, a_spec
+
+pytestmark = pytest.mark.usefixtures("own_home")
+
+S = ReleaseState
+
+
+def ran(*states: ReleaseState) -> str:
+    """A release that has served, and was then moved on; what served before is superseded."""
+    own, before = ledger().releases, ledger().releases.running("tiny")
+    new = own.begin(a_spec(), REVISION, "")
+    own.move(new, S.SCHEDULED)
+    own.move(new, S.STARTING)
+    made: dict[str, Any] = {
+        "replaced": before.id if before else "",
+        "plan": LaunchPlan(release=new, engine=EngineName.VLLM, engine_version="", containers=()),
+        "readiness": (Readiness(workload="leader", endpoint="", probes=()),),
+    }
+    own.take_over(a_release(new, **made))
+    if before:
+        own.end(before.id, S.SUPERSEDED)
+    for state in states:
+        (own.end if state in (S.STOPPED, S.ERROR) else own.move)(new, state)
+    return new
+
+
+def failed() -> str:
+    new = ledger().releases.begin(a_spec(), REVISION, "")
+    ledger().releases.give_up(new, "no-fit")
+    return new
+
+
+@pytest.mark.parametrize("states", [(), (S.UNREACHABLE,), (S.ERROR,)])
+def test_what_still_holds_the_name_or_served_until_it_died_is_deployed_anew(
+    states: tuple[ReleaseState, ...],
+) -> None:
+    with decided_on(ran(*states)):
+        assert overtaken("tiny") == ""
+        failed()  # by somebody else: that has changed nothing
+        assert overtaken("tiny") == ""
+
+
+def test_what_was_retired_since_stays_retired() -> None:
+    with decided_on(ran(S.STOPPING, S.STOPPED)):
+        assert overtaken("tiny") == "tiny.v1 is stopped by now"
+
+
+@pytest.mark.parametrize("states", [(), (S.ERROR,), (S.STOPPING, S.STOPPED)])
+def test_what_was_deployed_since_goes_before(states: tuple[ReleaseState, ...]) -> None:
+    with decided_on(ran()):
+        ran(*states)
+        assert overtaken("tiny").startswith("tiny.v2 is there by now")
+
+
+def test_a_deploy_that_somebody_asks_for_goes_over_whatever_is_there() -> None:
+    ran(S.STOPPING, S.STOPPED)
+    assert overtaken("tiny") == ""
+
+
+async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_for_the_lock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old, said = ran(), list[str]()
+
+    async def deploy(*_: Any, **__: Any) -> State[Any]:
+        ledger().releases.move(old, S.STOPPING)
+        ledger().releases.end(old, S.STOPPED)
+        said.append(overtaken("tiny"))
+        return Completed()
+
+    monkeypatch.setattr(reconcile_fleet, "deploy_model", deploy)
+    about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
+    await reconcile_fleet._replaced(Action(deed=Deed.REPLACE, **about), Fleet())
+    assert said == [f"{old} is stopped by now"]

@@ -1,0 +1,128 @@
+"""The check inside a flow, once engine and image are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from moorage.adapters.engines.schemas import SchemaStore
+from moorage.common.failures import Cause, Failure
+from moorage.engines.schema.argument import Argument, Kind, Schema
+from moorage.inventory.fleet import Fleet
+from moorage.inventory.snapshot import HostSnapshot, Program
+from moorage.placement.placed import Placed
+from moorage.spec import EngineName
+from tasks.plan import check_early, check_placed
+from tests.builders import (
+    ON_CPU,
+    a_cpu_host,
+    a_fleet,
+    a_host,
+    a_model,
+    a_placement,
+    a_profile,
+    a_spec,
+)
+
+TYPO = ["--max-modle-len 4096"]
+VLLM = {"name": "vllm", "runtime": "docker", "args": TYPO}
+INSTALLED = Program(engine=EngineName.VLLM, path="/opt/vllm/bin/vllm", version="0.17.0")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MOORAGE_HOME", str(tmp_path))
+    return tmp_path
+
+
+async def noted(host: HostSnapshot, **wish: Any) -> tuple[str, ...]:
+    """What is said to a spec that is placed on a host."""
+    spec = a_spec(**wish)
+    placed = Placed(spec, a_model(), a_profile(), a_placement(spec, host), a_fleet(host), "tiny.v1")
+    return await check_placed(placed)
+
+
+async def test_the_engine_that_auto_chose_is_asked() -> None:
+    with pytest.raises(Failure) as refusal:
+        await noted(a_host(), engine={"args": TYPO})
+    assert refusal.value.cause == Cause.BAD_SPEC
+    assert "--max-modle-len" in refusal.value.detail
+
+
+async def test_arguments_of_another_engine_are_its_own() -> None:
+    assert await noted(a_cpu_host(), engine={"args": TYPO}) == ()
+
+
+async def test_an_installed_program_counts_with_its_own_version() -> None:
+    host = a_cpu_host(programs=(INSTALLED,))
+    engine = {"name": "vllm", "args": ["--swap-space 4"]}
+    assert await noted(host, engine=engine, placement=ON_CPU) == ()
+
+
+async def test_an_image_of_unknown_version_is_known_once_its_schema_is_there(home: Path) -> None:
+    digest = "sha256:" + "ab" * 32
+    engine = {"name": "vllm", "image": f"acme/vllm@{digest}", "args": ["--acme"]}
+    (note,) = await noted(a_host(), engine=engine)
+    assert "engine.args were not checked" in note
+
+    own = Argument(options=("--acme",), kind=Kind.INTEGER)
+    schema = Schema(engine="vllm", version="0.32.0+acme", arguments=(own,))
+    SchemaStore(home).keep(schema, (digest,))
+    with pytest.raises(Failure, match="its value is missing"):
+        await noted(a_host(), engine=engine)
+
+
+async def test_a_flow_refuses_before_it_looks_at_anything() -> None:
+    with pytest.raises(Failure, match="--max-modle-len"):
+        await check_early(a_spec(engine=VLLM), Fleet())
+    await check_early(a_spec(engine={"args": TYPO}), Fleet())
+
+
+async def test_a_command_of_no_engine_is_refused_before_anything_is_looked_at() -> None:
+    with pytest.raises(Failure, match=r"engine\.command: neither"):
+        await check_early(a_spec(engine={"command": ["serve"]}), Fleet())
+    unnamed = {"command": ["serve"], "image": "own:1", "args": TYPO}
+    await check_early(a_spec(engine=unnamed), Fleet())
+
+
+async def test_the_default_version_of_the_fleet_counts() -> None:
+    fleet = Fleet.model_validate({"engines": {"vllm": {"default_version": "0.17.0"}}})
+    swap = {**VLLM, "args": ["--swap-space 4"]}
+    await check_early(a_spec(engine=swap), fleet)
+    with pytest.raises(Failure, match="gone since"):
+        await check_early(a_spec(engine=swap), Fleet())
+
+
+@pytest.mark.parametrize("line", [{"run_command": "acme {{model_path}}"}, {"entrypoint": "acme"}])
+async def test_what_another_program_reads_is_not_checked(line: dict[str, str]) -> None:
+    versions = {"default_version": "0.32.0", "versions": {"0.32.0": line}}
+    fleet = Fleet.model_validate({"engines": {"vllm": versions}})
+    await check_early(a_spec(engine=VLLM), fleet)
+    await check_early(a_spec(engine={**VLLM, "entrypoint": ["acme"]}), Fleet())
+
+
+@pytest.mark.parametrize("line", [{"run_command": "acme {{model_path}}"}, {"entrypoint": "acme"}])
+async def test_another_programs_secret_has_no_place_on_its_command_line_either(
+    line: dict[str, str],
+) -> None:
+    versions = {"default_version": "0.32.0", "versions": {"0.32.0": line}}
+    fleet = Fleet.model_validate({"engines": {"vllm": versions}})
+    engine = {**VLLM, "args": ["--api-key abcdefgh"]}
+    with pytest.raises(Failure, match="secrets never stand in arguments") as refusal:
+        await check_early(a_spec(engine=engine), fleet)
+    assert refusal.value.cause == Cause.BAD_SPEC
+    with pytest.raises(Failure, match="secrets never stand in arguments"):
+        await noted(a_host(engines=fleet.engines), engine=engine)
+
+
+async def test_a_secret_for_an_engine_without_rules_is_refused() -> None:
+    with pytest.raises(Failure, match="secrets never stand in arguments"):
+        await noted(a_cpu_host(), engine={"args": ["--hf-token abcdefgh"]})
+
+
+def test_an_entrypoint_of_ones_own_gets_no_secret_in_its_arguments() -> None:
+    with pytest.raises(ValidationError, match="--api-key would show its secret"):
+        a_spec(engine={"name": "vllm", "entrypoint": ["acme"], "args": ["--api-key abcdefgh"]})
