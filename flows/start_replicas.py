@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from flows.replacement_summary import is_canary
 from moorage.common.failures import Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.engines.recovery import Correction, correction_for, with_correction
@@ -13,11 +12,11 @@ from moorage.engines.start_order import split_off, start_groups
 from moorage.models.profile import ModelProfile
 from moorage.releases.release import Release
 from tasks.launch import correct, launch
-from tasks.smoke_test import canary, gate, must_pass
+from tasks.smoke_test import canary, gate, is_canary, must_pass
 from tasks.verify import verify
 
 
-async def starting(
+async def start_replicas(
     draft: Release, plan: LaunchPlan, profile: ModelProfile, before: Release | None = None
 ) -> AsyncIterator[Release]:
     """Start a release; each part of its plan once the part before is ready and has passed the gate.

@@ -72,7 +72,7 @@ async def measure(
         return tuple(found)
 
 
-def remember(release: Release, journal: Journal) -> None:
+def record_measurements(release: Release, journal: Journal) -> None:
     """Keep what a release measured for later predictions; it serves all the same if that fails."""
     if not release.measured:
         return

@@ -18,8 +18,8 @@ from moorage.operations.reconcile.backoff import not_before
 from moorage.releases.release import ReleaseRow, Restart
 from tasks.accelerator_start_lock import lock_names
 from tasks.context import ledger, settings
-from tasks.events import tell_of
-from tasks.image import have_again
+from tasks.events import emit_release_event
+from tasks.image import restore_image
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import answers, lease_of
 from tasks.restore_release import plan_of, start_part
@@ -41,9 +41,9 @@ def restart(action: Action, row: ReleaseRow) -> str:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
         if row.release:
-            have_again(row.release)
+            restore_image(row.release)
         started = start_part(row, part)
-    tell_of("restarted", row, action.reason)
+    emit_release_event("restarted", row, action.reason)
     return f"started again: {', '.join(one.name for one in started)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections import Counter
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -101,6 +102,12 @@ def test_links_between_documents_lead_somewhere() -> None:
         if not (document.parent / target).exists()
     ]
     assert missing == []
+
+
+def test_the_walkthrough_names_each_file_once() -> None:
+    named = _paths_in((REPOSITORY / "docs" / "walkthrough.md").read_text())
+    assert len(named) > 50
+    assert [path for path, times in Counter(named).items() if times > 1] == []
 
 
 def _paths_in(text: str) -> list[str]:
