@@ -32,8 +32,6 @@ async def retire(row: ReleaseRow) -> Drained:
     drained = await _close(row)
     cause = _and("retired", drained.summary)
     await run_uninterrupted(end_release, row, ReleaseState.STOPPED, cause)
-        end_release, row, ReleaseState.STOPPED, _and("retired", drained.summary)
-    )
     return drained
 
 

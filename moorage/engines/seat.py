@@ -113,4 +113,4 @@ def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mou
 
 def devices(request: LaunchRequest) -> tuple[str, ...]:
     """Identifiers of the seat's accelerators: UUIDs where they are known."""
-    return tuple(item.uuid or str(item.index) for item in claimed_accelerators(request))
+    return tuple(item.identifier for item in claimed_accelerators(request))

@@ -12,12 +12,14 @@ from moorage.engines.launch import Flag, Mount, Variable
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import mounts_of
 from moorage.engines.vllm.flags import derived, variable, wanted
-from moorage.memory.options import allowed_rank
+from moorage.engines.vllm.speculative import Speculative, speculative_flags
+from moorage.memory.calibration_key import DRAFTS
+from moorage.memory.options import LoraOptions, allowed_rank
 from moorage.models.adapter_config import base_model, is_made_for
 from moorage.models.assets import AssetRole
 from moorage.models.source import Companion
-from moorage.spec import AdapterUpdatesSpec
-from moorage.spec.arguments import is_written, whole_number
+from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
+from moorage.spec.arguments import is_written, switch, whole_number
 
 
 class Adapter(Value):
@@ -125,6 +127,26 @@ def draft_path(request: LaunchRequest) -> str:
     """The draft model's directory as the engine sees it; empty = there is none."""
     drafts = (item for item in request.companions if item.role == AssetRole.DRAFT)
     return next((_visible_path(request, item) for item in drafts), "")
+
+
+def memory_arguments(
+    lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: Sequence[str]
+) -> tuple[str, ...]:
+    """Arguments of adapters and drafts that decide about memory, as they are known before a launch.
+
+    Args:
+        lora: Adapters that were counted, of `lora` and `lora_updates`.
+        speculative: Speculative decoding in the spec.
+        written: The user's own arguments; they follow, and win.
+    """
+    words: tuple[str, ...] = ()
+    if lora and not (switch(written, "--enable-lora") or is_written(written, "--lora-modules")):
+        sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))
+        words = ("--enable-lora", *sizes)
+    if speculative and not is_written(written, *DRAFTS):
+        drafts = Speculative.of_spec(speculative, speculative.model or "")
+        words += tuple(word for flag in speculative_flags(drafts) for word in flag.tokens)
+    return words
 
 
 def base_warnings(request: LaunchRequest) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.companions import (
     base_warnings,
     companion_mounts,
+    memory_arguments,
     update_variables,
     update_warnings,
 )
@@ -52,10 +53,12 @@ from moorage.engines.vllm.seat_context import context_of, extended_cache, policy
 from moorage.inventory.devices import DEVICES
 from moorage.memory.demand import PROCESSES
 from moorage.memory.need import Need
+from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
+from moorage.spec.arguments import user_tokens
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 API_KEY = "VLLM_API_KEY"
@@ -149,6 +152,10 @@ class Vllm(Engine):
     def ram_on_accelerators(self, spec: ModelSpec, accelerator_type: str, claimed: int) -> int:
         """The extended KV cache."""
         return ram_of_cache(extended_cache(spec), accelerator_type, claimed)
+
+    def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
+        """Those of adapters and drafts."""
+        return memory_arguments(lora, spec.speculative, user_tokens(spec.engine.args))
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:

@@ -9,15 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 
 from moorage.common.strict_json import JsonError, decode
-from moorage.engines.launch import ContainerSpec, LaunchPlan
-from moorage.engines.vllm.speculative import Method, Speculative, speculative_flags
-from moorage.inventory.snapshot import HostSnapshot
-from moorage.memory.calibration import CalibrationKey
-from moorage.memory.options import LoraOptions
+from moorage.common.values import Value
 from moorage.models.profile import ModelProfile
-from moorage.spec import SpeculativeSpec
 from moorage.spec.abbreviations import in_full
-from moorage.spec.arguments import WRITTEN, is_written, switch
+from moorage.spec.arguments import WRITTEN
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")
@@ -69,6 +64,38 @@ SUFFIXES = {
 """As vLLM reads `8k` and `8K`. Source: `utils/argparse_utils.py:human_readable_int`."""
 
 
+class CalibrationKey(Value):
+    """The properties that two starts share when a measurement of one holds for the other.
+
+    Attributes:
+        architecture: vLLM's class, such as `LlamaForCausalLM`.
+        shape: What else of the model decides: sizes, dtype, quantisation, mode.
+        engine: Name of the engine.
+        engine_version: Its version.
+        accelerator_type: `cuda`, ...; `cpu` without accelerators.
+        accelerator: Name of the device; empty on CPU.
+        tensor_parallel_size: Ranks that share each layer.
+        pipeline_parallel_size: Stages that share the layers.
+        max_num_batched_tokens: Tokens of one scheduler step; 0 = the engine's default.
+        max_num_seqs: Requests that run at once; 0 = the engine's default.
+        eager: Whether CUDA graphs are off.
+        options: Other options that change what the engine takes, such as LoRA's.
+    """
+
+    architecture: str
+    shape: str
+    engine: str
+    engine_version: str
+    accelerator_type: str
+    accelerator: str = ""
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    max_num_batched_tokens: int = 0
+    max_num_seqs: int = 0
+    eager: bool = False
+    options: str = ""
+
+
 def calibration_key(
     profile: ModelProfile,
     engine: str,
@@ -105,53 +132,22 @@ def calibration_key(
     )
 
 
-def flags_of_fields(
-    lora: LoraOptions | None, speculative: SpeculativeSpec | None, arguments: Sequence[str]
-) -> tuple[str, ...]:
-    """Flags that a launch derives from fields of the spec and that decide about memory.
-
-    Args:
-        lora: Adapters that were counted, of `lora` and `lora_updates`.
-        speculative: Speculative decoding in the spec.
-        arguments: The user's own arguments, which override.
-    """
-    words: tuple[str, ...] = ()
-    if lora and not (switch(arguments, "--enable-lora") or is_written(arguments, "--lora-modules")):
-        sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))
-        words = ("--enable-lora", *sizes)
-    if speculative and not is_written(arguments, *DRAFTS):
-        drafts = Speculative(
-            method=Method(speculative.method),
-            tokens=speculative.tokens,
-            shortest=speculative.ngram_min,
-            longest=speculative.ngram_max,
-            model=speculative.model or "",
-        )
-        words += tuple(word for flag in speculative_flags(drafts) for word in flag.tokens)
-    return words
-
-
-def key_of_container(
-    profile: ModelProfile, plan: LaunchPlan, container: ContainerSpec, host: HostSnapshot
+def key_of_command(
+    profile: ModelProfile,
+    engine: str,
+    version: str,
+    accelerator_type: str,
+    accelerator: str,
+    command: Sequence[str],
 ) -> CalibrationKey:
-    """The key of one container of a plan, on the host that it runs on."""
-    names = [
-        item.name
-        for item in host.accelerators
-        if (item.uuid or str(item.index)) in container.devices
-    ]
-    key = calibration_key(
-        profile,
-        plan.engine,
-        plan.engine_version,
-        container.accelerator_type,
-        names[0] if names else "",
-        container.argv,
-    )
-    if container.argv[1:2] == ("serve",):
+    """The key of a start by its whole command line; the arguments are those of `calibration_key`.
+
+    The settings of a command of the user's own, such as a script, are not known: its words count.
+    """
+    key = calibration_key(profile, engine, version, accelerator_type, accelerator, command)
+    if command[1:2] == ("serve",):
         return key
-    # A command of the user's own, such as a script: its settings are not known.
-    return key.model_copy(update={"options": " ".join(container.argv)})
+    return key.model_copy(update={"options": " ".join(command)})
 
 
 def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
