@@ -15,7 +15,7 @@ from pydantic import Field
 
 from flows import subflows as below
 from flows.flow_context import requested_run
-from flows.result_recovery import remembered
+from flows.result_recovery import keep_result
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.requester import Claim
@@ -23,7 +23,7 @@ from moorage.reports.history_report import applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.artifacts import show_markdown
 from tasks.context import in_thread, ledger
-from tasks.journal import heard_as
+from tasks.journal import listen_as
 from tasks.policy import current_submission, recorded_scope, settled_fleet
 
 DEPLOY, RETIRE = "deploy", "retire"
@@ -32,7 +32,7 @@ Ended = State[Any]
 
 
 @flow(name="apply-models", flow_run_name="apply {applied_from}", persist_result=False)
-@remembered
+@keep_result
 async def apply_models(
     specs: list[ModelSpec],
     fleet: Fleet = Fleet(),  # noqa: B008
@@ -92,7 +92,7 @@ class _Turns:
             if self._failed and self._stops:
                 message = "not begun: another model failed"
                 return Applied(model=model, action=action, outcome="skipped", message=message)
-            with heard_as(model):
+            with listen_as(model):
                 applied = await work()
             self._failed = self._failed or applied.outcome == "failed"
             get_run_logger().info("%s: %s", model, applied.message)
@@ -103,7 +103,7 @@ async def _deployed(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Applied
     def begin() -> Awaitable[Ended]:
         return below.DEPLOY(spec, fleet, applied_from, return_state=True)
 
-    return await below.deployed_below(spec.name, begin)
+    return await below.deploy_subflow(spec.name, begin)
 
 
 async def _retired(name: str, applied_from: str) -> Applied:
@@ -112,7 +112,7 @@ async def _retired(name: str, applied_from: str) -> Applied:
     if row and (not applied_from or owner != applied_from):
         message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
         return Applied(model=name, action=RETIRE, outcome="skipped", message=message)
-    return await below.retired_below(name, lambda: below.RETIRE(name, return_state=True))
+    return await below.retire_subflow(name, lambda: below.RETIRE(name, return_state=True))
 
 
 def _summary(ended: list[Applied]) -> str:

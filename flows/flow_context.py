@@ -18,13 +18,13 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.releases.release import Release, ReleaseRow, StepRecord
 from moorage.releases.requester import Requester
-from tasks.events import announce
+from tasks.events import emit_transition
 from tasks.journal import Journal, journal
 from tasks.release import publish_failure
 from tasks.requester import parameters_digest, requested
 
 
-class Story:
+class FlowContext:
     """The journal of one flow run, and the release that it is about once there is one."""
 
     def __init__(self, opened: Journal, flow_run_id: str, requester: Requester) -> None:
@@ -54,7 +54,7 @@ class Story:
 
 
 @asynccontextmanager
-async def told(model: str, requested_by: str = "") -> AsyncIterator[Story]:
+async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[FlowContext]:
     """Keep the journal of a flow run; a failure becomes an artifact before it ends the run.
 
     Args:
@@ -65,15 +65,15 @@ async def told(model: str, requested_by: str = "") -> AsyncIterator[Story]:
         journal(RunLog(get_run_logger())) as opened,
         requested_run(requested_by) as requester,
     ):
-        story = Story(opened, str(flow_run.id or ""), requester)
-        author = Author(story.flow_run_id, announce, requester.summary)
+        context = FlowContext(opened, str(flow_run.id or ""), requester)
+        author = Author(context.flow_run_id, emit_transition, requester.summary)
         try:
             with writing_as(author):
-                yield story
+                yield context
         except Exception as error:
-            if (failure := story.failure_of(error)) is None:
+            if (failure := context.failure_of(error)) is None:
                 raise
-            await publish_failure(model, failure, story.release)
+            await publish_failure(model, failure, context.release)
             raise failure from None
 
 

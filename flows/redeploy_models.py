@@ -14,7 +14,7 @@ from pydantic import Field
 
 from flows.flow_context import RunLog, requested_run
 from flows.redeploy_waves import Rollout
-from flows.result_recovery import remembered
+from flows.result_recovery import keep_result
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.sites import at_site
@@ -28,10 +28,10 @@ from moorage.spec import OnDrift, slug
 from tasks.approval import ask, granted
 from tasks.artifacts import LivePage
 from tasks.context import settings
-from tasks.events import DRIFTED, signal
+from tasks.events import DRIFTED, emit_model_event
 from tasks.journal import journal
 from tasks.policy import settled_fleet
-from tasks.redeploy_decisions import intents_of
+from tasks.redeploy_decisions import find_intents
 
 Ended = State[Any]
 
@@ -43,7 +43,7 @@ def _name() -> str:
 
 
 @flow(name="redeploy-models", flow_run_name=_name, persist_result=False)
-@remembered
+@keep_result
 async def redeploy_models(
     names: list[str] = [],  # noqa: B006
     labels: dict[str, str] = {},  # noqa: B006
@@ -83,14 +83,14 @@ async def redeploy_models(
     fleet = await settled_fleet(fleet, files)
     hosts = at_site(fleet, settings().site)
     with journal(RunLog(get_run_logger())):
-        found = await intents_of(names, labels, hosts, files, by_policy=by_policy, force=force)
+        found = await find_intents(names, labels, hosts, files, by_policy=by_policy, force=force)
     ended = [one.as_it_is for one in found if one.action != OnDrift.REDEPLOY]
     todo = [one for one in found if one.action == OnDrift.REDEPLOY]
     if dry_run:
         return await _told([*(one.if_it_were_done for one in todo), *ended], Page())
     for one in ended:
         if one.outcome == Became.NOTIFIED:
-            signal(DRIFTED, [one.model], release=one.before, why=one.why)
+            emit_model_event(DRIFTED, [one.model], release=one.before, why=one.why)
     refused = await _refused(todo)
     left = [one for one in todo if one.model not in {other.model for other in refused}]
     page = Page([*refused, *ended])

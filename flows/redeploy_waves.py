@@ -10,15 +10,15 @@ from typing import Any
 from prefect import get_run_logger
 from prefect.client.schemas.objects import State
 
-from flows.subflows import DEPLOY, deployed_below
+from flows.subflows import DEPLOY, deploy_subflow
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.intent import Intent
 from moorage.operations.redeploy.outcome import Became, Redeployed, summary
 from moorage.operations.redeploy.waves import is_over
 from moorage.reports.redeployment_report import Wave
-from tasks.compare import decided_on
-from tasks.events import STOPPED_EARLY, signal
-from tasks.journal import heard_as
+from tasks.compare import decision_scope
+from tasks.events import STOPPED_EARLY, emit_model_event
+from tasks.journal import listen_as
 from tasks.policy import recorded_scope
 
 BECAME = {
@@ -71,7 +71,7 @@ class Rollout:
                 await asyncio.sleep(self._pause_seconds)
             await self._go(number, wave)
         if left := [one.model for one in self._ended if one.outcome == Became.NOT_BEGUN]:
-            signal(STOPPED_EARLY, left, why=f"not begun: {self._failed} models failed")
+            emit_model_event(STOPPED_EARLY, left, why=f"not begun: {self._failed} models failed")
         order = [model for wave in self._waves for model in wave.models]
         return sorted(self._ended, key=lambda one: order.index(one.model))
 
@@ -105,7 +105,7 @@ class Rollout:
                 return
             begin = time.monotonic()
             on_record = recorded_scope(intent.submission, self._fleet)
-            with heard_as(intent.model), decided_on(intent.release), on_record:
+            with listen_as(intent.model), decision_scope(intent.release), on_record:
                 one = await self._deployed(wave, intent)
             one = one.model_copy(update={"seconds": time.monotonic() - begin})
             self._ended.append(one)
@@ -131,7 +131,7 @@ class Rollout:
             spec, origin = intent.spec, intent.applied_from
             return DEPLOY(spec, self._fleet, origin, force=force, return_state=True)
 
-        ended = await deployed_below(intent.model, begin)
+        ended = await deploy_subflow(intent.model, begin)
         return Redeployed(
             model=intent.model,
             outcome=BECAME[ended.outcome],

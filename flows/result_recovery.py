@@ -32,7 +32,7 @@ _ends: dict[str, Any] = {}
 """What runs of this process returned or raised, by flow run, until somebody asks for it."""
 
 
-def remembered(work: Work[P, R]) -> Work[P, R]:
+def keep_result(work: Work[P, R]) -> Work[P, R]:
     """A flow's function whose end is known in this process; stands right below `@flow`."""
 
     @functools.wraps(work)
@@ -50,12 +50,12 @@ def remembered(work: Work[P, R]) -> Work[P, R]:
     return run
 
 
-def has_end_left() -> bool:
+def has_unreported_end() -> bool:
     """Whether a run of this process has ended, and Prefect's server did not take that end."""
     return bool(_ends)
 
 
-def failure_left() -> Failure | None:
+def unreported_failure() -> Failure | None:
     """The failure of the run that ended last, where Prefect's server did not take that end."""
     end = next(reversed(_ends.values()), None)
     return end if isinstance(end, Failure) else None

@@ -34,7 +34,7 @@ Before each of them Prefect's client has asked for about a minute by itself.
 """
 
 
-async def deployed_below(model: str, begin: Begin) -> Applied:
+async def deploy_subflow(model: str, begin: Begin) -> Applied:
     """Deploy a model in a run below this one; whatever goes wrong is this model's own failure.
 
     Where Prefect's server does not answer, the run is begun again, unless it has begun a release:
@@ -48,7 +48,7 @@ async def deployed_below(model: str, begin: Begin) -> Applied:
     return await _below(model, "deploy", begin, lambda: _begun(model, since))
 
 
-async def retired_below(model: str, begin: Begin) -> Applied:
+async def retire_subflow(model: str, begin: Begin) -> Applied:
     """The same for a retirement. Done twice it changes nothing, so it may always be done again."""
     return await _below(model, "retire", begin, lambda: None)
 

@@ -25,7 +25,7 @@ from tasks.retries import PLAIN
 from tasks.verify import api_key
 
 
-def running(model: str) -> ReleaseRow:
+def running_release(model: str) -> ReleaseRow:
     """The release that serves a model name.
 
     Raises:
@@ -37,7 +37,7 @@ def running(model: str) -> ReleaseRow:
     return row
 
 
-async def listed(row: ReleaseRow, release: Release) -> dict[str, frozenset[str]]:
+async def served_adapters(row: ReleaseRow, release: Release) -> dict[str, frozenset[str]]:
     """The names that each replica serves now, by workload.
 
     Raises:
@@ -86,7 +86,7 @@ async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> 
         Failure: The first refusal, once all were tried.
     """
     with step("unload") as note:
-        jobs = (in_thread(take_back, release, name, workload) for workload in workloads)
+        jobs = (in_thread(undo_load, release, name, workload) for workload in workloads)
         ended = await asyncio.gather(*jobs, return_exceptions=True)
         for error in ended:
             if isinstance(error, BaseException):
@@ -94,7 +94,7 @@ async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> 
         note.say(f"{name} is unloaded from {', '.join(one.name for one in workloads)}")
 
 
-def take_back(release: Release, name: str, workload: Workload) -> None:
+def undo_load(release: Release, name: str, workload: Workload) -> None:
     """Unload an adapter from one replica and strike it out. Nothing happens when it is gone."""
     probe = _updates(release).unloading(name)
     status, answer = asyncio.run(ask(workload.endpoint, probe, _seconds(release), _key(release)))
@@ -103,7 +103,7 @@ def take_back(release: Release, name: str, workload: Workload) -> None:
     ledger().workloads.put(release.id, without_adapter(workload, name))
 
 
-def write_down(release: Release, workloads: Sequence[Workload]) -> None:
+def record_workloads(release: Release, workloads: Sequence[Workload]) -> None:
     """Keep what workloads hold now."""
     for workload in workloads:
         ledger().workloads.put(release.id, workload)

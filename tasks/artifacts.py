@@ -111,7 +111,7 @@ class Bar:
             await aupdate_progress_artifact(artifact_id=self._artifact, **told)
 
 
-async def shown(
+async def with_progress(
     work: Callable[[Progress], Awaitable[R]], note: Note, key: str, description: str
 ) -> R:
     """Run something long with a progress artifact, which appears once it takes over 2 seconds."""

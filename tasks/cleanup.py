@@ -11,7 +11,7 @@ from moorage.engines.stopping import Ending, ending
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import StoppingSpec
-from tasks.context import held, in_full, ledger, settings
+from tasks.context import hold_lock, ledger, run_uninterrupted, settings
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, stop_all
 from tasks.probing import lease_of
@@ -37,8 +37,8 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
         note=f"flow run {flow_run_id}",
         on_wait=lambda other: journal.tell(f"waits: {other}"),
     )
-    async with held(lock):
-        await in_full(_recover_all, model, journal)
+    async with hold_lock(lock):
+        await run_uninterrupted(_recover_all, model, journal)
         yield
 
 

@@ -24,7 +24,7 @@ REFUSED = "moorage.approval.refused"
 TIMED_OUT = "moorage.approval.timed-out"
 
 
-def announce(transition: Transition) -> None:
+def emit_transition(transition: Transition) -> None:
     """Emit `moorage.release.STATE`; what goes wrong with that is no reason to fail.
 
     Prefect sends it in the background, and adds the flow run, its flow and its deployment.
@@ -40,7 +40,7 @@ def announce(transition: Transition) -> None:
         return
 
 
-def tell_of(what: str, row: ReleaseRow, why: str) -> None:
+def emit_release_event(what: str, row: ReleaseRow, why: str) -> None:
     """Emit `moorage.release.WHAT` for what is no transition, such as `restarted`.
 
     Args:
@@ -99,7 +99,7 @@ def _related(role: str, name: str) -> dict[str, str]:
     }
 
 
-def signal(event: str, models: Sequence[str], **payload: Any) -> None:
+def emit_model_event(event: str, models: Sequence[str], **payload: Any) -> None:
     """Emit an event about models; what goes wrong with that is no reason to fail.
 
     Its resource is the model where it is one, else the flow run.

@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class OnHost:
+class HostCall:
     """One call of a task, for one host.
 
     Attributes:
@@ -41,8 +41,8 @@ class OnHost:
     step: str = ""
 
 
-async def on_each(
-    work: Task[..., Coroutine[Any, Any, R]], calls: Sequence[OnHost], at_once: int
+async def map_hosts(
+    work: Task[..., Coroutine[Any, Any, R]], calls: Sequence[HostCall], at_once: int
 ) -> list[R]:
     """Do the same for several hosts, side by side; a slow one holds up nobody but the end.
 
@@ -63,7 +63,7 @@ async def on_each(
     """
     gate, failed, not_begun = asyncio.Semaphore(at_once), _Failed(), list[str]()
 
-    async def one(call: OnHost) -> R | None:
+    async def one(call: HostCall) -> R | None:
         async with gate:
             if failed.any:
                 not_begun.append(call.host)
@@ -85,7 +85,7 @@ async def on_each(
     return [result for result in done if result is not None]
 
 
-async def every(*jobs: Awaitable[Any]) -> list[Any]:
+async def gather_all(*jobs: Awaitable[Any]) -> list[Any]:
     """Wait until all have ended, whatever becomes of one; then the first error counts."""
     ended = await asyncio.gather(*jobs, return_exceptions=True)
     for outcome in ended:
@@ -107,7 +107,7 @@ class _Failed:
         return bool(self.failures or self.others)
 
 
-async def _called(work: Task[..., Coroutine[Any, Any, R]], call: OnHost) -> R:
+async def _called(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
     flow_run = FlowRunContext.get()
     if flow_run is None:  # outside a flow there is no task run to be seen
         return await work.fn(**call.arguments)
@@ -122,7 +122,7 @@ async def _called(work: Task[..., Coroutine[Any, Any, R]], call: OnHost) -> R:
         return result
 
 
-async def _submitted(work: Task[..., Coroutine[Any, Any, R]], call: OnHost) -> R:
+async def _submitted(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
     with light():
         future: PrefectFuture[R] = work.submit(**call.arguments)
     return await in_thread(future.result)

@@ -30,7 +30,7 @@ PLANNED = SERVING | {ReleaseState.STOPPING}
 
 
 @task(name="look", task_run_name="look at ledger and hosts", timeout_seconds=120, **RETRIED)
-async def look(fleet: Fleet, *, keep: bool = True) -> World:
+async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> World:
     """Compare what the ledger says with what the hosts show.
 
     Args:

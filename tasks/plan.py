@@ -18,7 +18,7 @@ from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import in_thread, ledger, settings
 
 
-def planned(placed: Placed, image: Image | None, notes: tuple[str, ...] = ()) -> LaunchPlan:
+def plan_release(placed: Placed, image: Image | None, notes: tuple[str, ...] = ()) -> LaunchPlan:
     """The plan of a release in this ledger, with what the check of its arguments said.
 
     Raises:

@@ -16,7 +16,7 @@ from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
 from moorage.releases.release import ReleaseRow
 from tasks.context import ledger, settings
-from tasks.events import tell_of
+from tasks.events import emit_release_event
 from tasks.verify import api_key
 
 METRICS_SECONDS = 5.0
@@ -91,7 +91,7 @@ def _missed(row: ReleaseRow, record: Record) -> str:
     missed = record.missed + 1
     ledger().repairs.keep(record.model_copy(update={"missed": missed}))
     if missed == MOST_MISSED:
-        tell_of("unresponsive", row, record.failure)
+        emit_release_event("unresponsive", row, record.failure)
     return f"no answer, {missed} times in a row: {record.failure}"
 
 
@@ -107,5 +107,5 @@ def _well(row: ReleaseRow, record: Record) -> str:
         ledger().locks.drop(lease_of(row.id))
     ledger().repairs.keep(record.model_copy(update=better))
     if again or record.missed:
-        tell_of("recovered", row, "it answers again")
+        emit_release_event("recovered", row, "it answers again")
     return "it answers again" if again or record.missed else "it answers"

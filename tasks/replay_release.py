@@ -20,10 +20,10 @@ from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
 from moorage.releases.release import Release
 from tasks.context import in_thread
-from tasks.image import have_everywhere, image_hosts
+from tasks.image import image_hosts, pull_everywhere
 from tasks.journal import step, tell
-from tasks.place import claimed, proposed, published, subject_of, summary
-from tasks.plan import planned
+from tasks.place import propose_and_claim, propose_or_show, show_placement, subject_of, summary
+from tasks.plan import plan_release
 from tasks.retries import PLAIN
 
 DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
@@ -61,18 +61,18 @@ async def place_where_it_was(
     """
     with step("place") as note:
         propose_on = partial(_proposed_again, target, analyzed, running)
-        placed = await claimed(propose_on, analyzed, fleet, snapshot, release, running)
+        placed = await propose_and_claim(propose_on, analyzed, fleet, snapshot, release, running)
         placement = placed.placement
         note.say(_told(placement))
         if placement.moved:
             tell(f"placed anew: {placement.moved}")
         description = f"Placement of {release}: {_told(placement)}"
-        await published(target.spec, placement, description)
+        await show_placement(target.spec, placement, description)
         return placed
 
 
 @task(name="image", task_run_name="have the image of {target.id}", **PLAIN)
-async def have_same_image(
+async def pull_same_image(
     target: Release, placement: Placement, snapshot: FleetSnapshot
 ) -> Image | None:
     """Have the very image of a release on every placed host, by its digest.
@@ -89,7 +89,7 @@ async def have_same_image(
         wanted = image.model_copy(update={"reference": image.pinned})
         try:
             if image.digest:
-                await have_everywhere(wanted, hosts, target.spec)
+                await pull_everywhere(wanted, hosts, target.spec)
             else:
                 await in_thread(_must_be_there, image, hosts)
         except Failure as failure:
@@ -101,7 +101,7 @@ async def have_same_image(
         return image
 
 
-def planned_again(
+def replan_release(
     target: Release, placed: Placed, image: Image | None, notes: tuple[str, ...] = ()
 ) -> LaunchPlan:
     """The recorded plan, with what the new release and its place demand.
@@ -110,12 +110,12 @@ def planned_again(
         Failure: `BAD_SPEC` when the engine cannot do any more what the spec asks for.
     """
     before, recorded = target.placement, target.plan
-    fresh = planned(placed, image, notes)
+    fresh = plan_release(placed, image, notes)
     if recorded is None or before is None:
         return fresh
     then = None
     if not gone(before.seats, placed.snapshot):
-        then = planned(placed.placed(before, placed.snapshot, target.id), image)
+        then = plan_release(placed.placed(before, placed.snapshot, target.id), image)
     version, now = recorded.engine_version, fresh.engine_version
     note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
     return replanned(recorded, then, fresh, note if version and now and version != now else "")
@@ -129,13 +129,13 @@ async def _proposed_again(
         raise Failure(Cause.CANNOT_ROLL_BACK, f"{target.id} was never placed")
     if target.spec.placement.cluster:
         subject = await in_thread(subject_of, analyzed)
-        return await proposed(subject, snapshot, running)
+        return await propose_or_show(subject, snapshot, running)
     found = place_again(target.spec, before, target.id, snapshot, running)
     if isinstance(found, Placement):
         return found
     spec = bound(target.spec, before, target.image)
     subject = await in_thread(subject_of, replace(analyzed, spec=spec))
-    placement = await proposed(subject, snapshot, running)
+    placement = await propose_or_show(subject, snapshot, running)
     return placement.model_copy(update={"moved": moved_from(before, target.id, found)})
 
 

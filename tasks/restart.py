@@ -12,14 +12,14 @@ from moorage.adapters.ledger.lock_owner import Owner
 from moorage.adapters.ledger.transitions import author
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
-from moorage.engines.start_order import in_turns
+from moorage.engines.start_order import start_groups
 from moorage.operations.reconcile.actions import Action
 from moorage.operations.reconcile.backoff import not_before
 from moorage.releases.release import ReleaseRow, Restart
 from tasks.accelerator_start_lock import lock_names
 from tasks.context import ledger, settings
-from tasks.events import tell_of
-from tasks.image import have_again
+from tasks.events import emit_release_event
+from tasks.image import restore_image
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import answers, lease_of
 from tasks.restore_release import plan_of, start_part
@@ -41,9 +41,9 @@ def restart(action: Action, row: ReleaseRow) -> str:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
         if row.release:
-            have_again(row.release)
+            restore_image(row.release)
         started = start_part(row, part)
-    tell_of("restarted", row, action.reason)
+    emit_release_event("restarted", row, action.reason)
     return f"started again: {', '.join(one.name for one in started)}"
 
 
@@ -129,4 +129,4 @@ def _runs(workload: Workload | None) -> bool:
 def _part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
     """What is started now. Of replicas that share an accelerator one is, the next a look later."""
     wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
-    return in_turns(plan.model_copy(update={"containers": tuple(wanted)}))[0]
+    return start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]

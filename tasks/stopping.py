@@ -17,7 +17,7 @@ from moorage.engines.stopping import Ending
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import FINAL, SERVING
 from tasks.cleanup import ENDING, SUPERSEDED, end_release, ending_of
-from tasks.context import in_full, in_thread, ledger, router, to_its_end
+from tasks.context import in_thread, ledger, router, run_shielded, run_uninterrupted
 from tasks.journal import Journal, tell
 from tasks.launch import stop_all
 
@@ -30,7 +30,8 @@ IDLE_READINGS = 2
 async def retire(row: ReleaseRow) -> Drained:
     """End a release on purpose, once its requests are done."""
     drained = await _close(row)
-    await in_full(end_release, row, ReleaseState.STOPPED, _and("retired", drained.told))
+    cause = _and("retired", drained.summary)
+    await run_uninterrupted(end_release, row, ReleaseState.STOPPED, cause)
     return drained
 
 
@@ -43,9 +44,9 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     await in_thread(_must_be_wanted, release)
     cause = f"{SUPERSEDED} {release}, stopped first"
     drained = await _close(old, cause)
-    if drained.told:
-        tell(f"{old.id}: {drained.told}")
-    await in_full(_stop_all, old, _and(cause, drained.told))
+    if drained.summary:
+        tell(f"{old.id}: {drained.summary}")
+    await run_uninterrupted(_stop_all, old, _and(cause, drained.summary))
 
 
 async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
@@ -68,7 +69,7 @@ async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: floa
                 await asyncio.sleep(linger_seconds)
             drained = await drain(row)
     finally:
-        to_its_end(lambda: _end_superseded(old.id, drained.told, journal))
+        run_shielded(lambda: _end_superseded(old.id, drained.summary, journal))
 
 
 def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:
@@ -87,11 +88,11 @@ async def _close(row: ReleaseRow, cause: str = "") -> Drained:
     release serves on, for nothing was stopped.
     """
     try:
-        await in_full(router().close, row.id, cause)
+        await run_uninterrupted(router().close, row.id, cause)
         await asyncio.sleep(_linger_seconds(row))
         return await drain(row)
     except BaseException:
-        to_its_end(lambda: _reopen(row.id))
+        run_shielded(lambda: _reopen(row.id))
         raise
 
 

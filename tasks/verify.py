@@ -37,7 +37,7 @@ from moorage.spec import ModelSpec, RuntimeName
 from tasks.artifacts import show_markdown
 from tasks.context import in_thread, settings
 from tasks.journal import step
-from tasks.replica_watch import ready_together
+from tasks.replica_watch import wait_for_replica
 from tasks.retries import PLAIN
 
 R = TypeVar("R")
@@ -83,7 +83,7 @@ async def verify(
         engine = ENGINES[plan.engine]
         key = await in_thread(api_key, plan)
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
-        results = await _all(ready_together(*replica) for replica in _replicas(watches))
+        results = await _all(wait_for_replica(*replica) for replica in _replicas(watches))
         # The first one to be ready may have died while the last one loaded.
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)

@@ -1,4 +1,4 @@
-"""`moorage apply` and `import`: what runs is brought in line with files."""
+"""`moorage apply`, `import` and `export`: deployments as files."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Annotated, Any
 import typer
 
 from moorage.adapters.engines.argument_check import check_early
-from moorage.adapters.files.desired import load_hosts, load_specs
+from moorage.adapters.files.desired import load_hosts, load_specs, write_fleet, write_specs
+from moorage.adapters.files.specs import FLEET_FILE
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
-from moorage.cli import render
 from moorage.cli.flows import Outcome, exit_code, guarded, run_flow
-from moorage.cli.output import dump, print_table
+from moorage.cli.options import DEPLOYMENTS, AsJson
+from moorage.cli.output import dump, out, print_table
+from moorage.cli.status import observed
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.change import Change
 from moorage.operations.history.desired import IDLE, Action, Applied, Intent, intents
+from moorage.operations.history.pinned import pinned_spec
 from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 
-DEPLOYMENTS = Path("deployments")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 FleetFile = Annotated[
     Path | None, typer.Option("--fleet", help="Fleet file; else fleet.yaml beside the specs.")
 ]
@@ -112,7 +112,7 @@ def _plan(wanted: _Wanted, *, prune: bool) -> tuple[Intent, ...]:
     running = Ledger(Settings().ledger).releases.in_states(SERVING)
     digests = {spec.name: spec.digest for spec in wanted.specs}
     same = [row for row in running if digests.get(row.model) == row.spec_digest]
-    dead = {row.id for row in same if not render.observed(row, Settings()).alive}
+    dead = {row.id for row in same if not observed(row, Settings()).alive}
     return intents(wanted.specs, running, dead=dead, owner=wanted.owner, prune=prune)
 
 
@@ -208,3 +208,42 @@ def _show_outcome(plan: Sequence[Intent], ended: Sequence[Applied], *, as_json: 
     failed = [one for one in ended if one.exit_code]
     if failed or any(one.outcome == "skipped" for one in ended):
         exit_code(ExitCode(failed[0].exit_code) if failed else ExitCode.BUSY)
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write the files.")],
+    pinned: Annotated[
+        bool, typer.Option("--pinned", help="With the exact revisions that run.")
+    ] = False,
+    fleet: Annotated[
+        Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that say something else.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write what serves as files: one for each model, as one would write it, and the fleet."""
+
+    def action() -> list[Path]:
+        rows = Ledger(Settings().ledger).releases.in_states(SERVING)
+        unread = [row.id for row in rows if row.release is None]
+        if unread:
+            detail = f"another version of moorage wrote the record of {', '.join(unread)}"
+            raise Failure(Cause.UNKNOWN_RELEASE, detail)
+        releases = sorted((row.release for row in rows if row.release), key=lambda one: one.model)
+        specs = [pinned_spec(one) if pinned else one.spec for one in releases]
+        written = write_specs(folder, specs, overwrite=overwrite)
+        hosts = fleet or DEPLOYMENTS / FLEET_FILE
+        if fleet or hosts.exists():
+            written.append(write_fleet(folder, hosts, overwrite=overwrite))
+        return written
+
+    written = guarded(action, as_json=as_json)
+    if as_json:
+        return dump({"files": [str(path) for path in written]})
+    for path in written:
+        out.print(str(path), markup=False, highlight=False, soft_wrap=True)
+    if not written:
+        out.print("Nothing serves, so there is nothing to export.")
+    return None

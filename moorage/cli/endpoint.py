@@ -1,18 +1,31 @@
-"""`moorage endpoint`: who answers for a model name now, for clients and for gateways."""
+"""`moorage endpoint`, `key` and `chat`: where a model answers, its key, and an answer."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.ledger import Ledger
-from moorage.adapters.system.settings import Settings
-from moorage.cli.find import unknown
+from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine_now
+from moorage.adapters.secrets.redacting import redacted
+from moorage.adapters.secrets.secrets import read_secrets
+from moorage.cli.find import open_ledger, unknown_release
 from moorage.cli.flows import guarded
+from moorage.cli.options import AsJson, ModelName
 from moorage.cli.output import dump, print_table
 from moorage.common.failures import Cause, Failure
+from moorage.common.input_value import LARGEST
+from moorage.common.printable import printable
+from moorage.common.strict_json import JsonError
+from moorage.engines.api_key import key_secret
+from moorage.engines.registry import ENGINES
+from moorage.readiness.protocol import shorten
+from moorage.releases.release import ReleaseRow
 from moorage.releases.routing import Route, models_listing
+from moorage.spec import Mode
+
+ANSWER_SECONDS = 300
 
 
 def endpoint(
@@ -43,8 +56,120 @@ def endpoint(
 def _routes(name: str, *, every: bool) -> tuple[Route, ...]:
     if bool(name) == every:
         raise Failure(Cause.BAD_SETTING, "name a model, or ask for --all")
-    ledger = Ledger(Settings().ledger)
+    ledger = open_ledger()
     found = ledger.routes.routes(name)
     if name and not found:
-        raise unknown(ledger, name, f"{name} is not running")
+        raise unknown_release(ledger, name, f"{name} is not running")
     return found
+
+
+def key_of(row: ReleaseRow, given: str = "") -> str:
+    """The key to ask a release with: what the user gave, else its own; empty = it asks for none.
+
+    Raises:
+        Failure: `SECRET_MISSING` when this machine cannot read it.
+    """
+    name = "" if given else _key_name(row)
+    return read_secrets([name])[name] if name else given
+
+
+def _show_key(row: ReleaseRow, *, as_json: bool) -> None:
+    """Print the key of a release, and nothing else; as JSON also where it is kept.
+
+    Raises:
+        Failure: `SECRET_MISSING`, also when the engine asks for no key.
+    """
+    name = _key_name(row)
+    if not name:
+        raise Failure(
+            Cause.SECRET_MISSING,
+            f"{row.id} asks for no key",
+            suggestion="Where other machines reach a vLLM, it asks for one unless"
+            " `engine.api_key: none` is set; retire it and deploy it again.",
+        )
+    key = key_of(row)
+    if as_json:
+        return dump({"release": row.id, "secret": name, "key": key})
+    sys.stdout.write(f"{key}\n")
+    return None
+
+
+def _key_name(row: ReleaseRow) -> str:
+    plan = row.release.plan if row.release else None
+    return key_secret(plan, ENGINES[plan.engine].api_key_variable) if plan else ""
+
+
+def key(name: ModelName, as_json: AsJson = False) -> None:
+    """Print the API key that a deployed model asks for."""
+    guarded(lambda: _show_key(_running(name), as_json=as_json), as_json=as_json)
+
+
+def chat(
+    name: ModelName,
+    prompt: Annotated[str, typer.Argument(help="What to say.")],
+    max_tokens: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="Longest answer in tokens.")
+    ] = 64,
+    api_key: Annotated[
+        str, typer.Option(envvar="MOORAGE_API_KEY", help="Key; else the one of `moorage key`.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Ask a deployed model something."""
+
+    def action() -> None:
+        row = _running(name)
+        key = key_of(row, api_key)
+        _chat(row, prompt, max_tokens, key, as_json=as_json)
+
+    guarded(action, as_json=as_json)
+
+
+def _chat(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_json: bool) -> None:
+    """Ask a model, and print what it says."""
+    profile = row.release.profile if row.release else None
+    if profile and profile.mode != Mode.COMPLETION:
+        raise Failure(Cause.BAD_ANSWER, f"{row.model} serves {profile.mode}, it does not talk")
+    talks = profile is None or profile.has_chat_template
+    path = "/v1/chat/completions" if talks else "/v1/completions"
+    url = f"{row.serving[0].endpoint}{path}"
+    messages = [{"role": "user", "content": prompt}]
+    prompted = {"messages": messages} if talks else {"prompt": prompt}
+    body = {"model": row.model, "max_tokens": max_tokens, "stream": False, **prompted}
+    question = Question(url, "POST", body, api_key=api_key)
+    try:
+        back = ask_engine_now(question, ANSWER_SECONDS)
+        if back.status != 200:
+            detail = f"{url}: HTTP {back.status}: {redacted(shorten(back.text))}"
+            raise Failure(Cause.BAD_ANSWER, detail)
+        content = back.json()
+        text = "" if as_json else _text(content)
+    except NoAnswer as error:
+        raise Failure(Cause.BAD_ANSWER, f"{url}: {error}") from error
+    except JsonError as error:
+        raise Failure(Cause.BAD_ANSWER, f"{url}: the answer {error}") from error
+    if as_json:
+        return dump(content)
+    sys.stdout.write(f"{printable(text)}\n")
+    return None
+
+
+def _text(content: Any) -> str:
+    """What a model says, in the answer to a conversation or to a text.
+
+    Raises:
+        JsonError: It says nothing.
+    """
+    try:
+        choice = content["choices"][0]
+        return str(choice["message"]["content"] if "message" in choice else choice["text"])
+    except (KeyError, IndexError, TypeError):
+        raise JsonError(f"holds no text: {redacted(shorten(content))}") from None
+
+
+def _running(name: str) -> ReleaseRow:
+    ledger = open_ledger()
+    row = ledger.releases.running(name)
+    if row is None:
+        raise unknown_release(ledger, name, f"{name} is not running")
+    return row

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
 from moorage.adapters.ledger import Ledger
+from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.operations.history.targets import one_of
 from moorage.releases.release import Release, ReleaseRow
+
+
+def open_ledger() -> Ledger:
+    """The ledger of this machine's settings."""
+    return Ledger(Settings().ledger)
 
 
 def release_of(ledger: Ledger, text: str) -> ReleaseRow:
@@ -22,11 +29,11 @@ def release_of(ledger: Ledger, text: str) -> ReleaseRow:
         return named
     ids = releases.ids(text) if text else []
     if not ids:
-        raise unknown(ledger, text, f"no model or release is named '{text}'")
+        raise unknown_release(ledger, text, f"no model or release is named '{text}'")
     return releases.get(one_of(text, ids))
 
 
-def unknown(ledger: Ledger, name: str, detail: str) -> Failure:
+def unknown_release(ledger: Ledger, name: str, detail: str) -> Failure:
     """That a name stands for nothing; it suggests the model whose name is nearest."""
     models = [row.model for row in ledger.releases.latest()]
     near = [one for one in get_close_matches(name, models, n=1) if one != name]
@@ -34,7 +41,7 @@ def unknown(ledger: Ledger, name: str, detail: str) -> Failure:
     return Failure(Cause.UNKNOWN_RELEASE, detail, suggestion=hint)
 
 
-def known(ledger: Ledger, name: str) -> list[ReleaseRow]:
+def releases_of(ledger: Ledger, name: str) -> list[ReleaseRow]:
     """All releases of a model, newest first.
 
     Raises:
@@ -42,7 +49,7 @@ def known(ledger: Ledger, name: str) -> list[ReleaseRow]:
     """
     found = ledger.releases.of_model(name)
     if not found:
-        raise unknown(ledger, name, f"no model is named '{name}'")
+        raise unknown_release(ledger, name, f"no model is named '{name}'")
     return found
 
 
@@ -57,3 +64,8 @@ def record_of(ledger: Ledger, text: str) -> Release:
         why = "another version wrote its record" if row.foreign_record else "it has no record"
         raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} is {row.state}; {why}")
     return row.release
+
+
+def row_json(row: ReleaseRow) -> dict[str, Any]:
+    """A release as data, without its record."""
+    return row.model_dump(mode="json", exclude={"release"})

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.markup import escape
 
-from moorage.adapters.files.specs import load_fleet
 from moorage.adapters.hosts.fleet_check import check_fleet
 from moorage.adapters.hosts.survey import HOST_SECONDS, survey_hosts, whole_snapshot
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ray.cluster_survey import check_clusters, survey_clusters
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, guarded
+from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, err, out, print_table
-from moorage.cli.waiting import counting
+from moorage.cli.progress import counting
 from moorage.common.failures import ExitCode, Failure
 from moorage.common.units import counted, human_bytes
 from moorage.inventory.access import parse_access
@@ -37,11 +36,6 @@ ELSEWHERE = {"catalogue", "engines", "registries"}
 """What a snapshot carries that is no fact about its host."""
 
 commands = typer.Typer(help="Show the hosts; `moorage fleet check` tests them.")
-
-FleetFile = Annotated[
-    Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @commands.callback(invoke_without_command=True)
@@ -74,11 +68,6 @@ def print_check(check: Check) -> None:
     out.print(line, highlight=False, soft_wrap=True)
     if check.fix:
         out.print(f"    [dim]{escape(check.fix)}[/]", highlight=False, soft_wrap=True)
-
-
-def fleet_of(file: Path | None) -> Fleet:
-    """The fleet of a file, or of the one beside the usual specs."""
-    return load_fleet(file, Path("deployments/any.yaml"))
 
 
 def _show(hosts: Fleet, *, as_json: bool) -> None:

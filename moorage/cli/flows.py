@@ -9,24 +9,18 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 from pydantic import ValidationError
-from rich.markup import escape
 
-from moorage.adapters.files.specs import OTHER_FILES, InvalidFile
 from moorage.adapters.system.settings import Settings
-from moorage.cli.asking import TerminalAsker
-from moorage.cli.output import err
-from moorage.cli.progress import StepPrinter
-from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
-from moorage.placement.propose import NoFit
+from moorage.cli.output import err, failure_json, show_failure
+from moorage.cli.progress import StepPrinter, TerminalAsker
+from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.policy.channel import Channel
-from moorage.policy.violation import PolicyRefused
 from moorage.reports.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
@@ -46,7 +40,6 @@ PREFECT_DEFAULTS = {
 }
 """Set before Prefect is imported, where the user has not set them."""
 
-LOG_LINES_SHOWN = 25
 LONGEST_SHOWN = 80
 """Characters of a value that is refused."""
 
@@ -91,7 +84,7 @@ def run_flow(
         # Importing Prefect takes longer than refusing a bad spec should.
         from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
 
-        from flows.result_recovery import failure_left, has_end_left, whole  # noqa: PLC0415
+        from flows.result_recovery import has_unreported_end, unreported_failure, whole  # noqa: PLC0415
         from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
         from moorage.adapters.prefect.api_login import login_refused, sign_in  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
@@ -127,10 +120,10 @@ def run_flow(
     except Exception as error:
         # All that flows ask others has failures of its own, so this was Prefect's own client.
         if failure := server_failure(error):
-            if is_login_refused(error) and not has_end_left():
+            if is_login_refused(error) and not has_unreported_end():
                 raise login_refused() from error
-            lost = _LostApi(failure, begun=has_end_left())
-            raise failure_left() or lost from lost
+            lost = _LostApi(failure, begun=has_unreported_end())
+            raise unreported_failure() or lost from lost
         if was_interrupted(error):
             raise KeyboardInterrupt from error
         raise
@@ -225,69 +218,6 @@ def _leave(code: int) -> NoReturn:
     """End at once: Prefect would try for minutes to send events to an API that is away."""
     sys.stderr.flush()
     os._exit(code)
-
-
-def failure_json(failure: Failure) -> dict[str, Any]:
-    """A failure as data."""
-    content: dict[str, Any] = {
-        "cause": failure.cause,
-        "summary": failure.facts.summary,
-        "detail": failure.detail,
-        "suggestion": failure.suggestion,
-        "exit_code": int(failure.facts.exit_code),
-        "evidence": failure.evidence,
-        "log_tail": failure.log_tail,
-    }
-    if isinstance(failure, InvalidFile):
-        content["problems"] = [problem.model_dump() for problem in failure.problems]
-    if isinstance(failure, PolicyRefused):
-        content["violations"] = [one.model_dump() for one in failure.violations]
-    if isinstance(failure, NoFit):
-        content["placement"] = failure.placement.model_dump(mode="json")
-    return {"error": content}
-
-
-def show_failure(failure: Failure) -> None:
-    """A failure for a person: log tail, cause, detail, what to do."""
-    if failure.log_tail:
-        tail = failure.log_tail.splitlines()[-LOG_LINES_SHOWN:]
-        err.print("[dim]last lines of the engine's log:[/dim]")
-        shown = "\n".join(f"  {line}" for line in tail)
-        err.print(shown, style="dim", markup=False, soft_wrap=True, highlight=False)
-    summary = escape(CAUSES[failure.cause].summary)
-    err.print(f"[bold red]{summary}[/] ({failure.cause})", soft_wrap=True, highlight=False)
-    err.print(failure.detail, markup=False, soft_wrap=True, highlight=False)
-    err.print(f"[bold]What to do:[/] {escape(failure.suggestion)}", soft_wrap=True, highlight=False)
-
-
-def existing(path: Path) -> Path:
-    """The path as the user gave it; a bare model name means its file under deployments/."""
-    if not _is_there(path) and path.suffix not in (".yaml", ".yml") and path.name == str(path):
-        candidate = Path("deployments") / f"{path}.yaml"
-        if _is_there(candidate):
-            return candidate
-        raise _no_spec(path, candidate)
-    return path
-
-
-def _is_there(path: Path) -> bool:
-    """Whether it is a file; not, where its name is too long or its folder is another user's."""
-    with suppress(OSError):
-        return path.is_file()
-    return False
-
-
-def _no_spec(path: Path, candidate: Path) -> Failure:
-    names = sorted(
-        one.stem for one in candidate.parent.glob("*.yaml") if one.name not in OTHER_FILES
-    )
-    near = get_close_matches(str(path), names, n=1)
-    there = f"There are: {', '.join(names[:10])}." if names else "Name the file of a spec."
-    return Failure(
-        Cause.BAD_SPEC,
-        f"there is no {candidate}, and no file {path}",
-        suggestion=f"Did you mean '{near[0]}'?" if near else there,
-    )
 
 
 def exit_code(code: ExitCode) -> NoReturn:

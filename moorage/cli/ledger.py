@@ -14,10 +14,11 @@ from sqlalchemy import make_url
 
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
-from moorage.adapters.ledger.copies import restore as bring_back
+from moorage.adapters.ledger.copies import restore as restore_release
 from moorage.adapters.ledger.troubles import shown_url
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, guarded
+from moorage.cli.options import AsJson
 from moorage.cli.output import dump, out
 from moorage.common.failures import ExitCode
 
@@ -26,8 +27,6 @@ commands = typer.Typer(
 )
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @commands.command()
@@ -53,7 +52,7 @@ def restore(
     """
     with interrupted_in_order():
         now = datetime.now(UTC)
-        kept = guarded(lambda: bring_back(Settings().ledger, file, now), as_json=as_json)
+        kept = guarded(lambda: restore_release(Settings().ledger, file, now), as_json=as_json)
     if as_json:
         return dump({"ledger": _shown(), "restored": str(file), "kept": str(kept or "") or None})
     out.print(f"{_shown()} is {file} again", soft_wrap=True, highlight=False)

@@ -14,8 +14,9 @@ from moorage.adapters.engines.probe import served_names
 from moorage.adapters.files.specs import InvalidFile, absolute
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
+from moorage.cli.endpoint import key_of
 from moorage.cli.flows import guarded, run_flow
-from moorage.cli.keys import key_of
+from moorage.cli.options import AsJson, ModelName
 from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import AssetRole, Pin
@@ -27,9 +28,6 @@ from moorage.spec import AdapterSpec, Name
 app = typer.Typer(
     no_args_is_help=True, help="LoRA adapters of a running model: load, unload, list."
 )
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
 
 
 @app.command()

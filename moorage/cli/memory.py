@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
+
+import typer
 
 from moorage.adapters.engines.argument_check import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.sources import resolve_all
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import existing, exit_code
+from moorage.cli.flows import exit_code, guarded
+from moorage.cli.options import AsJson, SpecFile, existing
 from moorage.cli.output import dump, out
 from moorage.cli.render import page
 from moorage.common.failures import Cause, ExitCode, Failure
+from moorage.common.input_value import LARGEST
 from moorage.common.values import Value
 from moorage.memory import MemoryModel, MemoryRefusal, memory_options, wanted_concurrency
 from moorage.memory.draft import draft_of
@@ -46,7 +50,38 @@ class Choices(Value):
     kv_cache_dtype: str | None = None
 
 
-def show(path: Path, accelerator: str | None, choices: Choices, *, as_json: bool) -> None:
+def memory(
+    spec: SpecFile,
+    tp: Annotated[
+        int | None, typer.Option(min=1, max=65_536, help="Tensor-parallel ranks.")
+    ] = None,
+    pp: Annotated[int | None, typer.Option(min=1, max=65_536, help="Pipeline stages.")] = None,
+    context: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST, help="Longest request in tokens.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST, help="Requests of that length at once.")
+    ] = None,
+    accelerator: Annotated[
+        str | None, typer.Option(help="Its size, such as 24GiB, or its name, such as h100.")
+    ] = None,
+    kv_cache_dtype: Annotated[
+        str | None, typer.Option(help="Element type of the KV cache, such as fp8.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count the accelerator memory that a model needs, from its configuration and headers."""
+    choices = Choices(
+        tensor=tp,
+        pipeline=pp,
+        context=context,
+        concurrency=concurrency,
+        kv_cache_dtype=kv_cache_dtype,
+    )
+    guarded(lambda: _show(spec, accelerator, choices, as_json=as_json), as_json=as_json)
+
+
+def _show(path: Path, accelerator: str | None, choices: Choices, *, as_json: bool) -> None:
     """Count, and print what came out.
 
     Raises:

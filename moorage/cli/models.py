@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.files.specs import load_fleet
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.parallel import all_at_once
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.store_cleanup import WORK_SECONDS, Store, prune, stores_of
 from moorage.cli.flows import exit_code, guarded
+from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.units import human_bytes, parse_bytes
@@ -31,11 +31,7 @@ commands = typer.Typer(
     help="Show the models that hosts keep; `prune` makes room, `verify` looks for damage."
 )
 
-FleetFile = Annotated[
-    Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
-]
 OneHost = Annotated[str | None, typer.Option("--host", help="Only this host.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @commands.callback(invoke_without_command=True)
@@ -130,7 +126,7 @@ def _with_those_before(
 
 
 def _stores(fleet: Path | None, host: str | None) -> tuple[Store, ...]:
-    stores = stores_of(load_fleet(fleet, Path("deployments/any.yaml")), Settings())
+    stores = stores_of(fleet_of(fleet), Settings())
     chosen = tuple(store for store in stores if host in (None, store.host))
     if not chosen:
         names = ", ".join(store.host for store in stores)

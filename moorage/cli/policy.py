@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from moorage.adapters.files.policy_file import load_policy, load_site_fleet, request_of
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import existing, guarded
+from moorage.cli.flows import guarded
+from moorage.cli.options import AsJson, existing
 from moorage.cli.output import dump, out, print_table
 from moorage.policy.channel import Channel, Submission
 from moorage.policy.judge import parameter_violations, violations
@@ -19,8 +20,6 @@ from moorage.policy.rules import EffectivePolicy
 from moorage.policy.violation import PolicyRefused, Violation
 
 app = typer.Typer(no_args_is_help=True, help="Show what the site allows, and check specs with it.")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @app.command()

@@ -1,16 +1,21 @@
-"""Steps on the terminal: a spinner with elapsed time, a bar for bytes, a line for what is done."""
+"""What the terminal shows while work goes on: steps, counts, and questions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
+    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TaskID,
@@ -18,8 +23,13 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from moorage.cli.output import err
 from moorage.common.units import human_seconds
+from moorage.operations.redeploy.question import Answer, Question
 from moorage.releases.release import StepRecord
+
+QUIET_SECONDS = 2.0
+"""What takes no longer needs no progress."""
 
 
 class StepPrinter:
@@ -88,3 +98,52 @@ class StepPrinter:
     def noted(self, text: str) -> None:
         """Print a line between the steps."""
         self._console.print(f"[yellow]•[/] {escape(text)}", highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def counting(console: Console, what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, once it takes a while; gives what is called for each that is done.
+
+    Args:
+        console: Where to; nothing appears where it is no terminal.
+        what: What is counted.
+        total: How many there are.
+    """
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = progress.add_task(what, total=total)
+    timer = threading.Timer(QUIET_SECONDS, progress.start)
+    timer.daemon = True
+    if console.is_terminal:
+        timer.start()
+    try:
+        yield lambda: progress.advance(task)
+    finally:
+        timer.cancel()
+        if progress.live.is_started:
+            progress.stop()
+
+
+class TerminalAsker:
+    """Asks whoever started the command; it waits without a limit, for somebody is there.
+
+    Args:
+        printer: It shows the steps, and is silent meanwhile.
+    """
+
+    def __init__(self, printer: StepPrinter) -> None:
+        self._printer = printer
+
+    def __call__(self, question: Question) -> Answer | None:
+        """The answer; None where no person is at a terminal."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return None
+        with self._printer.silent():
+            err.print(question.plan, markup=False, highlight=False)
+            return Answer(approve=typer.confirm("Shall this be done?", err=True))

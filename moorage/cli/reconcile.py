@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from moorage.adapters.files.specs import load_fleet
 from moorage.cli.flows import Outcome as Ended
 from moorage.cli.flows import guarded, run_flow
+from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, out, print_table
 from moorage.operations.reconcile.actions import Outcome
 from moorage.reports.reconcile_report import COLUMNS, rows
 
-FleetFile = Annotated[
-    Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
-]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
     """Put right what died, was left behind, or is out of sight; say what was done and why."""
 
     def action() -> Ended[tuple[Outcome, ...]]:
-        hosts = load_fleet(fleet, Path("deployments/any.yaml"))
+        hosts = fleet_of(fleet)
 
         def start() -> Awaitable[Any]:
             from flows.reconcile_fleet import reconcile_fleet  # noqa: PLC0415  (see run_flow)
@@ -58,5 +53,5 @@ def _data(one: Outcome) -> dict[str, Any]:
         "host": action.host,
         "reason": action.reason,
         "done": one.done,
-        "outcome": one.said,
+        "outcome": one.summary,
     }

@@ -1,4 +1,4 @@
-"""`moorage redeploy`: many models deployed once more, in waves."""
+"""`moorage redeploy`, `approvals` and `approve`: models deployed again, in waves."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.cli.fleet import fleet_of
 from moorage.cli.flows import exit_code, guarded, run_flow
-from moorage.cli.output import dump, print_table
+from moorage.cli.options import AsJson, FleetFile, fleet_of
+from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.outcome import HEADER, Redeployed, is_failure, row_of
+from moorage.operations.redeploy.question import Answer
 from moorage.operations.redeploy.waves import StopAt, WaveSize
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-FleetFile = Annotated[
-    Path | None, typer.Option("--fleet", help="Fleet file; else deployments/fleet.yaml.")
-]
 
 
 def redeploy(
@@ -110,3 +106,47 @@ def _show(ended: list[Redeployed], *, as_json: bool) -> None:
     if is_failure(ended):
         codes = [one.exit_code for one in ended if one.exit_code]
         exit_code(ExitCode(codes[0]) if codes else ExitCode.BUSY)
+
+
+def approvals(
+    plan: Annotated[bool, typer.Option("--plan", help="Show what each of them would do.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the deployments that wait for a person's approval on the Prefect server."""
+    from moorage.adapters.prefect.approvals import waiting  # noqa: PLC0415  (imports Prefect)
+
+    found = guarded(waiting, as_json=as_json)
+    if as_json:
+        dump([one.model_dump(mode="json") for one in found])
+        return
+    rows = [
+        (one.id[:8], one.name, f"{one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "")
+        for one in found
+    ]
+    print_table(("run", "name", "refused after"), rows, empty="Nothing waits for approval.")
+    for one in found if plan else ():
+        out.print(f"\n{one.name}\n\n{one.plan}", markup=False, highlight=False)
+
+
+def approve(
+    named: Annotated[
+        str, typer.Argument(metavar="RUN|NAME", help="Its id, its name, or the model's name.")
+    ],
+    refuse: Annotated[bool, typer.Option("--refuse", help="Say no.")] = False,
+    note: Annotated[str, typer.Option(help="Why; it is kept in the run's log.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Agree to a deployment that waits, or refuse it."""
+    from moorage.adapters.prefect.approvals import Waiting, answer, the_one  # noqa: PLC0415  (as above)
+
+    said = Answer(approve=not refuse, note=note)
+
+    def action() -> Waiting:
+        one = the_one(named)
+        answer(one, said)
+        return one
+
+    one = guarded(action, as_json=as_json)
+    if as_json:
+        return dump({"run": one.model_dump(mode="json"), "answer": said.model_dump()})
+    return out.print(f"{one.name} is {'refused' if refuse else 'approved'}", highlight=False)

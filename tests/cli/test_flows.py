@@ -13,7 +13,8 @@ from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
 
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import existing, guarded, run_flow
+from moorage.cli.flows import guarded, run_flow
+from moorage.cli.options import existing
 from moorage.common.failures import Failure
 
 

@@ -9,13 +9,12 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import docker
 
 from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL
 from tests.e2e.chaos import Kind, Operation
-from tests.e2e.nursery import ForkedWorkplace, Lane
+from tests.e2e.workplace import Workplace
 
 HUNG_SECONDS = 240.0
 """A command that runs for so long hangs."""
@@ -45,21 +44,18 @@ class Crew:
         place: Where.
         image: Of the engines.
         operations: What is to be done.
-        lanes: One for each that works.
+        hands: How many work.
     """
 
     def __init__(
-        self, place: ForkedWorkplace, image: str, operations: Iterable[Operation], lanes: list[Lane]
+        self, place: Workplace, image: str, operations: Iterable[Operation], hands: int
     ) -> None:
         self.done: list[Done] = []
         self._place, self._image, self._docker = place, image, docker.from_env()
         self._open, self._resting = deque(operations), frozenset[str]()
         self._at_work: Counter[str] = Counter()
         self._turn = threading.Condition()
-        self._threads = [
-            threading.Thread(target=self._work, args=(lane, _folder(place, number)), daemon=True)
-            for number, lane in enumerate(lanes)
-        ]
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(hands)]
 
     def __enter__(self) -> Crew:
         for thread in self._threads:
@@ -97,10 +93,10 @@ class Crew:
                 self._resting = frozenset()
                 self._turn.notify_all()
 
-    def _work(self, lane: Lane, folder: Path) -> None:
+    def _work(self) -> None:
         while operation := self._next():
             try:
-                done = self._do(operation, lane, folder)
+                done = self._do(operation)
             except Exception as error:
                 done = Done(operation, "the test itself went wrong", repr(error))
             with self._turn:
@@ -120,14 +116,13 @@ class Crew:
     def _first(self) -> Operation | None:
         return next((one for one in self._open if one.model not in self._resting), None)
 
-    def _do(self, operation: Operation, lane: Lane, folder: Path) -> Done:
+    def _do(self, operation: Operation) -> Done:
         if operation.kind is Kind.ACCIDENT:
             return Done(operation, self._kill_one(operation))
-        done = lane.run(
-            self._words(operation),
-            self._place.environment,
-            folder,
-            operation.point,
+        done = self._place.run(
+            *self._words(operation),
+            code=None,
+            point=operation.point,
             signals={signal.SIGKILL: HUNG_SECONDS, **operation.signals},
         )
         if done.returncode < 0:  # also by a SIGTERM that came before anybody could care for it
@@ -173,9 +168,3 @@ class Crew:
         except docker.errors.APIError:
             return "it ended before"
         return "done"
-
-
-def _folder(place: ForkedWorkplace, number: int) -> Path:
-    folder = place.folder / f"hand-{number}"
-    folder.mkdir()
-    return folder

@@ -17,7 +17,7 @@ from moorage.releases.states import ReleaseState
 from tests.drill_table import COLUMNS, PROPERTY
 from tests.e2e.background import Background
 from tests.e2e.conftest import process_engine
-from tests.e2e.nursery import ForkedWorkplace
+from tests.e2e.workplace import Workplace
 
 KILLED = -signal.SIGKILL
 
@@ -67,7 +67,7 @@ class Drill:
     """
 
     def __init__(
-        self, place: ForkedWorkplace, engine: Callable[..., dict[str, Any]], **fields: Any
+        self, place: Workplace, engine: Callable[..., dict[str, Any]], **fields: Any
     ) -> None:
         self.place, self._engine, self._fields, self._round = place, engine, fields, 0
 
@@ -174,7 +174,7 @@ def row(tell: Tell, *cells: str) -> None:
     tell(PROPERTY, dict(zip(COLUMNS, cells, strict=True)))
 
 
-def on_processes(place: ForkedWorkplace, program: Path) -> Drill:
+def on_processes(place: Workplace, program: Path) -> Drill:
     """A drill with the tiny server as processes."""
     return Drill(place, lambda **more: process_engine(program, **more))
 

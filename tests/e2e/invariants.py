@@ -15,15 +15,13 @@ from moorage.releases.release import ReleaseRow
 from moorage.releases.states import EDGES, SERVING, ReleaseState
 from tasks.release_lifecycle import claims_of
 from tests.e2e.drill import HALF
-from tests.e2e.nursery import ForkedWorkplace
+from tests.e2e.workplace import Workplace
 
 LEGAL = {(edge.before, edge.after) for edge in EDGES}
 ANSWER_SECONDS = 30.0
 
 
-def broken(
-    place: ForkedWorkplace, models: Collection[str], waits: Collection[str] = ()
-) -> list[str]:
+def broken(place: Workplace, models: Collection[str], waits: Collection[str] = ()) -> list[str]:
     """What does not hold.
 
     Args:
@@ -42,13 +40,13 @@ def broken(
     ]
 
 
-def left_over(place: ForkedWorkplace) -> list[str]:
+def left_over(place: Workplace) -> list[str]:
     """Files that nobody is writing any more, with nothing at all in flight."""
     files = [file for half in HALF for file in place.home.rglob(half)]
     return [f"{file} is left over" for file in (*files, *(place.home / "run").glob("*"))]
 
 
-def _states(place: ForkedWorkplace, rows: dict[str, list[ReleaseRow]]) -> Iterator[str]:
+def _states(place: Workplace, rows: dict[str, list[ReleaseRow]]) -> Iterator[str]:
     for name, own in rows.items():
         active = [row.id for row in own if row.state in SERVING]
         if len(active) > 1:
@@ -62,7 +60,7 @@ def _states(place: ForkedWorkplace, rows: dict[str, list[ReleaseRow]]) -> Iterat
 _OPEN = {edge.before for edge in EDGES}
 
 
-def _illegal(place: ForkedWorkplace, row: ReleaseRow) -> Iterator[str]:
+def _illegal(place: Workplace, row: ReleaseRow) -> Iterator[str]:
     log = place.ledger.releases.transitions(row.id)
     for one in log:
         if (one.before, one.after) not in LEGAL:
@@ -75,7 +73,7 @@ def _illegal(place: ForkedWorkplace, row: ReleaseRow) -> Iterator[str]:
 
 
 def _claims(
-    place: ForkedWorkplace, models: Collection[str], serving: Iterable[ReleaseRow]
+    place: Workplace, models: Collection[str], serving: Iterable[ReleaseRow]
 ) -> Iterator[str]:
     wanted = {
         (row.id, one.host, one.resource, one.index, one.amount)
@@ -92,7 +90,7 @@ def _claims(
 
 
 def _containers(
-    place: ForkedWorkplace,
+    place: Workplace,
     models: Collection[str],
     serving: Iterable[ReleaseRow],
     waits: Collection[str],
@@ -107,13 +105,13 @@ def _containers(
             yield f"container {name} is {seen['State']}, {seen['Id']} for {workload.identity}"
 
 
-def _listed(place: ForkedWorkplace, models: Collection[str]) -> list[dict[str, Any]]:
+def _listed(place: Workplace, models: Collection[str]) -> list[dict[str, Any]]:
     api = docker.from_env().api
     listed = api.containers(all=True, filters={"label": f"{LABEL_LEDGER}={place.ledger.identity}"})
     return [one for one in listed if one["Labels"][LABEL_MODEL] in models]
 
 
-def _locks(place: ForkedWorkplace, models: Collection[str]) -> dict[str, str]:
+def _locks(place: Workplace, models: Collection[str]) -> dict[str, str]:
     return {name: own.note for name, own in place.ledger.locks.holders(sorted(models)).items()}
 
 

@@ -16,8 +16,8 @@ from moorage.inventory.claims import Resource
 from tests.e2e.chaos import MEMORY_GIB, MODELS, NODES, Kind, drawn, write_fleet
 from tests.e2e.crew import Crew, Done
 from tests.e2e.invariants import broken, left_over
-from tests.e2e.nursery import ForkedWorkplace, Lane
 from tests.e2e.watch import CLAIM, Watch, held_twice, used
+from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.docker, pytest.mark.server]
@@ -52,8 +52,8 @@ WHEN_IT_DIES = {"engine-exited", "engine-unsupported-model", "load-timeout", "ba
 class Chaos:
     """Everything that belongs to one random life."""
 
-    def __init__(self, place: ForkedWorkplace, image: str, lanes: list[Lane]) -> None:
-        self.place, self.image, self.lanes = place, image, lanes
+    def __init__(self, place: Workplace, image: str) -> None:
+        self.place, self.image = place, image
         self.deeds: Counter[str] = Counter()
         self.reconciles = 0
 
@@ -99,12 +99,9 @@ def chaos(
     nodes: None,  # noqa: ARG001
 ) -> Iterator[Chaos]:
     environment = {"MOORAGE_ORPHAN_SECONDS": "1", "MOORAGE_PROBE_SECONDS": "5"}
-    place = ForkedWorkplace(tmp_path, tiny_llama, {**prefect_server.environment, **environment})
+    place = Workplace(tmp_path, tiny_llama, {**prefect_server.environment, **environment})
     write_fleet(tmp_path / "fleet.yaml", place.first_port, place.first_port + 39)
-    lanes = list(place.lanes(HANDS))
-    yield Chaos(place, lifecycle_image, lanes)
-    for lane in lanes:
-        lane.close()
+    yield Chaos(place, lifecycle_image)
     place.close()
 
 
@@ -139,7 +136,7 @@ def test_nothing_is_held_twice_and_nothing_is_lost(
     wrong: list[str] = []
     with (
         Watch(place.ledger, ROOMS) as watch,
-        Crew(place, chaos.image, operations, chaos.lanes) as crew,
+        Crew(place, chaos.image, operations, HANDS) as crew,
     ):
         for count in range(EVERY, OPERATIONS, EVERY):
             chaos.wait_for(crew, count)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.drill import Caller, Drill, Tell, on_processes, row
 from tests.e2e.interrupted import POINTS
-from tests.e2e.nursery import ForkedWorkplace
+from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -26,7 +26,7 @@ def drill(
     prefect_server: PrefectServer,
 ) -> Iterator[Drill]:
     folder = tmp_path_factory.mktemp("drill")
-    place = ForkedWorkplace(folder, tiny_llama, prefect_server.environment)
+    place = Workplace(folder, tiny_llama, prefect_server.environment)
     yield on_processes(place, lifecycle_program)
     place.close()
 

@@ -21,7 +21,7 @@ from tests.e2e.interrupted import (
     SECOND_TRY,
     STOP_FIRST,
 )
-from tests.e2e.nursery import ForkedWorkplace
+from tests.e2e.workplace import Workplace
 from tests.hub.server import Hub
 from tests.prefect_server import PrefectServer
 
@@ -53,7 +53,7 @@ def drill(
 ) -> Iterator[Drill]:
     folder = tmp_path_factory.mktemp("drill")
     environment = {**prefect_server.environment, "HF_ENDPOINT": hub.url}
-    place = ForkedWorkplace(folder, tiny_llama, environment)
+    place = Workplace(folder, tiny_llama, environment)
     yield on_processes(place, lifecycle_program)
     place.close()
 

@@ -9,15 +9,15 @@ import pytest
 
 from moorage.adapters.ledger import Ledger
 from tests.e2e.drill import Drill, Tell, on_processes, row
-from tests.e2e.nursery import ForkedWorkplace
 from tests.e2e.outage_drill import STEPS, an_outage
 from tests.e2e.outages import Postgres
+from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
-class Place(ForkedWorkplace):
+class Place(Workplace):
     """A workplace with its ledger in PostgreSQL."""
 
     def __init__(self, folder: Path, model: Path, environment: dict[str, str]) -> None:

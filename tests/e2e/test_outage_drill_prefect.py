@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.drill import Drill, Tell, on_processes, row
-from tests.e2e.nursery import ForkedWorkplace
 from tests.e2e.outage_drill import STEPS, an_outage
 from tests.e2e.outages import Prefect
+from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectApi
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -36,7 +36,7 @@ def drill(
     server: Prefect,
 ) -> Iterator[Drill]:
     environment = {**server.environment, **QUICKLY, "MOORAGE_ORPHAN_SECONDS": "0"}
-    place = ForkedWorkplace(tmp_path_factory.mktemp("prefect"), tiny_llama, environment)
+    place = Workplace(tmp_path_factory.mktemp("prefect"), tiny_llama, environment)
     yield on_processes(place, lifecycle_program)
     place.close()
 

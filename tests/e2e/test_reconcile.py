@@ -16,26 +16,17 @@ import pytest
 from moorage.releases.states import ReleaseState
 from tasks.repair import LOCK
 from tests.e2e.conftest import process_engine
-from tests.e2e.nursery import ForkedWorkplace, Nursery
+from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
 from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
-@pytest.fixture(scope="module")
-def nursery(prefect_server: PrefectServer) -> Iterator[Nursery]:
-    nursery = Nursery({**os.environ, **prefect_server.environment})
-    yield nursery
-    nursery.close()
-
-
 @pytest.fixture
-def place(
-    tmp_path: Path, tiny_llama: Path, prefect_server: PrefectServer, nursery: Nursery
-) -> Iterator[ForkedWorkplace]:
+def place(tmp_path: Path, tiny_llama: Path, prefect_server: PrefectServer) -> Iterator[Workplace]:
     """A place in which reconciling has no patience."""
-    place = ForkedWorkplace(tmp_path, tiny_llama, prefect_server.environment, nursery)
+    place = Workplace(tmp_path, tiny_llama, prefect_server.environment)
     place.environment |= {
         "MOORAGE_PROBE_SECONDS": "0",
         "MOORAGE_PROBE_TIMEOUT_SECONDS": "1",
@@ -45,30 +36,30 @@ def place(
     place.close()
 
 
-def reconcile(place: ForkedWorkplace, *more: str) -> dict[str, dict[str, Any]]:
+def reconcile(place: Workplace, *more: str) -> dict[str, dict[str, Any]]:
     """What was done, by deed."""
     told = place.json("reconcile", "--fleet", place.folder / "fleet.yaml", *more)
     return {one["deed"]: one for one in told["actions"]}
 
 
-def engine_of(place: ForkedWorkplace) -> psutil.Process:
+def engine_of(place: Workplace) -> psutil.Process:
     """The engine itself, not its supervisor."""
     [supervisor] = [one for one in place.processes() if one.ppid() not in pids(place)]
     return supervisor.children()[0]
 
 
-def pids(place: ForkedWorkplace) -> set[int]:
+def pids(place: Workplace) -> set[int]:
     return {one.pid for one in place.processes()}
 
 
-def until_it_answers(place: ForkedWorkplace) -> None:
+def until_it_answers(place: Workplace) -> None:
     place.wait_until(
         lambda: place.run("chat", place.named("tiny"), "hi", code=None).returncode == 0
     )
 
 
 def test_a_release_that_died_is_started_again_where_it_was_and_not_too_often(
-    place: ForkedWorkplace, lifecycle_program: Path, prefect_server: PrefectServer
+    place: Workplace, lifecycle_program: Path, prefect_server: PrefectServer
 ) -> None:
     place.run("deploy", place.spec(engine=process_engine(lifecycle_program)))
     [before] = place.releases()
@@ -111,7 +102,7 @@ def test_a_release_that_died_is_started_again_where_it_was_and_not_too_often(
 
 
 def test_an_engine_that_runs_and_does_not_answer_is_started_again_the_second_time(
-    place: ForkedWorkplace, lifecycle_program: Path
+    place: Workplace, lifecycle_program: Path
 ) -> None:
     place.run("deploy", place.spec(engine=process_engine(lifecycle_program)))
     engine = engine_of(place)
@@ -125,7 +116,7 @@ def test_an_engine_that_runs_and_does_not_answer_is_started_again_the_second_tim
 
 
 def test_what_nobody_owns_is_removed_after_a_while_and_what_is_owned_stays(
-    place: ForkedWorkplace, lifecycle_program: Path
+    place: Workplace, lifecycle_program: Path
 ) -> None:
     engine = process_engine(lifecycle_program)
     place.run("deploy", place.spec(engine=engine))
@@ -144,7 +135,7 @@ def test_what_nobody_owns_is_removed_after_a_while_and_what_is_owned_stays(
 
 
 def test_a_release_that_is_not_to_be_started_again_is_closed(
-    place: ForkedWorkplace, lifecycle_program: Path
+    place: Workplace, lifecycle_program: Path
 ) -> None:
     engine = process_engine(lifecycle_program)
     place.run("deploy", place.spec(engine=engine, restart={"policy": "never"}))
@@ -156,7 +147,7 @@ def test_a_release_that_is_not_to_be_started_again_is_closed(
 
 
 def test_a_release_that_keeps_dying_is_placed_on_another_host(
-    place: ForkedWorkplace, lifecycle_program: Path
+    place: Workplace, lifecycle_program: Path
 ) -> None:
     low = place.first_port
     hosts = ", ".join(
@@ -181,7 +172,7 @@ def test_a_release_that_keeps_dying_is_placed_on_another_host(
 
 
 def test_what_a_killed_deploy_left_is_undone_at_once_and_its_run_has_crashed(
-    place: ForkedWorkplace, lifecycle_program: Path, prefect_server: PrefectServer
+    place: Workplace, lifecycle_program: Path, prefect_server: PrefectServer
 ) -> None:
     spec = place.spec(engine=process_engine(lifecycle_program))
     place.run("deploy", spec, code=None, point="verify")
@@ -195,7 +186,7 @@ def test_what_a_killed_deploy_left_is_undone_at_once_and_its_run_has_crashed(
     assert (told["outcome"], told["actions"]) == ("unchanged", [])
 
 
-def test_of_two_at_once_the_second_says_who_is_first(place: ForkedWorkplace) -> None:
+def test_of_two_at_once_the_second_says_who_is_first(place: Workplace) -> None:
     with place.ledger.locks.holding(LOCK, wait_seconds=0, note="flow run first"):
         told = place.json("reconcile")
     assert told["outcome"] == "skipped"
@@ -203,7 +194,7 @@ def test_of_two_at_once_the_second_says_who_is_first(place: ForkedWorkplace) -> 
 
 
 def test_a_model_on_which_a_flow_works_is_left_alone(
-    place: ForkedWorkplace, lifecycle_program: Path
+    place: Workplace, lifecycle_program: Path
 ) -> None:
     deploying = place.start(
         "deploy", place.spec(engine=process_engine(lifecycle_program, "slow:6"))

@@ -11,23 +11,21 @@ import pytest
 
 from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE
 from tests.e2e.conftest import container_engine
-from tests.e2e.nursery import ForkedWorkplace
+from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.docker, pytest.mark.server]
 
 
 @pytest.fixture
-def place(
-    tmp_path: Path, tiny_llama: Path, prefect_server: PrefectServer
-) -> Iterator[ForkedWorkplace]:
-    place = ForkedWorkplace(tmp_path, tiny_llama, prefect_server.environment)
+def place(tmp_path: Path, tiny_llama: Path, prefect_server: PrefectServer) -> Iterator[Workplace]:
+    place = Workplace(tmp_path, tiny_llama, prefect_server.environment)
     place.environment |= {"MOORAGE_ORPHAN_SECONDS": "0"}
     yield place
     place.close()
 
 
-def reconcile(place: ForkedWorkplace) -> dict[str, dict[str, Any]]:
+def reconcile(place: Workplace) -> dict[str, dict[str, Any]]:
     """What was done, by what it was about; other tests may leave helpers."""
     told = place.json("reconcile", "--fleet", place.folder / "fleet.yaml")
     return {one["about"]: one for one in told["actions"]}
@@ -39,7 +37,7 @@ def docker(*words: str) -> str:
 
 
 def test_a_container_that_died_comes_back_and_what_nobody_owns_goes(
-    place: ForkedWorkplace, lifecycle_image: str
+    place: Workplace, lifecycle_image: str
 ) -> None:
     place.run("deploy", place.spec(engine=container_engine(lifecycle_image)))
     [row] = place.releases()
@@ -69,7 +67,7 @@ def test_a_container_that_died_comes_back_and_what_nobody_owns_goes(
 
 
 def test_a_container_that_somebody_made_anew_is_adopted(
-    place: ForkedWorkplace, lifecycle_image: str
+    place: Workplace, lifecycle_image: str
 ) -> None:
     place.run("deploy", place.spec(engine=container_engine(lifecycle_image)))
     [row] = place.releases()

@@ -18,11 +18,12 @@ from tasks import context
 from tasks.adapters import tidy
 from tasks.cleanup import abandon, free_claims, recover
 from tasks.journal import Journal
-from tasks.restore_release import start_again
+from tasks.restore_release import undo_stop
 from tasks.stopping import finish_switch
+from tests.e2e.command_server import FAILS, STOPS
 from tests.e2e.conftest import installed_engine
 from tests.e2e.drill import Caller, Drill, on_processes
-from tests.e2e.nursery import FAILS, STOPS, ForkedWorkplace
+from tests.e2e.workplace import Workplace
 from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
@@ -88,7 +89,7 @@ def drill(
 ) -> Iterator[Drill]:
     """A place where another model serves throughout: what it uses stays."""
     folder = tmp_path_factory.mktemp("undo")
-    place = ForkedWorkplace(folder, tiny_llama, prefect_server.environment)
+    place = Workplace(folder, tiny_llama, prefect_server.environment)
     drill = on_processes(place, lifecycle_program)
     place.run("deploy", drill.spec("beside"))
     yield drill
@@ -161,7 +162,7 @@ def undo_again(old: ReleaseRow, new: ReleaseRow) -> None:
     """Every undo, in the order in which a saga runs them, and what reconciling does."""
     finish_switch(old, new.id, Journal([]))
     abandon(new.id)
-    start_again(old, new.id)
+    undo_stop(old, new.id)
     tidy(new.model)
     free_claims(new.id, old)
     for row in (old, new):

@@ -22,11 +22,12 @@ from moorage.adapters.ledger import Ledger
 from moorage.engines.launch import LABEL_MODEL
 from moorage.inventory.claims import Claim
 from moorage.releases.release import ReleaseRow
+from tests.e2e.command_server import REPOSITORY, server_for
 from tests.policies import open_policy
 from tests.waiting import until
 
-REPOSITORY = Path(__file__).parents[2]
 COMMAND_SECONDS = 600
+__all__ = ["REPOSITORY"]
 RANGES, WORKERS = 300, 4
 """Ranges of ports, and how many processes of pytest share them without meeting.
 
@@ -76,21 +77,24 @@ class Workplace:
     def named(self, name: str) -> str:
         return f"{self.prefix}-{name}"
 
-    def run(self, *arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end; `code` is the exit status that it must have."""
-        done = subprocess.run(
-            self.argv(*arguments),
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
+    def run(
+        self, *arguments: object, code: int | None = 0, **happening: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, forked off a process that has imported everything.
+
+        Args:
+            arguments: Of the command.
+            code: The exit status that it must have; None = any.
+            happening: What happens to it meanwhile, see `CommandServer.run`.
+        """
+        words = list(map(str, arguments))
+        server = server_for(self.environment)
+        done = server.run(words, self.environment, COMMAND_SECONDS, **happening)
         assert code is None or done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
-        """Start a command and go on."""
+        """Start a command as users do, and go on."""
         return subprocess.Popen(
             self.argv(*arguments),
             env=self.environment,

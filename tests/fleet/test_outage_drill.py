@@ -22,8 +22,8 @@ from moorage.adapters.docker.client import forget_clients
 from moorage.releases.release import ReleaseRow
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama
 from tests.e2e.drill import Caller, Drill, Tell, row
-from tests.e2e.nursery import ForkedWorkplace
 from tests.e2e.outage_drill import an_outage, how_it_ended
+from tests.e2e.workplace import Workplace
 from tests.fleet.befalling import pinned
 from tests.fleet.commands import missing, run
 from tests.fleet.conftest import build_helper
@@ -45,7 +45,7 @@ STEPS = (
 class OnDocker(Drill):
     """A drill whose engines are containers of one host."""
 
-    def __init__(self, place: ForkedWorkplace, host: FleetHost, image: str) -> None:
+    def __init__(self, place: Workplace, host: FleetHost, image: str) -> None:
         here = pinned(image)["placement"]
         super().__init__(place, lambda **more: open_engine(image, more), placement=here)
         self.host = host
@@ -76,12 +76,12 @@ def open_engine(image: str, environment: dict[str, str]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def place(
     tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path, prefect_server: PrefectServer
-) -> Iterator[ForkedWorkplace]:
+) -> Iterator[Workplace]:
     if reason := missing():
         pytest.skip(f"no test fleet: {reason}")
     build_helper()
     folder = tmp_path_factory.mktemp("docker")
-    place = ForkedWorkplace(folder, tiny_llama, prefect_server.environment)
+    place = Workplace(folder, tiny_llama, prefect_server.environment)
     place.environment["MOORAGE_ORPHAN_SECONDS"] = "0"
     yield place
     place.close()
@@ -89,7 +89,7 @@ def place(
 
 @pytest.fixture(scope="module", params=[True, False], ids=["live-restore", "mortal"])
 def drill(
-    request: pytest.FixtureRequest, place: ForkedWorkplace, lifecycle_image: str
+    request: pytest.FixtureRequest, place: Workplace, lifecycle_image: str
 ) -> Iterator[OnDocker]:
     forget_clients()  # another fleet may have had the same addresses, and other certificates
     with TestFleet(1, live_restore=request.param) as fleet:

@@ -15,7 +15,8 @@ from moorage.adapters.hosts.survey import whole_snapshot
 from moorage.adapters.sources import resolve_all
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import existing, guarded
+from moorage.cli.flows import guarded
+from moorage.cli.options import existing
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.engines.draining import requests_in_flight

@@ -1,0 +1,153 @@
+"""The program of a `CommandServer`: it imports everything, and forks a command for each order."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import flows.deploy_model
+import flows.reconcile_fleet
+import flows.retire_model  # noqa: F401  (so that no command has to)
+from moorage.adapters.files.pretrained import read_config
+from moorage.cli.app import app
+from moorage.common.failures import Cause, Failure
+from tests.e2e.command_server import FAILS, KILLS, MESSAGE_BYTES, STOPS
+from tests.e2e.interrupted import arm
+from tests.e2e.outages import kill_whole
+
+LATE = (
+    "moorage.adapters.ledger.migrating",
+    "flows.rollback_model",
+    "prefect.engine",
+    "prefect.task_engine",
+    "prefect.utilities.visualization",
+    "anyio._backends._asyncio",
+    "fastapi",
+    "gpustack_runner",
+)
+"""What a command imports once it needs it: half a second of each one's time."""
+
+
+def main(number: int) -> None:
+    """Fork commands until nobody can ask for one any more.
+
+    Args:
+        number: Of the socket on which orders come, each with a socket for answers and two files.
+    """
+    for name in LATE:
+        import_module(name)
+    with TemporaryDirectory() as folder:
+        Path(folder, "config.json").write_text('{"model_type": "llama"}')
+        read_config(Path(folder), trust_remote_code=False)
+    gc.freeze()
+    assert threading.active_count() == 1, "what has threads cannot be forked"
+    orders, running = socket.socket(fileno=number), dict[int, tuple[int, socket.socket]]()
+    ready = selectors.DefaultSelector()
+    ready.register(orders, selectors.EVENT_READ)
+    while True:
+        for key, _ in ready.select():
+            if key.fileobj is not orders:
+                ready.unregister(key.fileobj)
+                _answer(int(key.fd), *running.pop(key.fd))
+                continue
+            message, files, _, _ = socket.recv_fds(orders, MESSAGE_BYTES, 3)
+            if not message:
+                return
+            child = os.fork()
+            if not child:
+                ready.close()
+                for _, answers in running.values():
+                    answers.close()
+                orders.close()
+                _become(json.loads(message), *files)
+            running[_watched(child, ready)] = child, _begun(child, files)
+
+
+def _watched(child: int, ready: selectors.BaseSelector) -> int:
+    number = os.pidfd_open(child)
+    ready.register(number, selectors.EVENT_READ)
+    return number
+
+
+def _begun(child: int, files: list[int]) -> socket.socket:
+    """Say which process it is; the files are its own from here on."""
+    answers = socket.socket(fileno=files[0])
+    for file in files[1:]:
+        os.close(file)
+    answers.sendall(f"{child}\n".encode())
+    return answers
+
+
+def _answer(number: int, child: int, answers: socket.socket) -> None:
+    """Say how a command has ended."""
+    os.close(number)
+    _, status = os.waitpid(child, 0)
+    with answers:
+        answers.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _become(order: dict[str, Any], answers: int, out: int, err: int) -> None:
+    """Be the command."""
+    os.close(answers)
+    for number, file in ((1, out), (2, err)):
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    if order["point"]:
+        victim = order["victim"]
+        arm(order["point"], (lambda: kill_whole(victim)) if victim else HAPPENS[order["how"]])
+    for number, seconds in order["signals"]:
+        clock = threading.Timer(seconds, os.kill, (os.getpid(), number))
+        clock.daemon = True
+        clock.start()
+    _leave(_ended(order["arguments"]))
+
+
+def _ended(arguments: list[str]) -> int:
+    """Exit status of the command line."""
+    try:
+        app(arguments)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:  # as the interpreter does it
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _leave(code: int) -> None:
+    """End as the interpreter does, but for taking apart a million objects, which takes a second."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _fail() -> None:
+    raise Failure(Cause.LAUNCH_REFUSED, "told to fail here")
+
+
+HAPPENS: dict[str, Callable[[], None] | None] = {
+    KILLS: None,
+    FAILS: _fail,
+    STOPS: lambda: os.kill(os.getpid(), signal.SIGTERM),
+}
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
