@@ -12,7 +12,7 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from moorage.adapters.ledger.author import Author, writing_as
+from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
