@@ -16,7 +16,7 @@ from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from moorage.adapters.ledger.author import Author, writing_as
+from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.system.process import command_line_user
 from moorage.common.failures import Cause, Failure

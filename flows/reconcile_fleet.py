@@ -75,7 +75,7 @@ async def _repaired(
     since = world.now - timedelta(seconds=world.patience.orphan_seconds)
     await end_runs(await in_thread(_over, await shown_as_running(since), since))
     await in_thread(ledger().repairs.tidy)
-    waiting = tuple(Outcome(action=one, done=False, said="not yet") for one in _waits(actions))
+    waiting = tuple(Outcome(action=one, done=False, summary="not yet") for one in _waits(actions))
     return world, actions, (*outcomes, *waiting)
 
 
@@ -83,13 +83,13 @@ async def _replaced(action: Action, fleet: Fleet) -> Outcome:
     """Deploy a model anew, elsewhere; the release before is superseded once the new one serves."""
     release = await in_thread(count_replacement, action)
     if release is None:
-        return Outcome(action=action, done=False, said="it was moved by now")
+        return Outcome(action=action, done=False, summary="it was moved by now")
     hosts = narrow_fleet(fleet, action.avoid)
     with decision_scope(release.id), recorded_scope(release.submission, hosts):
         state = whole(await deploy_model(release.spec, hosts, return_state=True))
     if not state.is_completed():
-        return Outcome(action=action, done=False, said=f"failed: {state.message}")
-    return Outcome(action=action, said=state.message or "")
+        return Outcome(action=action, done=False, summary=f"failed: {state.message}")
+    return Outcome(action=action, summary=state.message or "")
 
 
 def _gone(outcomes: Sequence[Outcome]) -> list[str]:

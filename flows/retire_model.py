@@ -42,6 +42,6 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
         with step("stop") as note:
             drained = await retire(running)
             await in_thread(tidy, name)
-            how = f": {drained.told}" if drained.told else ""
+            how = f": {drained.summary}" if drained.summary else ""
             note.say(f"{running.id} is stopped{how}; its claims are free")
     return Completed(message=f"{running.id} is retired", data=running.id)

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 from moorage.common.failures import Failure
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.recovery import Correction, amended, corrected_by
+from moorage.engines.recovery import Correction, correction_for, with_correction
 from moorage.engines.registry import ENGINES
-from moorage.engines.start_order import in_turns, split_off
+from moorage.engines.start_order import split_off, start_groups
 from moorage.models.profile import ModelProfile
 from moorage.releases.release import Release
 from tasks.launch import correct, launch
@@ -41,7 +41,7 @@ async def start_replicas(
     """
     watched = is_canary(draft, before)
     first, rest = split_off(plan, draft.spec.replace.canary_share if watched else 1)
-    parts, later = [*in_turns(first), *in_turns(rest)], len(in_turns(rest))
+    parts, later = [*start_groups(first), *start_groups(rest)], len(start_groups(rest))
     while parts:
         part, ready = parts[0], False
         try:
@@ -52,8 +52,8 @@ async def start_replicas(
                 raise
             await correct(part, correction)
             names = {spec.name for part in parts for spec in part.containers}
-            plan = amended(plan, correction, names)
-            parts = [amended(part, correction, names) for part in parts]
+            plan = with_correction(plan, correction, names)
+            parts = [with_correction(part, correction, names) for part in parts]
             draft = draft.model_copy(update={"plan": plan, "corrections": (correction,)})
         else:
             parts, ready = parts[1:], True
@@ -92,4 +92,4 @@ def _correction(draft: Release, plan: LaunchPlan, failure: Failure) -> Correctio
     seats = draft.placement.seats if draft.placement else ()
     need = next((seat.need for seat in seats if seat.need), None)
     remedy = ENGINES[plan.engine].remedy(failure, need)
-    return corrected_by(draft.spec, failure.cause, failure.evidence, remedy)
+    return correction_for(draft.spec, failure.cause, failure.evidence, remedy)

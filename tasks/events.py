@@ -9,7 +9,7 @@ from typing import Any
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 
-from moorage.adapters.ledger.author import author
+from moorage.adapters.ledger.transitions import author
 from moorage.releases.release import ReleaseRow
 from moorage.releases.timeline import Transition
 

@@ -161,10 +161,10 @@ async def correct(part: LaunchPlan, correction: Correction) -> None:
         correction: What the second try will change.
     """
     with step("correct") as note:
-        tell(f"the first try failed ({correction.cause}); trying again with {correction.said}")
+        tell(f"the first try failed ({correction.cause}); trying again with {correction.summary}")
         for spec in part.containers:
             await run_uninterrupted(stop, planned_workload(spec), ABORT_SECONDS)
-        note.say(correction.said)
+        note.say(correction.summary)
 
 
 def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN_SECONDS) -> None:

@@ -153,7 +153,7 @@ async def read_facts(
                 found.append(await _facts(plan, container, measured))
             except Exception as error:  # what serves is not ended because it tells little
                 tell(f"{container.name} could not be asked about itself: {error}")
-        note.say("; ".join(one.said or f"{one.workload} says nothing" for one in found))
+        note.say("; ".join(one.summary or f"{one.workload} says nothing" for one in found))
         for surprise in (text for one in found for text in one.surprises):
             tell(surprise)
         return tuple(found)

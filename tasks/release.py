@@ -52,7 +52,7 @@ async def publish_plan(release: Release, title: str) -> None:
 def announcement(release: Release) -> str:
     """What a release serves, where, and what was changed or lost to make it start."""
     endpoints = ", ".join(f"{workload.endpoint}/v1" for workload in release.serving)
-    corrected = "".join(f"; second try: {one.said}" for one in release.corrections)
+    corrected = "".join(f"; second try: {one.summary}" for one in release.corrections)
     lost = release.downtime_seconds
     gap = f"; nobody served for {human_seconds(lost)}" if lost else ""
     return f"{release.id} serves {release.model} at {endpoints}{corrected}{gap}"

@@ -80,20 +80,20 @@ def _of_model(model: str, actions: list[Action], note: str) -> list[Outcome]:
                 outcomes = [_done(action) for action in acting]
         except Failure as failure:
             why = str(failure) if isinstance(failure, LockHeld) else f"failed: {failure}"
-            outcomes = [Outcome(action=one, done=False, said=why) for one in acting]
+            outcomes = [Outcome(action=one, done=False, summary=why) for one in acting]
     return outcomes + [_done(action) for action in looking]
 
 
 def _done(action: Action) -> Outcome:
     try:
         if action.deed == Deed.REMOVE:
-            return Outcome(action=action, said=_remove(action))
+            return Outcome(action=action, summary=_remove(action))
         row = ledger().releases.get(action.release)
         if row.state != action.state:
-            return Outcome(action=action, done=False, said=f"it is {row.state} by now")
-        return Outcome(action=action, said=DEEDS[action.deed](action, row))
+            return Outcome(action=action, done=False, summary=f"it is {row.state} by now")
+        return Outcome(action=action, summary=DEEDS[action.deed](action, row))
     except Failure as failure:
-        return Outcome(action=action, done=False, said=f"failed: {failure}")
+        return Outcome(action=action, done=False, summary=f"failed: {failure}")
 
 
 def _undo(_action: Action, row: ReleaseRow) -> str:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.ledger.author import author
 from moorage.adapters.ledger.lock_owner import Owner
+from moorage.adapters.ledger.transitions import author
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
-from moorage.engines.start_order import in_turns
+from moorage.engines.start_order import start_groups
 from moorage.operations.reconcile.actions import Action
 from moorage.operations.reconcile.backoff import not_before
 from moorage.releases.release import ReleaseRow, Restart
@@ -129,4 +129,4 @@ def _runs(workload: Workload | None) -> bool:
 def _part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
     """What is started now. Of replicas that share an accelerator one is, the next a look later."""
     wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
-    return in_turns(plan.model_copy(update={"containers": tuple(wanted)}))[0]
+    return start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]

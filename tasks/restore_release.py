@@ -18,7 +18,7 @@ from moorage.engines.launch import (
     Workload,
     planned_workload,
 )
-from moorage.engines.start_order import in_turns
+from moorage.engines.start_order import start_groups
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
@@ -113,7 +113,7 @@ def _start_replicas(
 ) -> dict[str, Failure]:
     """Start replicas in their turns, and wait for each; those that failed, and why."""
     failed: dict[str, Failure] = {}
-    for part in in_turns(plan):
+    for part in start_groups(plan):
         started: dict[str, list[Workload]] = {}
         for replica in sorted(_replicas(part)):
             with _collect_failure(failed, replica):

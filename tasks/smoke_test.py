@@ -61,7 +61,7 @@ async def gate(
         key = await in_thread(api_key, plan)
         asking = [_Asking(spec, profile, one, key, before) for one in serving(workloads)]
         gates = tuple(await asyncio.gather(*(one.gate() for one in asking)))
-        note.say("; ".join(one.said for one in gates))
+        note.say("; ".join(one.summary for one in gates))
         if failure := _failure(gates):
             note.fail(failure)
         return gates

@@ -30,7 +30,8 @@ IDLE_READINGS = 2
 async def retire(row: ReleaseRow) -> Drained:
     """End a release on purpose, once its requests are done."""
     drained = await _close(row)
-    await run_uninterrupted(end_release, row, ReleaseState.STOPPED, _and("retired", drained.told))
+    cause = _and("retired", drained.summary)
+    await run_uninterrupted(end_release, row, ReleaseState.STOPPED, cause)
     return drained
 
 
@@ -43,9 +44,9 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     await in_thread(_must_be_wanted, release)
     cause = f"{SUPERSEDED} {release}, stopped first"
     drained = await _close(old, cause)
-    if drained.told:
-        tell(f"{old.id}: {drained.told}")
-    await run_uninterrupted(_stop_all, old, _and(cause, drained.told))
+    if drained.summary:
+        tell(f"{old.id}: {drained.summary}")
+    await run_uninterrupted(_stop_all, old, _and(cause, drained.summary))
 
 
 async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
@@ -68,7 +69,7 @@ async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: floa
                 await asyncio.sleep(linger_seconds)
             drained = await drain(row)
     finally:
-        run_shielded(lambda: _end_superseded(old.id, drained.told, journal))
+        run_shielded(lambda: _end_superseded(old.id, drained.summary, journal))
 
 
 def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:

@@ -51,7 +51,7 @@ OTHERS = (
     "-sc",
     "--dp",
 )
-"""How other options begin that change what an engine takes beside its KV cache."""
+"""Prefixes of other options that change the memory an engine takes without its KV cache."""
 
 SUFFIXES = {
     "k": 10**3,
@@ -112,8 +112,8 @@ def calibration_key(
         version: Its version.
         accelerator_type: As of the seat.
         accelerator: Name of the device; empty on CPU.
-        arguments: The engine's command line; what it leaves out is the engine's default, and that
-            follows from the other parts of the key.
+        arguments: The engine's command line; defaults that it leaves out follow from the other
+            fields of the key.
     """
     options = _options(arguments)
     return CalibrationKey(
@@ -151,7 +151,7 @@ def key_of_command(
 
 
 def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Options with the words that follow them; of one that is given twice, the last."""
+    """Options with the words that follow them; of a repeated option, the last."""
     found: dict[str, tuple[str, ...]] = {}
     name = ""
     for word in arguments:
@@ -165,7 +165,7 @@ def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _shape(profile: ModelProfile) -> str:
-    """Two models of one class share nothing when they differ in size, weights or mode."""
+    """Sizes, stored element type and mode: models that differ in them share no measurement."""
     sizes = (profile.layers, profile.hidden_size, profile.attention_heads, profile.vocab_size)
     stored = profile.quantization or profile.dtype or "unknown"
     return f"{'x'.join(str(size or 0) for size in sizes)} {stored} {profile.mode}"
@@ -183,12 +183,12 @@ def _count(text: str) -> int:
 
 
 def _others(options: Mapping[str, tuple[str, ...]]) -> str:
-    told = sorted(name for name in options if name.startswith(OTHERS))
-    return " ".join(word for name in told for word in (name, *_placeless(name, options[name])))
+    names = sorted(name for name in options if name.startswith(OTHERS))
+    return " ".join(word for name in names for word in (name, *_placeless(name, options[name])))
 
 
 def _placeless(name: str, words: Sequence[str]) -> Sequence[str]:
-    """A draft model is in another place in a container than on its host."""
+    """Without the path of a draft model, which differs between a container and its host."""
     if name not in DRAFTS:
         return words
     try:

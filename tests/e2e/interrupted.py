@@ -49,7 +49,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
 SECOND_TRY: dict[str, tuple[str, str, str]] = {
     "before the first try is stopped": ("before", "tasks.launch", "stop"),
     "after the first try is stopped": ("after", "tasks.launch", "stop"),
-    "before the second try": ("before", "flows.start_replicas", "amended"),
+    "before the second try": ("before", "flows.start_replicas", "with_correction"),
 }
 """Points that only a deploy passes whose first try fails and is corrected."""
 

@@ -99,9 +99,9 @@ class Outcome(Value):
     Attributes:
         action: The action.
         done: Whether it was done; what was decided otherwise meanwhile was not.
-        said: What came of it.
+        summary: What came of it.
     """
 
     action: Action
     done: bool = True
-    said: str = ""
+    summary: str = ""

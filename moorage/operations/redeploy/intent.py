@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from moorage.common.failures import Failure
 from moorage.common.values import Value
 from moorage.operations.history.specs import spec_changes
-from moorage.operations.redeploy.drift import Drift, Moved, decide, told
+from moorage.operations.redeploy.drift import Drift, Moved, decide, summarize
 from moorage.operations.redeploy.outcome import Became, Redeployed
 from moorage.operations.redeploy.question import Question
 from moorage.policy.channel import Channel, Submission
@@ -102,7 +102,7 @@ def intent_of(
         # A person went back on purpose; a policy does not undo that.
         action, why = OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
     if force and action != OnDrift.REDEPLOY:
-        action, why = OnDrift.REDEPLOY, told(drifts) or "asked for, though nothing has moved"
+        action, why = OnDrift.REDEPLOY, summarize(drifts) or "asked for, though nothing has moved"
     beside = spec_changes(release.spec, spec) if spec.digest == release.spec_digest else ()
     if beside and action == OnDrift.NEVER:
         why = f"its file has another {beside[0].what}: `moorage apply` notes that"
@@ -135,7 +135,7 @@ def question_of(intents: Sequence[Intent]) -> Question:
 
 
 def _taken(drifts: Sequence[Drift]) -> tuple[OnDrift, str]:
-    return (OnDrift.REDEPLOY if drifts else OnDrift.NEVER), told(drifts)
+    return (OnDrift.REDEPLOY if drifts else OnDrift.NEVER), summarize(drifts)
 
 
 def _cell(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from moorage.common.failures import Cause
 from moorage.common.values import Origin
 from moorage.engines.launch import Flag, LaunchPlan, Mount, Variable
-from moorage.engines.recovery import Correction, amended
+from moorage.engines.recovery import Correction, with_correction
 from moorage.operations.history.replanned import replanned
 from moorage.placement.placement import Placement
 from moorage.releases.release import Release
@@ -100,7 +100,7 @@ def test_a_number_of_the_second_try_stays() -> None:
         evidence="",
     )
     plan = plan_of(planned(SPEC))
-    recorded = amended(plan, correction, {one.name for one in plan.containers})
+    recorded = with_correction(plan, correction, {one.name for one in plan.containers})
     made = replanned(recorded, plan, plan_of(planned(SPEC, 5)))
     assert [one.argv for one in made.containers] == [one.argv for one in recorded.containers]
 
