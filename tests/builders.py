@@ -20,7 +20,7 @@ from moorage.engines.launch import (
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.claims import Claim, Resource
-from moorage.inventory.cluster_snapshot import ClusterSnapshot
+from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
 from moorage.memory.calibration import Measurement
 from moorage.memory.calibration_key import CalibrationKey

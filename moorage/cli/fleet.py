@@ -21,7 +21,7 @@ from moorage.common.units import counted, human_bytes
 from moorage.inventory.access import parse_access
 from moorage.inventory.check import Check, HostChecks
 from moorage.inventory.claims import Resource
-from moorage.inventory.cluster_snapshot import ClusterSnapshot
+from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 

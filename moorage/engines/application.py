@@ -21,7 +21,7 @@ from moorage.engines.launch import (
 )
 from moorage.engines.ray_serve import MARK_LEDGER, MARK_RELEASE
 from moorage.engines.schema.argument import Schema
-from moorage.inventory.cluster_snapshot import ClusterSnapshot, application_name
+from moorage.inventory.clusters import ClusterSnapshot, application_name
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Seat

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from moorage.common.failures import Cause, Failure
-from moorage.images.catalogue import CATALOGUE
-from moorage.images.image import Image
-from moorage.images.question import ImageAnswer, ImageQuestion, ImageRefusal
+from moorage.images.catalogue import CATALOGUE, tagged_version
+from moorage.images.image import Image, ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.resolve import resolve_image
-from moorage.images.tagged import tagged_version
 from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.spec import EngineName, ModelSpec

@@ -3,7 +3,69 @@
 from __future__ import annotations
 
 from moorage.common.values import Origin, Value
+from moorage.inventory.fleet_engines import EngineVersions
+from moorage.spec import EngineName
 from moorage.spec.image_reference import repository
+
+
+class ImageQuestion(Value):
+    """Everything that the choice of an image depends on.
+
+    Attributes:
+        engine: The engine.
+        kind: Accelerator type, or `cpu`; empty = the host has nothing that was chosen.
+        architecture: CPU architecture of the host, such as `amd64`.
+        image: What the user wrote; it wins.
+        version: Engine version that the user asked for; empty = any.
+        default_version: Engine version to prefer when none was asked for.
+        versions: What is configured of the engine's versions.
+        closed: Whether there are no versions but these: nobody publishes images of the engine.
+        runtime: Newest accelerator runtime that the host's driver runs; empty = not known.
+        family: Chip family as the host reports it, such as `Ascend910B3`.
+    """
+
+    engine: EngineName
+    kind: str
+    architecture: str = "amd64"
+    image: str = ""
+    version: str = ""
+    default_version: str = ""
+    versions: EngineVersions = EngineVersions()
+    closed: bool = False
+    runtime: str = ""
+    family: str = ""
+
+
+class ImageAnswer(Value):
+    """The image to run.
+
+    Attributes:
+        reference: As written, before any registry is put in front of it.
+        engine_version: The engine version on the release afterwards; empty = not known.
+        origin: `user`, or `default` when it comes from the catalogue.
+        reason: Why this one, with everything that may surprise.
+        runtime: Accelerator runtime in the image; empty = not known.
+        newer_runtime: Whether that is newer than what the host's driver was made for, so that it
+            runs only by minor-version compatibility. NVIDIA's container hook refuses such an
+            image unless it is told not to check (`NVIDIA_DISABLE_REQUIRE=1`).
+    """
+
+    reference: str
+    engine_version: str = ""
+    origin: Origin
+    reason: str
+    runtime: str = ""
+    newer_runtime: bool = False
+
+
+class ImageRefusal(Value):
+    """No image can work.
+
+    Attributes:
+        reason: What was looked for, and what stands in the way.
+    """
+
+    reason: str
 
 
 class Image(Value):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from moorage.common.values import Value
 from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.claims import Claim, Resource
-from moorage.inventory.cluster_snapshot import ClusterSnapshot
+from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName, RuntimeName

@@ -14,10 +14,9 @@ from moorage.placement.baseline.estimate import memory_claim
 from moorage.placement.baseline.terms import terms
 from moorage.placement.baseline_request import baseline_request
 from moorage.placement.baseline_seats import Seating
-from moorage.placement.considered import Considered
 from moorage.placement.filters import Filters
 from moorage.placement.kinds import kind_of
-from moorage.placement.placement import Seat
+from moorage.placement.placement import Considered, Seat
 from moorage.placement.request import Refused, Request
 from moorage.placement.verdict import Refusal, Verdict
 from moorage.placement.view import HostView

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 
 from moorage.placement.demand import Ask, Split
-from moorage.placement.depths import Depths
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.links import unjoinable
 from moorage.placement.offer import Offer
 from moorage.placement.one_host import tightest
 from moorage.placement.parallelism import Parallelism
 from moorage.placement.request import Request
-from moorage.placement.stages import Stages, shares, stages_over_hosts
+from moorage.placement.stages import Depths, Stages, shares, stages_over_hosts
 from moorage.placement.topology import ParallelSizes, Topology, multi_host_topology
 from moorage.placement.view import HostView
 from moorage.placement.within_ram import within_ram

@@ -6,7 +6,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import counted
 from moorage.common.values import Origin
 from moorage.common.versions import version_key
-from moorage.inventory.cluster_snapshot import ClusterSnapshot, application_name
+from moorage.inventory.clusters import ClusterSnapshot, application_name
 from moorage.models.profile import ModelProfile
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.placement.placement import CPU, Placement, Seat

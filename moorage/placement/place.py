@@ -19,8 +19,7 @@ from moorage.placement.filters import Filters
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.offer import Offer, Scored
-from moorage.placement.on_cpu import on_cpu
-from moorage.placement.on_many_cpus import on_many_cpus
+from moorage.placement.on_cpu import on_cpu, on_many_cpus
 from moorage.placement.one_host import one_host
 from moorage.placement.overcommit import overcommitted
 from moorage.placement.placement import Placement, Seat

@@ -7,9 +7,26 @@ from enum import StrEnum
 from moorage.common.values import Origin, Value
 from moorage.inventory.claims import Claim, Resource
 from moorage.memory.need import CpuNeed, Need
-from moorage.placement.considered import Considered
+from moorage.placement.candidate import Candidate
 from moorage.placement.verdict import Verdict
 from moorage.spec import EngineName, Policy, RuntimeName
+
+
+class Considered(Value):
+    """The answer of the baseline's rules for the first replica.
+
+    Attributes:
+        needed: Bytes of accelerator memory that a replica needs in all, as the rules estimate it.
+        candidates: All of the first strategy that found any, in fleet order.
+        scores: One for each candidate, 0 to 100.
+        messages: Why nothing fits, or what is overcommitted.
+    """
+
+    needed: int
+    candidates: tuple[Candidate, ...] = ()
+    scores: tuple[float, ...] = ()
+    messages: tuple[str, ...] = ()
+
 
 CPU = "cpu"
 """Accelerator type of a seat without accelerators."""

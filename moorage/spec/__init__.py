@@ -7,8 +7,17 @@ from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.application import ApplicationSpec, AutoscalingSpec
 from moorage.spec.container import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 from moorage.spec.engine import ApiKey, Distributed, EngineName, EngineSpec, RuntimeName
-from moorage.spec.extended_cache import ExtendedCacheSpec
-from moorage.spec.memory import MemorySpec
+from moorage.spec.lifecycle import (
+    Approval,
+    OnDrift,
+    RedeploySpec,
+    ReplaceSpec,
+    ReplaceStrategy,
+    RestartSpec,
+    StoppingSpec,
+    WhenDead,
+)
+from moorage.spec.memory import ExtendedCacheSpec, MemorySpec
 from moorage.spec.model import BESIDE, Mode, ModelSpec, slug
 from moorage.spec.patterns import (
     ACCELERATOR_PATTERN,
@@ -43,13 +52,15 @@ from moorage.spec.patterns import (
     VariableName,
 )
 from moorage.spec.placement import PlacementSpec, Policy, Strategy
-from moorage.spec.readiness import Deadlines, ProbeSpec, ReadinessSpec
-from moorage.spec.redeploying import Approval, OnDrift, RedeploySpec
-from moorage.spec.replacing import ReplaceSpec, ReplaceStrategy
-from moorage.spec.restart import RestartSpec, WhenDead
-from moorage.spec.smoke_test import CompareSpec, MessageSpec, PromptSpec
+from moorage.spec.readiness import (
+    CompareSpec,
+    Deadlines,
+    MessageSpec,
+    ProbeSpec,
+    PromptSpec,
+    ReadinessSpec,
+)
 from moorage.spec.speculative import DraftMethod, SpeculativeSpec
-from moorage.spec.stopping import StoppingSpec
 
 __all__ = [
     "ACCELERATOR_PATTERN",

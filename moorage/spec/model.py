@@ -13,17 +13,13 @@ from pydantic import Field, model_validator
 from moorage.common.input_value import InputValue
 from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.engine import EngineSpec
-from moorage.spec.extended_cache import ExtendedCacheSpec
-from moorage.spec.memory import MemorySpec
+from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec
+from moorage.spec.memory import ExtendedCacheSpec, MemorySpec
 from moorage.spec.on_cluster import mistake_elsewhere, mistake_on_cluster
 from moorage.spec.patterns import Name, Port, Revision, SecretName, SecretVariable, Source
 from moorage.spec.placement import PlacementSpec
 from moorage.spec.readiness import ReadinessSpec
-from moorage.spec.redeploying import RedeploySpec
-from moorage.spec.replacing import ReplaceSpec
-from moorage.spec.restart import RestartSpec
 from moorage.spec.speculative import SpeculativeSpec
-from moorage.spec.stopping import StoppingSpec
 
 
 class Mode(StrEnum):

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from moorage.images.question import ImageAnswer, ImageQuestion
+from moorage.images.catalogue import runner_rows
+from moorage.images.image import ImageAnswer, ImageQuestion
 from moorage.images.resolve import resolve_image
-from moorage.images.runner import runner_rows
 from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from moorage.common.failures import Failure
 from moorage.common.versions import version_key
-from moorage.images.ascend import VARIANTS
-from moorage.images.catalogue import CATALOGUE
+from moorage.images.catalogue import CATALOGUE, runner_rows
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
-from moorage.images.runner import runner_rows
+from moorage.images.resolve import VARIANTS
 from moorage.inventory.catalogue import CatalogueRow
 from moorage.spec import EngineName
 from tests.builders import a_spec

@@ -4,9 +4,9 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
+from moorage.images.catalogue import runner_rows
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
-from moorage.images.runner import runner_rows
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.spec import EngineName
 from tests.builders import a_spec, an_image

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
-from moorage.images.runner import runner_rows
+from moorage.images.catalogue import runner_rows
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot

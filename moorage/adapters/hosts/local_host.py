@@ -22,12 +22,11 @@ from moorage.adapters.hosts.remote_host import look_at
 from moorage.common.failures import Failure
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
-from moorage.images.runner import runner_rows
+from moorage.images.catalogue import runner_rows
 from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
 from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
-from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts
-from moorage.inventory.survey.routes import interface_of
+from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, interface_of
 from moorage.spec import RuntimeName
 
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}

@@ -18,8 +18,7 @@ from moorage.adapters.system.parallel import all_at_once
 from moorage.common.failures import Failure
 from moorage.common.units import counted
 from moorage.inventory.check import Check, HostChecks, broken, fine
-from moorage.inventory.cluster_snapshot import GPU, ClusterSnapshot
-from moorage.inventory.clusters import RayCluster
+from moorage.inventory.clusters import GPU, ClusterSnapshot, RayCluster
 from moorage.inventory.fleet import Fleet
 
 COUNTED = (GPU, "CPU")

@@ -17,7 +17,7 @@ from moorage.engines.schema.argument import (
 )
 from moorage.engines.schema.convert import Problem
 from moorage.engines.schema.reading import Reading, read
-from moorage.images.tagged import tagged_version
+from moorage.images.catalogue import tagged_version
 from moorage.spec import EngineName, EngineSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
 from moorage.spec.safe import secret_option

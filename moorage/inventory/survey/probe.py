@@ -12,9 +12,8 @@ from moorage.common.units import KIB
 from moorage.inventory.model_store import MANIFEST
 from moorage.inventory.survey.amd import amd_cards, amd_smi_found, rocm_smi_found, with_nodes
 from moorage.inventory.survey.ascend import ascend_found
-from moorage.inventory.survey.facts import Found, HostFacts
+from moorage.inventory.survey.facts import Found, HostFacts, read_routes
 from moorage.inventory.survey.nvidia import NVIDIA_QUERY, nvidia_found
-from moorage.inventory.survey.routes import read_routes
 from moorage.inventory.survey.vendors import vendors_on
 
 STORE = "/moorage-store"

@@ -11,18 +11,40 @@ from dataclasses import dataclass
 
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.allocatable import Room, rooms
-from moorage.placement.baseline.found import Found
 from moorage.placement.baseline.manual import manual
 from moorage.placement.baseline.many_hosts import many_hosts
-from moorage.placement.baseline.messages import messages
 from moorage.placement.baseline.one_accelerator import one_accelerator
 from moorage.placement.baseline.one_host import one_host
 from moorage.placement.baseline.refusal import Refusal, RefusedRequest
-from moorage.placement.baseline.request import BaselineRequest
+from moorage.placement.baseline.request import BaselineRequest, Found, gib
 from moorage.placement.baseline.scores import scores
-from moorage.placement.baseline.terms import Terms, terms
+from moorage.placement.baseline.terms import FLAG, Terms, terms
 from moorage.placement.baseline.views import by_type
 from moorage.placement.candidate import Candidate
+
+
+def header(terms: Terms) -> tuple[str, ...]:
+    """What the model needs."""
+    ram = f" and {gib(terms.ram)} of RAM" if terms.ram else ""
+    lines = [f"The model requires approximately {gib(terms.claim)} of accelerator memory{ram}."]
+    if terms.utilization:
+        total = gib(terms.claim / terms.utilization)
+        lines.append(
+            f"With --{FLAG}={terms.utilization}, all accelerators together need {total}, and "
+            f"{int(terms.utilization * 100)}% of each of them must be allocatable."
+        )
+    return tuple(lines)
+
+
+def messages(terms: Terms, told: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The header and what the last strategy said that said anything.
+
+    Args:
+        terms: The request.
+        told: The lines of each strategy, in the order in which they were tried.
+    """
+    tail = next((lines for lines in reversed(told) if lines), ())
+    return (*header(terms), *tail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.allocatable import Room
-from moorage.placement.baseline.found import Found
 from moorage.placement.baseline.overcommit import judge
-from moorage.placement.baseline.request import ManualAccelerator
+from moorage.placement.baseline.request import Found, ManualAccelerator
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.baseline.views import View
 from moorage.placement.candidate import Candidate, Share

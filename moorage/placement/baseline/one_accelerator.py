@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from moorage.inventory.snapshot import Accelerator
-from moorage.placement.baseline.found import Found, gib
+from moorage.placement.baseline.request import Found, gib
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.baseline.views import View
 from moorage.placement.candidate import Candidate

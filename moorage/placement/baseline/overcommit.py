@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from moorage.placement.baseline.allocatable import Room
-from moorage.placement.baseline.found import Found, gib
+from moorage.placement.baseline.request import Found, gib
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.candidate import Candidate
 

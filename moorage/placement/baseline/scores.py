@@ -3,11 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from moorage.placement.baseline.allocatable import Room
 from moorage.placement.baseline.request import Strategy
-from moorage.placement.baseline.spread import spread_scores
 from moorage.placement.candidate import Candidate, Share
+
+HOST_WEIGHT, ACCELERATOR_WEIGHT = 0.85, 0.15
+OTHERS_ON_ACCELERATOR = 0.2
+"""What a replica of another model counts on an accelerator, one of the same model being 1."""
+
+Weights = tuple[float, float, float]
+"""A base, and what few replicas of the same model and of others add to it."""
+
+FREE_OF_MODEL: Weights = (0.85, 0.0, 0.15)
+BESIDE_FREE: Weights = (0.45, 0.35, 0.20)
+NONE_FREE: Weights = (0.50, 0.25, 0.15)
+
+
+@dataclass(frozen=True, slots=True)
+class _Extremes:
+    """The fewest and the most replicas on the leaders' hosts, of the same model and of others."""
+
+    same: tuple[int, int]
+    others: tuple[int, int]
+
+
+def spread_scores(candidates: Sequence[Candidate], rooms: Mapping[str, Room]) -> tuple[float, ...]:
+    """Only leaders are looked at (the peer's defect 12)."""
+    if not candidates:
+        return ()
+    leaders = [rooms[candidate.leader.host] for candidate in candidates]
+    same = [room.same.total for room in leaders]
+    others = [room.others.total for room in leaders]
+    extremes = _Extremes((min(same), max(same)), (min(others), max(others)))
+    return tuple(
+        _host(room, extremes) * 100.0 * HOST_WEIGHT
+        + _accelerators(room, candidate) * 100.0 * ACCELERATOR_WEIGHT
+        for room, candidate in zip(leaders, candidates, strict=True)
+    )
+
+
+def _host(room: Room, extremes: _Extremes) -> float:
+    weights = NONE_FREE
+    if extremes.same[0] == 0:
+        weights = BESIDE_FREE if room.same.total else FREE_OF_MODEL
+    base, for_same, for_others = weights
+    return (
+        base
+        + for_same * _fewness(room.same.total, *extremes.same)
+        + for_others * _fewness(room.others.total, *extremes.others)
+    )
+
+
+def _fewness(count: int, fewest: int, most: int) -> float:
+    """1 for the fewest, 0 for the most."""
+    return 1.0 if most <= fewest else 1.0 - (count - fewest) / (most - fewest)
+
+
+def _accelerators(room: Room, candidate: Candidate) -> float:
+    parts = [
+        1
+        / (
+            1
+            + room.same.accelerators.get(index, 0)
+            + room.others.accelerators.get(index, 0) * OTHERS_ON_ACCELERATOR
+        )
+        for index in candidate.leader.accelerators
+    ]
+    return sum(parts) / len(parts) if parts else 1.0
+
 
 MEMORY_WEIGHT, RAM_WEIGHT = 2.0, 1.0
 LEADER_WEIGHT, FOLLOWER_WEIGHT = 5.0, 1.0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from moorage.placement.baseline.divisibility import Divisibility
 from moorage.placement.baseline.estimate import memory_claim, ram_claim, ram_need
 from moorage.placement.baseline.parallelism import (
     is_native,
@@ -15,11 +15,80 @@ from moorage.placement.baseline.parallelism import (
     world_size,
 )
 from moorage.placement.baseline.parameters import Parameters
-from moorage.placement.baseline.refusal import ErrorClass, RefusedRequest
+from moorage.placement.baseline.refusal import ErrorClass, Refusal, RefusedRequest
 from moorage.placement.baseline.request import BaselineRequest
-from moorage.placement.baseline.utilization import reads_config, utilization
 from moorage.placement.candidate import Share
 from moorage.placement.topology import ParallelSizes
+
+DEFAULT = 0.9
+FLAG = "gpu-memory-utilization"
+GENERATING = frozenset({"llm", "speech_to_text"})
+POOLING_WITH_SHARE = frozenset(
+    {"Qwen3ForCausalLM", "Qwen3ForSequenceClassification", "Qwen3VLForConditionalGeneration"}
+)
+"""Architectures for which vLLM takes its share even when they embed or rank."""
+
+WITHOUT_CONFIG = frozenset({"image", "text_to_speech"})
+"""Categories for which the peer does not read the model's configuration."""
+
+
+def utilization(request: BaselineRequest, parameters: Parameters) -> float:
+    """The share of each accelerator, 0.9 by default; 0 = the engine takes what it needs.
+
+    Raises:
+        RefusedRequest: `UNREADABLE` when the user's value is no number.
+    """
+    written = parameters.value(FLAG)
+    if not written:
+        return DEFAULT if _takes_share(request, parameters) else 0.0
+    try:
+        share = float(written)
+    except ValueError:
+        share = math.nan
+    if not math.isfinite(share):
+        raise RefusedRequest(ErrorClass.UNREADABLE, f"--{FLAG} {written} is not a number")
+    return share
+
+
+def reads_config(request: BaselineRequest, parameters: Parameters) -> bool:
+    """Whether heads, vocabulary and architectures are known to the decision at all."""
+    return not (WITHOUT_CONFIG & set(request.categories) or parameters.switch("omni"))
+
+
+def _takes_share(request: BaselineRequest, parameters: Parameters) -> bool:
+    if not request.categories or GENERATING & set(request.categories):
+        return True
+    known = reads_config(request, parameters)
+    return known and bool(POOLING_WITH_SHARE & set(request.architectures))
+
+
+@dataclass(frozen=True, slots=True)
+class Divisibility:
+    """What tensor parallelism has to divide; 0 or None = unknown, never in the way.
+
+    KV heads are not among it, and the vocabulary is, although vLLM pads it (the peer's defect 11).
+    """
+
+    heads: int | None = None
+    vision_heads: int | None = None
+    vocabulary: int | None = None
+
+    def allows(self, ranks: int) -> bool:
+        """Whether a number of ranks divides everything; zero ranks never do."""
+        return bool(ranks) and self.obstacle(ranks) is None
+
+    def obstacle(self, ranks: int | None) -> Refusal | None:
+        """The first thing that a number of ranks does not divide."""
+        if not ranks:
+            return None
+        for error, amount, name in (
+            (ErrorClass.HEADS, self.heads, "attention heads"),
+            (ErrorClass.VISION_HEADS, self.vision_heads, "vision heads"),
+            (ErrorClass.VOCABULARY, self.vocabulary, "tokens of the vocabulary"),
+        ):
+            if amount and amount % ranks:
+                return Refusal(error, f"{amount} {name} cannot be split into {ranks} ranks")
+        return None
 
 
 @dataclass(frozen=True, slots=True)

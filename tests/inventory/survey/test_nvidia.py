@@ -6,8 +6,7 @@ import pytest
 
 from moorage.common.units import GIB, MIB
 from moorage.inventory.survey.facts import Found
-from moorage.inventory.survey.links import linked_groups
-from moorage.inventory.survey.nvidia import nvidia_found
+from moorage.inventory.survey.nvidia import linked_groups, nvidia_found
 from tests.inventory.survey.samples import sample
 
 HEADING = "| NVIDIA-SMI 570.86.15   Driver Version: 570.86.15   CUDA Version: 12.8     |"

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.placement.baseline import CacheInRam, decide
-from moorage.placement.baseline.messages import header
+from moorage.placement.baseline.baseline import header
 from moorage.placement.baseline.terms import terms
 from tests.placement.baseline.builders import a_request, accelerator, found, held, host, seats
 

@@ -2,12 +2,83 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline import Strategy
 from moorage.placement.baseline.allocatable import rooms
-from moorage.placement.baseline.scores import scores
+from moorage.placement.baseline.scores import scores, spread_scores
 from moorage.placement.candidate import Candidate, Share
 from tests.placement.baseline.builders import accelerator, held, held_ram, host
+
+FREE = 100.0
+
+
+def scored(*candidates: str, same: str = "", others: str = "") -> list[float]:
+    """Scores of `a01` (accelerators 0 and 1 of host a), given what runs on which of them."""
+    claims: dict[str, list[Claim]] = {name: [] for name in "abcz"}
+    for kind, words in (("same", same), ("other", others)):
+        for number, word in enumerate(words.split()):
+            claims[word[0]].extend(held(int(i), 1, f"{kind}-{number}") for i in word[1:])
+    hosts = [host(name, 9, 9, 9, claims=tuple(own)) for name, own in claims.items()]
+    fleet = rooms(hosts, {f"same-{i}" for i in range(9)})
+    seats = [
+        Candidate("cuda", Share(word[0], tuple(map(int, word[1:])), (1,) * len(word[1:])))
+        for word in candidates
+    ]
+    return list(spread_scores(seats, {room.host: room for room in fleet}))
+
+
+def both(of_host: float, of_accelerators: float) -> float:
+    return 100 * (0.85 * of_host + 0.15 * of_accelerators)
+
+
+def test_where_nothing_runs_is_best() -> None:
+    assert scored("a0", "b0") == [FREE, FREE]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "same", "others", "expected"),
+    [
+        (["a0", "b0"], "", "a0", [both(0.85, 1 / 1.2), FREE]),
+        (["a0", "b0"], "", "a1", [both(0.85, 1), FREE]),
+        (["a0", "b0"], "a0", "", [both(0.45 + 0.20, 1 / 2), FREE]),
+        (["a1", "b0"], "a0", "b1", [both(0.45 + 0.20, 1), both(0.85, 1)]),
+        (["a0"], "a0", "", [both(0.50 + 0.25 + 0.15, 1 / 2)]),
+        (["a0", "b0"], "a0 b0", "", [both(0.90, 1 / 2), both(0.90, 1 / 2)]),
+        (["a0", "b0"], "a0 a0 b0", "", [both(0.50 + 0.15, 1 / 3), both(0.90, 1 / 2)]),
+        (["a0", "b0"], "a0 b0", "a1", [both(0.50 + 0.25, 1 / 2), both(0.90, 1 / 2)]),
+        (
+            ["a0", "b0", "c0"],
+            "a0",
+            "b0 c0 c1",
+            [both(0.45 + 0.20, 1 / 2), both(0.85 + 0.075, 1 / 1.2), both(0.85, 1 / 1.2)],
+        ),
+        (
+            ["a0", "b0", "c0"],
+            "a0 a0 b0",
+            "a0",
+            [both(0.45, 1 / 3.2), both(0.45 + 0.175 + 0.20, 1 / 2), FREE],
+        ),
+        (["a01", "b0"], "", "a0", [both(0.85, (1 / 1.2 + 1) / 2), FREE]),
+    ],
+)
+def test_replicas_of_the_same_model_weigh_more_than_others(
+    candidates: list[str], same: str, others: str, expected: list[float]
+) -> None:
+    assert scored(*candidates, same=same, others=others) == pytest.approx(expected)
+
+
+def test_a_replica_counts_once_for_each_accelerator() -> None:
+    wide, narrow, free = scored("a2", "b2", "c2", others="a01 b0")
+    assert (wide, narrow, free) == pytest.approx((both(0.85, 1), both(0.925, 1), FREE))
+
+
+def test_hosts_that_are_no_candidates_do_not_count() -> None:
+    assert scored("a0", same="a0", others="z0 z1") == scored("a0", same="a0")
+
+
+def test_a_seat_without_accelerators_goes_by_its_host_alone() -> None:
+    assert scored("a", "b", others="a0") == pytest.approx([both(0.85, 1), FREE])
 
 
 def score(candidate: Candidate, *hosts: HostSnapshot) -> float:

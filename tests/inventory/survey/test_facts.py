@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.inventory.survey.routes import interface_of, read_routes
+from moorage.inventory.survey.facts import interface_of, read_routes
 
 TABLE = """\
 Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT

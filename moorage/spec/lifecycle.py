@@ -1,0 +1,154 @@
+"""What becomes of a model that serves when its engine dies."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from moorage.common.input_value import InputValue
+
+
+class OnDrift(StrEnum):
+    """What is done about something that has moved."""
+
+    NEVER = "never"
+    NOTIFY = "notify"
+    REDEPLOY = "redeploy"
+
+
+class Approval(StrEnum):
+    """Whether a person has to agree before the model is deployed or redeployed."""
+
+    NONE = "none"
+    REQUIRED = "required"
+
+
+class RedeploySpec(InputValue):
+    """When a model that serves is deployed again by itself. It does not change what runs."""
+
+    on_moved_branch: OnDrift = Field(
+        OnDrift.NOTIFY,
+        description="What `watch-drift` does when `revision`, or that of an adapter or the draft"
+        " model, stands for another commit than what serves. A redeploy for any reason takes"
+        " everything that has moved: give a commit as `revision` to keep it.",
+    )
+    on_moved_image: OnDrift = Field(
+        OnDrift.NOTIFY,
+        description="What it does when the tag of the image stands for another digest.",
+    )
+    on_changed_file: OnDrift = Field(
+        OnDrift.NOTIFY,
+        description="What it does when the model's file in the folder that is watched says"
+        " something else than what serves.",
+    )
+    approval: Approval = Field(
+        Approval.NONE,
+        description="`required` shows what would be deployed and waits until a person agrees, in"
+        " the Prefect UI or with `moorage approve`.",
+    )
+    approval_seconds: int = Field(
+        3600,
+        ge=1,
+        le=604_800,
+        description="How long it waits; then the deployment is refused.",
+    )
+
+
+class ReplaceStrategy(StrEnum):
+    """Ways to replace what serves."""
+
+    AUTO = "auto"
+    SURGE = "surge"
+    STOP_FIRST = "stop-first"
+    CANARY = "canary"
+
+
+class ReplaceSpec(InputValue):
+    """How a new release takes over from the one that serves."""
+
+    strategy: ReplaceStrategy = Field(
+        ReplaceStrategy.AUTO,
+        description="`surge`: the new release starts beside the old one, is proven, takes over in"
+        " one step, and only then the old one stops. `stop-first`: the old one stops before the new"
+        " one starts; how long nobody served is measured. `canary`: like `surge`, but only a share"
+        " of the replicas starts at first and is watched before the rest starts. `auto`: `surge`"
+        " where both fit, else `stop-first`.",
+    )
+    canary_share: float = Field(
+        0.25,
+        gt=0,
+        le=1,
+        description="Share of the replicas that `canary` starts first, rounded up: at least one.",
+    )
+    canary_seconds: int = Field(
+        60,
+        ge=0,
+        le=86_400,
+        description="How long these have to live and answer before the rest starts.",
+    )
+    linger_seconds: int = Field(
+        2,
+        ge=0,
+        le=600,
+        description="How long a release goes on answering once nobody is sent to it any more (its"
+        " successor has taken over or needs its place, or it is retired), before it drains and"
+        " stops: for clients that have just looked its endpoint up.",
+    )
+
+
+class StoppingSpec(InputValue):
+    """How a model that serves is stopped; a start that failed is ended at once."""
+
+    drain_seconds: int = Field(
+        30,
+        ge=0,
+        le=3600,
+        description="How long requests in flight may take to end before the engine is told to stop."
+        " An idle engine is not waited for, nor one that does not tell what it has in flight"
+        " (transformers).",
+    )
+    grace_seconds: int = Field(
+        30,
+        ge=1,
+        le=3600,
+        description="How long the engine may take to end after that, then it is killed. vLLM from"
+        " 0.18 on still finishes requests in this time (`--shutdown-timeout`), but needs about 10"
+        " of these seconds for its own end; it is killed 15 seconds later.",
+    )
+
+
+class WhenDead(StrEnum):
+    """Whether a release that died is started again."""
+
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class RestartSpec(InputValue):
+    """What reconciling does about a model that served and does not any more."""
+
+    policy: WhenDead = Field(
+        WhenDead.ALWAYS,
+        description="`always` starts it again where it was, exactly as it was planned; `never`"
+        " closes the release and frees what it holds.",
+    )
+    attempts: int = Field(
+        3,
+        ge=1,
+        le=100,
+        description="Starts in a row in one place, 10 s apart at first and up to 300 s, before the"
+        " model is deployed anew elsewhere.",
+    )
+    elsewhere: bool = Field(
+        True,
+        description="Whether it may be deployed anew on other accelerators or hosts of the fleet"
+        " when it keeps failing, or its host stays out of sight.",
+    )
+    unreachable_seconds: int = Field(
+        600,
+        ge=0,
+        le=604_800,
+        description="How long its host may be out of sight before the model is deployed anew"
+        " elsewhere.",
+    )
