@@ -12,7 +12,7 @@ from prefect import task
 
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets.secrets import provide_secrets
-from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Cause, Failure
 from moorage.common.joint import joint
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
@@ -134,7 +134,7 @@ def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
         with gate:
             return _stopped(group, grace_seconds)
 
-    for outcome in all_at_once(one, list(replicas.values()), STOP_SECONDS):
+    for outcome in map_parallel(one, list(replicas.values()), STOP_SECONDS):
         if isinstance(outcome, Exception):
             raise outcome
         failed.extend(outcome)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from moorage.adapters.hosts.workload_inventory import found_at
-from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.hosts.workload_inventory import list_workloads
+from moorage.adapters.system.parallel import map_parallel
 from moorage.engines.launch import Workload, planned_workload
 from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.fleet import Avoided, Fleet
@@ -140,9 +140,9 @@ def _looks(
 
     def find(place: Place) -> tuple[Found, ...]:
         known = {one.name: one for one in own if _place_of(one) == place}
-        return found_at(place, identity, limits, tuple(known.values()))
+        return list_workloads(place, identity, limits, tuple(known.values()))
 
-    answers = all_at_once(find, places, LOOK_SECONDS)
+    answers = map_parallel(find, places, LOOK_SECONDS)
     before = ledger().sightings.unseen()
     looks = []
     for place, answer in zip(places, answers, strict=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 from prefect import task
 
 from moorage.adapters.files.desired import load_specs
-from moorage.adapters.registry.pinning import digest_now
+from moorage.adapters.registry.pinning import current_digest
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.drift import Drift, Moved, branch_drift, file_drift, image_drift
@@ -141,4 +141,4 @@ def _digest(release: Release, fleet: Fleet) -> str:
     image = release.image
     if image is None or not image.digest or parse_reference(image.reference).digest:
         return ""
-    return digest_now(image, fleet.registries)
+    return current_digest(image, fleet.registries)

@@ -164,7 +164,7 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:
+def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
     """Do something; a failure is shown and becomes the exit code of its class."""
     try:
         return action()

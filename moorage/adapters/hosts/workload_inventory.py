@@ -1,4 +1,4 @@
-"""What is on a host that says it is this ledger's: containers, processes, helpers."""
+"""Workloads of this ledger that exist on a host: containers, processes, helpers."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ RUNS = {"running", "paused", "restarting"}
 STOP_SECONDS = 10.0
 
 
-def found_at(
+def list_workloads(
     place: Place, ledger: str, settings: Settings, known: Sequence[Workload] = ()
 ) -> tuple[Found, ...]:
-    """Everything there that carries the label of a ledger, and all helpers.
+    """Everything with the label of a ledger, and all helpers.
 
     Args:
         place: A runtime of a host.
-        ledger: Identity of the ledger; what is another's is left out.
+        ledger: Identity of the ledger; workloads of others are left out.
         settings: Of this machine.
-        known: What should run there. A Ray cluster knows no labels: it is asked for these alone.
+        known: Workloads that should run there. A Ray cluster has no labels: only these are queried.
 
     Raises:
         Failure: When the host cannot be asked.
@@ -52,7 +52,7 @@ def found_at(
 
 
 def remove(place: Place, found: Found, ledger: str, settings: Settings) -> None:
-    """Remove what was found; nothing happens when it is gone or is not what it was any more.
+    """Remove a workload. One that is missing, or was replaced since, is no error.
 
     Raises:
         Failure: When the host cannot be asked.
@@ -85,19 +85,19 @@ def _application(workload: Workload, settings: Settings) -> Found:
     )
 
 
-def _container(told: dict[str, Any]) -> Found:
-    """A container as the daemon lists it; one question for all of them."""
-    labels = told.get("Labels") or {}
+def _container(listed: dict[str, Any]) -> Found:
+    """A container as the daemon lists it: one request covers all of them."""
+    labels = listed.get("Labels") or {}
     return Found(
-        name=str((told.get("Names") or ["/?"])[0]).lstrip("/"),
-        identity=str(told["Id"]),
+        name=str((listed.get("Names") or ["/?"])[0]).lstrip("/"),
+        identity=str(listed["Id"]),
         release=labels.get(LABEL_RELEASE, ""),
         model=labels.get(LABEL_MODEL, ""),
-        running=told["State"] in RUNS,
-        state=f"the container is {told['State']} ({told['Status']})",
-        since=datetime.fromtimestamp(int(told["Created"]), UTC),
+        running=listed["State"] in RUNS,
+        state=f"the container is {listed['State']} ({listed['Status']})",
+        since=datetime.fromtimestamp(int(listed["Created"]), UTC),
         helper=labels.get(LABEL_HELPER, ""),
-        fresh=told["State"] == "created",
+        fresh=listed["State"] == "created",
     )
 
 
@@ -106,7 +106,7 @@ def _processes(root: Path, ledger: str) -> Iterator[Found]:
         labels, state = _read(folder / LABELS_FILE), _read(folder / STATE_FILE)
         if labels.get(LABEL_LEDGER) != ledger:
             continue
-        with suppress(OSError):  # it went meanwhile
+        with suppress(OSError):  # it was removed meanwhile
             pid, started = state.get("pid") or 0, state.get("started_at") or 0
             alive = bool(pid) and is_alive(pid, started)
             yield Found(

@@ -18,7 +18,7 @@ from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.parts import part_for, remove_leftovers, remove_part
 from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
 from moorage.adapters.ledger.troubles import shown_url, trouble
-from moorage.adapters.system.os_errors import watching_the_disk
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 
 STEP_PAGES = 2048
@@ -69,7 +69,7 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
     _must_be_sound(source)
     _must_not_be_in_use(path)
     kept = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}")
-    with watching_the_disk(path.parent):
+    with disk_failures(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
     with _copied(source, path) as copy:
         before = _put_aside(path, kept)
@@ -107,7 +107,7 @@ def _copied(source: Path, target: Path) -> Iterator[Path]:
     copy = part_for(target)
     remove_leftovers(target.parent)
     try:
-        with watching_the_disk(target.parent):
+        with disk_failures(target.parent):
             _copy(source, copy)
             _must_be_sound(copy)
             _to_disk(copy)

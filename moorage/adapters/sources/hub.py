@@ -219,7 +219,7 @@ class HubSource:
         self._store.require_room(left)
         largest_first = sorted(missing, key=lambda file: -file.size)
         jobs = [partial(self._download_file, commit, file) for file in largest_first]
-        with self._store.watching_the_disk():
+        with self._store.disk_failures():
             run_all(jobs, workers=self._workers, tick=tick)
 
     def _download_file(self, commit: str, file: ModelFile, stopped: Event) -> None:

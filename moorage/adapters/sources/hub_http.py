@@ -13,7 +13,7 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from moorage.adapters.sources.hub_answers import HTTP_ERRORS, failure_of
 from moorage.adapters.sources.hub_session import require_online, require_success, session
-from moorage.adapters.system.guarded_http import within
+from moorage.adapters.system.guarded_http import thread_deadline
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError, JsonLimits, decode
@@ -113,7 +113,7 @@ class Wire:
         """A whole answer that has one deadline and one limit."""
         found = bytearray()
         with (
-            within(self._listing_seconds),
+            thread_deadline(self._listing_seconds),
             session(self._endpoint).stream(
                 "GET",
                 url,
@@ -134,7 +134,7 @@ class Wire:
         """An answer whose headers have come in time; its body may take as long as it grows."""
         client = session(self._endpoint)
         request = client.build_request("GET", url, headers=headers, timeout=self._timeout)
-        with within(self._listing_seconds):
+        with thread_deadline(self._listing_seconds):
             response = client.send(request, stream=True)
         with closing(response):
             require_success(response)

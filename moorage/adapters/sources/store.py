@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
-from moorage.adapters.system.os_errors import watching_the_disk
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
     damaged,
@@ -143,9 +143,9 @@ class ModelStore:
             asked = f"{human_bytes(int(needed * MARGIN))} are needed"
             raise Failure(Cause.DISK_FULL, f"{found}, {asked}")
 
-    def watching_the_disk(self) -> AbstractContextManager[None]:
+    def disk_failures(self) -> AbstractContextManager[None]:
         """Tell a full or unwritable disk from other errors."""
-        return watching_the_disk(self._shelf)
+        return disk_failures(self._shelf)
 
     def accept(self, commit: str, file: ModelFile) -> None:
         """Verify a downloaded file and give it its place.

@@ -10,7 +10,7 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper import PULL_SECONDS, have_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
 from moorage.adapters.transfer.host_store import HostStore, Staged
 from moorage.adapters.transfer.job import job_of
 from moorage.adapters.transfer.lending import lent
@@ -53,7 +53,7 @@ def bring(
     access = parse_access(host.address)
     with _naming(host):
         # Before the neighbour lends, for it ends when nobody asks it for a while.
-        image = have_helper(host, host.helper_image, PULL_SECONDS)
+        image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
         with _near(lender, folder, model, say) as near:
             job = job_of(model, [*near, *ways], workers=workers, seconds=deadline_seconds)
             store = HostStore(access, image, folder)

@@ -19,9 +19,9 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
-from moorage.adapters.docker.client import connect, forget_clients, is_taken
+from moorage.adapters.docker.client import connect, forget_clients, is_name_taken
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_told
+from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import mirror as way
@@ -123,12 +123,12 @@ class HostStore:
             except ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
             except APIError as error:
-                if not is_taken(error):
+                if not is_name_taken(error):
                     raise
                 return False
             try:
                 hand_over(self._access, container, model)
-                start_told(container, job)
+                start_with_input(container, job)
             except BaseException:
                 with contextlib.suppress(DockerException, RequestException):
                     container.remove(force=True)

@@ -21,8 +21,8 @@ from moorage.adapters.docker.helper import (
     LABEL_HELPER,
     MEMORY,
     PULL_SECONDS,
-    have_helper,
-    start_told,
+    ensure_helper_image,
+    start_with_input,
 )
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import lending_program as lend
@@ -78,7 +78,7 @@ def lent(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict
 
 def _create(host: HostSnapshot, folder: str) -> Container:
     access = parse_access(host.address)
-    image = have_helper(host, host.helper_image, PULL_SECONDS)
+    image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
     return connect(access, ASK_SECONDS).containers.create(
         image,
         entrypoint=["python3", "-I", "-c"],
@@ -110,7 +110,7 @@ def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
 
 def _opened(container: Container, order: str) -> int:
     """Start it, and wait until it says where it listens."""
-    start_told(container, order)
+    start_with_input(container, order)
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until:
         if said := log_of_container(container).strip():

@@ -14,9 +14,9 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import PULL_SECONDS, have_helper, run_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image, run_helper
 from moorage.adapters.hosts.local_host import describe
-from moorage.adapters.hosts.remote_host import as_told, ask_daemon
+from moorage.adapters.hosts.remote_host import ask_daemon, with_architecture
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper
@@ -114,8 +114,8 @@ class RemoteStore(Store):
         mount = Mount(STORE, self._host.store, type="bind", read_only=action == "list")
         try:
             known = describe(self._host).model_copy(update={"registries": fleet.registries})
-            host = as_told(known, ask_daemon(access))
-            image = have_helper(host, fleet.helper_image, PULL_SECONDS)
+            host = with_architecture(known, ask_daemon(access))
+            image = ensure_helper_image(host, fleet.helper_image, PULL_SECONDS)
             said = run_helper(
                 access,
                 image,
