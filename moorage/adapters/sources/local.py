@@ -14,9 +14,9 @@ from moorage.adapters.sources.custom_model import as_it_is
 from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
 from moorage.adapters.sources.listing import list_files
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.models.assets import Asked
 from moorage.models.layout import MODEL, Layout
-from moorage.models.printed import short
 from moorage.models.source import ModelFile, ResolvedModel
 from moorage.models.weights import join_headers, summarize
 
