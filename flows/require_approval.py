@@ -1,4 +1,4 @@
-"""A model that needs approval: its plan is made and shown, and a person is asked."""
+"""Ask a person to approve a deploy, with its plan, where the spec requires that."""
 
 from __future__ import annotations
 

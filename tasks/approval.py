@@ -1,4 +1,4 @@
-"""Asking a person: at the terminal of a command, or by pausing the run on a Prefect server."""
+"""Ask a person: at the terminal of a command, or by pausing the run on a Prefect server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step launch: start what the plan says. No retries: the saga around it undoes a half launch."""
+"""Step launch: start and stop what a plan says. No retries: the saga undoes a half launch."""
 
 from __future__ import annotations
 

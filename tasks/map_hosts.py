@@ -1,4 +1,4 @@
-"""The same work on many hosts: one task run for each, so many at once, and every error told."""
+"""Map a task over hosts: a task run for each, here or in a Ray cluster, so many at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step look: ledger and hosts beside each other, as one value that is decided on."""
+"""Step look: what the ledger says and what the hosts show, as one value to decide on."""
 
 from __future__ import annotations
 

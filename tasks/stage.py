@@ -1,4 +1,4 @@
-"""Step stage: the weights, complete and verified, where they will be served."""
+"""Step stage: weights, complete and verified, and cache folders on the hosts that serve."""
 
 from __future__ import annotations
 
