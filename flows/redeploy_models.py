@@ -20,8 +20,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.sites import at_site
 from moorage.operations.redeploy.intent import Intent, question_of
 from moorage.operations.redeploy.outcome import Became, Redeployed, is_failure, summary
-from moorage.operations.redeploy.selection import meant
-from moorage.operations.redeploy.waves import StopAt, WaveSize, waves
+from moorage.operations.redeploy.selection import StopAt, WaveSize, meant, waves
 from moorage.releases.requester import Claim
 from moorage.reports.redeployment_report import Links, Wave, redeployment_page
 from moorage.spec import OnDrift, slug

@@ -14,7 +14,7 @@ from flows.subflows import DEPLOY, deploy_subflow
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.intent import Intent
 from moorage.operations.redeploy.outcome import Became, Redeployed, summary
-from moorage.operations.redeploy.waves import is_over
+from moorage.operations.redeploy.selection import is_over
 from moorage.reports.redeployment_report import Wave
 from tasks.compare import decision_scope
 from tasks.events import STOPPED_EARLY, emit_model_event
@@ -37,7 +37,7 @@ class Rollout:
     Args:
         fleet: The hosts that the models may run on.
         at_once: Models of a wave that are worked on at the same time.
-        stop_at: When no more is begun, see `moorage.operations.redeploy.waves.StopAt`.
+        stop_at: When no more is begun, see `moorage.operations.redeploy.selection.StopAt`.
         pause_seconds: Between two waves.
         force: Whether a model is replaced though nothing has moved.
         report: Called whenever a model or a wave has ended.

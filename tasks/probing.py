@@ -11,7 +11,7 @@ from moorage.engines.draining import requests_in_flight
 from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
 from moorage.operations.reconcile.actions import Action
-from moorage.operations.reconcile.facts import Record
+from moorage.operations.reconcile.cluster_state import Record
 from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
 from moorage.releases.release import ReleaseRow

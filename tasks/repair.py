@@ -14,7 +14,7 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.actions import Action, Deed, Outcome
-from moorage.operations.reconcile.backoff import not_before
+from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from tasks.cleanup import made_room, recover

@@ -14,7 +14,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.operations.history.replanned import replanned
+from moorage.operations.history.rollback import replanned
 from moorage.placement.again import bound, gone, moved_from, place_again
 from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
