@@ -1,4 +1,4 @@
-"""Step look: ledger and hosts beside each other, as one value that is decided on."""
+"""Step look: what the ledger says and what the hosts show, as one value to decide on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moorage.adapters.system.parallel import map_parallel
 from moorage.engines.launch import Workload, planned_workload
 from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.fleet import Avoided, Fleet
-from moorage.operations.reconcile.facts import Found, Look, Patience, Place, Standing, World
+from moorage.operations.reconcile.cluster_state import Found, Look, Patience, Place, Standing, World
 from moorage.placement.placement import CPU
 from moorage.releases.release import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
@@ -30,7 +30,7 @@ PLANNED = SERVING | {ReleaseState.STOPPING}
 
 
 @task(name="look", task_run_name="look at ledger and hosts", timeout_seconds=120, **RETRIED)
-async def look(fleet: Fleet, *, keep: bool = True) -> World:
+async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> World:
     """Compare what the ledger says with what the hosts show.
 
     Args:

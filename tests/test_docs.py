@@ -93,6 +93,18 @@ def test_documents_name_only_files_that_are_there() -> None:
     assert missing == []
 
 
+def test_documents_name_only_python_files_that_are_there() -> None:
+    roots = ("moorage", "flows", "tasks", "tests", "scripts", "benchmarks")
+    there = {path.name for root in roots for path in (REPOSITORY / root).rglob("*.py")}
+    named = {
+        (document.name, name)
+        for document in [REPOSITORY / "CONTRIBUTING.md", *(REPOSITORY / "docs").rglob("*.md")]
+        for name in re.findall(r"`(\w+\.py)`", document.read_text())
+    }
+    placeholders = {"NAME.py", "vNNNN_what.py"}
+    assert {(page, name) for page, name in named if name not in there | placeholders} == set()
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     documents = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
     missing = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moorage.operations.reconcile.actions import QUIET, Action, Outcome
-from moorage.operations.reconcile.facts import World
+from moorage.operations.reconcile.cluster_state import World
 
 COLUMNS = ("what", "about", "why", "outcome")
 
@@ -24,7 +24,7 @@ def table(outcomes: Iterable[Outcome]) -> list[dict[str, str]]:
 
 def planned(actions: Iterable[Action]) -> tuple[Outcome, ...]:
     """What would be done."""
-    return tuple(Outcome(action=one, done=False, said="not done: dry run") for one in actions)
+    return tuple(Outcome(action=one, done=False, summary="not done: dry run") for one in actions)
 
 
 def changing(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -63,7 +63,7 @@ def hosts_table(world: World) -> list[dict[str, str]]:
 
 
 def _became(one: Outcome) -> str:
-    return one.said or ("done" if one.done else "not done")
+    return one.summary or ("done" if one.done else "not done")
 
 
 def _counted(number: int, noun: str) -> str:

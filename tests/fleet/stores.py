@@ -6,9 +6,9 @@ import hashlib
 import os
 from pathlib import Path
 
-from moorage.adapters.sources.download_urls import way_from_hub
+from moorage.adapters.sources import way_from_hub
+from moorage.adapters.transfer.bring_model import job_of
 from moorage.adapters.transfer.host_store import HostStore
-from moorage.adapters.transfer.job import job_of
 from moorage.inventory.access import Access
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from tests.fleet.fleet import FleetHost, TestFleet

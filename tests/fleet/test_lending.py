@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from moorage.adapters.sources.download_urls import way_from_hub
+from moorage.adapters.sources import way_from_hub
 from moorage.adapters.transfer import lending
 from moorage.adapters.transfer.bring_model import bring
 from moorage.adapters.transfer.host_store import Staged

@@ -34,9 +34,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return [planned_workload(PLAN.containers[0])]
 
     monkeypatch.setattr(restart, "_failed", lambda *_: {0})
-    monkeypatch.setattr(restart, "have_again", lambda _: None)
+    monkeypatch.setattr(restart, "restore_image", lambda _: None)
     monkeypatch.setattr(restart, "start_part", begin)
-    monkeypatch.setattr(repair, "bring_back", begin)
+    monkeypatch.setattr(repair, "restore_release", begin)
     return starts
 
 

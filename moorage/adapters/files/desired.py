@@ -11,7 +11,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from moorage.adapters.files.small_files import read_small
+from moorage.adapters.files.regular_files import read_small
 from moorage.adapters.files.specs import FLEET_FILE, OTHER_FILES, InvalidFile, load_fleet, load_spec
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_yaml import LIMITS

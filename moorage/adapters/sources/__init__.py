@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from moorage.adapters.sources.download_urls import way_from_hub, way_from_s3
+from huggingface_hub import hf_hub_url
+
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
 from moorage.adapters.sources.hub_http import Wire
@@ -18,9 +19,8 @@ from moorage.adapters.system.settings import Settings
 from moorage.inventory.model_store import HUB, S3, folder_name, is_local
 from moorage.models.adapter_config import require_rank
 from moorage.models.assets import Asked, Asset, AssetRole, assets_of
-from moorage.models.companions import brought_together
 from moorage.models.layout import layout_of
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ResolvedModel, brought_together
 from moorage.spec import ModelSpec
 
 __all__ = ["Source", "resolve_all", "resolve_one", "source_for", "ways_to"]
@@ -139,3 +139,37 @@ def ways_to(
     if model.source.startswith(HUB):
         return [way_from_hub(model, settings.hub_endpoint, keys.hub)]
     return []
+
+
+SPARE_SECONDS = 300
+
+
+def way_from_hub(model: ResolvedModel, endpoint: str, token: str | None) -> dict[str, Any]:
+    """The way to a repository on the hub.
+
+    Args:
+        model: What is wanted.
+        endpoint: Address of the hub.
+        token: Access token of the hub.
+    """
+    repo = model.source.removeprefix(HUB)
+    return {
+        "name": "hub",
+        "headers": {"Authorization": f"Bearer {token}"} if token else {},
+        "urls": {
+            file.name: hf_hub_url(repo, file.name, revision=model.revision, endpoint=endpoint)
+            for file in model.files
+        },
+    }
+
+
+def way_from_s3(model: ResolvedModel, wire: S3Wire, seconds: float) -> dict[str, Any]:
+    """The way to a bucket: addresses that are good for a while, and hold no keys.
+
+    Args:
+        model: What is wanted.
+        wire: Who signs them.
+        seconds: How long a download may take.
+    """
+    until = seconds + SPARE_SECONDS
+    return {"name": "s3", "urls": {f.name: wire.presigned(f.name, until) for f in model.files}}

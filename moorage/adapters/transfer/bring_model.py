@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,12 +12,14 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
+from moorage.adapters.sources.store import Manifest
 from moorage.adapters.transfer.host_store import HostStore, Staged
-from moorage.adapters.transfer.job import job_of
 from moorage.adapters.transfer.lending import lent
 from moorage.common.failures import Failure
 from moorage.inventory.access import parse_access
+from moorage.inventory.model_store import folder_name
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.inventory.survey.probe import STORE
 from moorage.models.source import ResolvedModel
 
 Say = Callable[[str], None]
@@ -88,3 +91,27 @@ def _naming(host: HostSnapshot) -> Iterator[None]:
     except (DockerException, RequestException) as error:
         lost = reach_failure(error, parse_access(host.address).address)
         raise Failure(lost.cause, f"{host.name}: {lost.detail}") from error
+
+
+def job_of(
+    model: ResolvedModel, ways: Sequence[dict[str, Any]], *, workers: int, seconds: float
+) -> str:
+    """One line of JSON. It holds secrets, so it goes nowhere but to the program.
+
+    Args:
+        model: What is wanted. Files of a local directory have no address: they are handed over.
+        ways: Where its files are to be had, the best first.
+        workers: Files that are fetched at the same time.
+        seconds: How long it may take.
+    """
+    told = {
+        "store": STORE,
+        "shelf": folder_name(model.source),
+        "commit": model.revision,
+        "files": [file.model_dump(exclude={"target"}) for file in model.files],
+        "manifest": Manifest.model_validate(model, from_attributes=True).model_dump_json(indent=1),
+        "ways": list(ways),
+        "workers": workers,
+        "seconds": seconds,
+    }
+    return json.dumps(told) + "\n"

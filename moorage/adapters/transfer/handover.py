@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import math
+import tarfile
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import READ_SECONDS, connect
-from moorage.adapters.transfer.parcel import parcel
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 from moorage.inventory.model_store import MANIFEST, is_local, model_directory
 from moorage.inventory.survey.probe import STORE
@@ -87,3 +90,32 @@ def _size(container: Container, path: str) -> int:
         return -1
     stream.close()  # type: ignore[attr-defined]
     return int(told["size"]) if told else -1
+
+
+PIECE = 1 << 20
+BLOCK = tarfile.BLOCKSIZE
+
+
+def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes]:
+    """A tar of one file, in pieces; it is never held in memory.
+
+    Args:
+        model: What the file belongs to.
+        file: The file.
+        target: Its path below the directory that the archive is unpacked in.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when the file becomes shorter meanwhile.
+    """
+    path = Path(file.target or Path(model.path, file.name))
+    entry = tarfile.TarInfo(target.lstrip("/"))
+    entry.size = file.size
+    yield entry.tobuf(tarfile.GNU_FORMAT)
+    sent = 0
+    with path.open("rb") as content:
+        while piece := content.read(min(PIECE, file.size - sent)):
+            sent += len(piece)
+            yield piece
+    if sent < file.size:
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} became shorter while it was read")
+    yield bytes(-file.size % BLOCK + 2 * BLOCK)

@@ -1,4 +1,4 @@
-"""What has moved since a release was made, and what its policy says about it."""
+"""Changes since a release was made, and the reaction that its policy states."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from enum import StrEnum
 
 from moorage.common.values import Value
 from moorage.models.assets import Pin
-from moorage.operations.history.change import Change
-from moorage.operations.history.specs import spec_changes
+from moorage.operations.history.changes import Change, spec_changes
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec, OnDrift, RedeploySpec
 
@@ -39,7 +38,7 @@ class Drift(Value):
     after: str
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """In words."""
         return f"{self.kind}: {self.what} {_short(self.before)} -> {_short(self.after)}"
 
@@ -91,20 +90,22 @@ def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> Decision:
     What it says `never` to is no reason, and is not told. Whether a model serves at all is not the
     business of this policy but of reconciling.
     """
-    said = {
+    reactions = {
         Moved.FILE: policy.on_changed_file,
         Moved.BRANCH: policy.on_moved_branch,
         Moved.IMAGE: policy.on_moved_image,
         Moved.GONE: OnDrift.NEVER,
     }
-    counted = [drift for drift in drifts if said[drift.kind] != OnDrift.NEVER]
-    action = max((said[drift.kind] for drift in counted), key=_STRENGTH.index, default=_NOTHING)
-    return Decision(action=action, why=told(counted))
+    counted = [drift for drift in drifts if reactions[drift.kind] != OnDrift.NEVER]
+    action = max(
+        (reactions[drift.kind] for drift in counted), key=_STRENGTH.index, default=_NOTHING
+    )
+    return Decision(action=action, why=summarize(counted))
 
 
-def told(drifts: Sequence[Drift]) -> str:
+def summarize(drifts: Sequence[Drift]) -> str:
     """All of them in words."""
-    return "; ".join(drift.told for drift in drifts)
+    return "; ".join(drift.summary for drift in drifts)
 
 
 _STRENGTH = tuple(OnDrift)

@@ -27,8 +27,8 @@ from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import mirror as way
 from moorage.adapters.transfer import redirects
 from moorage.adapters.transfer import staging_program as program
+from moorage.adapters.transfer.bring_model import job_of
 from moorage.adapters.transfer.bundle import bundle
-from moorage.adapters.transfer.job import job_of
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec

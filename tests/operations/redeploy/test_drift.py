@@ -45,23 +45,23 @@ class TestMoved:
 
     def test_the_branch_of_the_model(self) -> None:
         (drift,) = branch_drift(a_release(revision=REVISION), OTHER, ())
-        assert drift.told == f"moved branch: tiny {REVISION[:12]} -> {OTHER[:12]}"
+        assert drift.summary == f"moved branch: tiny {REVISION[:12]} -> {OTHER[:12]}"
 
     def test_the_branch_of_an_adapter(self) -> None:
         release = a_release(revision=REVISION, companions=(POET,))
         (drift,) = branch_drift(release, REVISION, (POET.model_copy(update={"revision": "a2"}),))
-        assert drift.told == "moved branch: adapter poet a1 -> a2"
+        assert drift.summary == "moved branch: adapter poet a1 -> a2"
 
     def test_the_tag_of_the_image(self) -> None:
         release = a_release(image=an_image(digest="sha256:" + "1" * 64))
         (drift,) = image_drift(release, "sha256:" + "2" * 64)
         assert drift.kind == Moved.IMAGE
-        assert drift.told.endswith("111111111111 -> 222222222222")
+        assert drift.summary.endswith("111111111111 -> 222222222222")
 
     def test_a_field_of_the_file_is_told_whole(self) -> None:
         before, after = (f"file:///srv/models/quite/a/long/folder/{name}" for name in "ab")
         (drift,) = file_drift(a_release(spec=a_spec(source=before)), a_spec(source=after))
-        assert drift.told == f"changed file: source {before} -> {after}"
+        assert drift.summary == f"changed file: source {before} -> {after}"
 
     @pytest.mark.parametrize("digest", ["", "sha256:" + "1" * 64])
     def test_a_registry_that_cannot_be_asked_or_says_the_same_moves_nothing(
