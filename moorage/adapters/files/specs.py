@@ -62,7 +62,7 @@ def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
     """Read a fleet file.
 
     Args:
-        path: The file; None = `fleet.yaml` in the folder of the spec if it exists, else this machine.
+        path: The file; None = `fleet.yaml` in the spec's folder if it exists, else this machine.
         spec_file: The spec's file.
 
     Raises:

@@ -95,7 +95,7 @@ def source_for(
     """Choose the source that a spec, or one of its assets, names.
 
     Args:
-        wanted: What is to be found.
+        wanted: The model to find.
         settings: The hub's address, the stores, how many downloads at once.
         keys: What the source asks for, if it does; no other token of the hub is looked for.
         role: What it is to the model that is served.
@@ -169,7 +169,7 @@ def s3_mirror(model: ResolvedModel, http: S3Http, seconds: float) -> dict[str, A
 
     Args:
         model: What is wanted.
-        http: Who signs them.
+        http: Signs the addresses.
         seconds: How long a download may take.
     """
     until = seconds + SPARE_SECONDS

@@ -44,7 +44,7 @@ def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") ->
         error: One of `HTTP_ERRORS`.
         repo: `org/repo`.
         revision: Branch, tag or commit; empty = the default branch.
-        name: The file that was subject for, if it was a file.
+        name: The requested file, if it was a file.
     """
     subject = f"{repo}/{name}" if name else repo
     if isinstance(error, OfflineModeIsEnabled):
@@ -62,7 +62,7 @@ def first_byte(response: Any, start: int) -> int:
     """Tell the offset at which the body of an answer starts: 0 when it ignored the range.
 
     Raises:
-        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else than start.
+        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else.
     """
     if response.status_code != 206:
         return 0

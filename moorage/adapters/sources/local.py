@@ -107,7 +107,7 @@ def _require_config(root: Path, config: str) -> None:
 
 
 def _similar(root: Path) -> str | None:
-    """Suggest the directory siblings the missing one whose name comes closest."""
+    """Suggest the sibling of the missing directory whose name comes closest."""
     try:
         entries = islice(root.parent.iterdir(), MOST_NEIGHBOURS)
         siblings = [path.name for path in entries if path.name.isprintable() and path.is_dir()]

@@ -13,7 +13,7 @@ from moorage.models.source import ModelFile
 try:
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
     from botocore.parsers import ResponseParserError
-except ImportError:  # an extra: nothing is subject without it
+except ImportError:  # an extra: no request is sent without it
     S3_ERRORS: tuple[type[Exception], ...] = ()
 else:
     S3_ERRORS = (BotoCoreError, ClientError, ResponseParserError)
@@ -66,7 +66,7 @@ def first_byte(answer: dict[str, Any], start: int) -> int:
     """Tell the offset at which an answer starts: 0 when the store ignored the range.
 
     Raises:
-        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else than start.
+        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else.
     """
     if answer["ResponseMetadata"]["HTTPStatusCode"] != 206:
         return 0

@@ -1,6 +1,6 @@
 """The model store: real files in `<models>/<org>--<repo>/<commit>/`, complete or not there.
 
-A commit is assembled in `<commit>.partial` in the same folder. A file gets its place there once it is
+A commit is assembled in `<commit>.partial` next to it. A file gets its place there once it is
 verified, and the directory gets its name once all files have theirs, so that a process may be
 killed at any moment: what it finished stays, and nothing half-done looks finished.
 """
@@ -36,7 +36,7 @@ from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 
 INCOMPLETE = ".incomplete"
 MARGIN = 1.05
-"""Free space needed_room for, as a multiple of what is still to be downloaded."""
+"""Required free space, as a multiple of what is still to be downloaded."""
 
 
 class Manifest(Value):

@@ -82,7 +82,7 @@ class HostStore:
 
         Args:
             model: As it was resolved here.
-            job: What the program is detail (`job_of`).
+            job: The input of the program (`job_of`).
             on_progress: Told the bytes, done and in all.
             deadline_seconds: How long it may take.
 
@@ -154,7 +154,7 @@ class HostStore:
                 from long ago: what it brought may be damaged or gone since.
 
         Returns:
-            What it report at the end; None when it is gone without a word, was never started, or
+            Its last line of output; None when it has vanished without one, was never started, or
             had ended before.
         """
         seen, sending = time.monotonic(), Sending(model, FED_SECONDS)

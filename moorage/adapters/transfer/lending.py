@@ -1,4 +1,4 @@
-"""Lending a model from one host to another: a helper container there serves clients that have a token."""
+"""Lending a model from one host to another: a helper container there serves it, with a token."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class LendingRequest(BaseHTTPRequestHandler):
 def main() -> None:
     """Read the order, and serve until no more requests come."""
     if not select.select([sys.stdin], [], [], FED_SECONDS)[0]:
-        sys.exit("whoever started this order it nothing")
+        sys.exit("no order arrived on standard input")
     order = json.loads(sys.stdin.readline())
     server, trouble = None, "no port is free"
     for port in order["ports"]:

@@ -103,7 +103,7 @@ class Job:
         )
 
     def brought(self) -> dict[str, int]:
-        """Bytes by the mirrors that they came."""
+        """Bytes by mirror."""
         return {mirror.name: mirror.brought for mirror in self.mirrors if mirror.brought}
 
     def _drop_what_is_wrong(self) -> None:
@@ -174,7 +174,7 @@ class Job:
                 break
             have, attempt = size_of(self._growing_at(file)), attempt + 1
             if have > most and mirror is self.mirrors[-1]:
-                attempt = 0  # bytes still arrive, and no mirror is left
+                attempt = 0  # bytes still arrive, and there is no other mirror
             most = max(most, have)
         return trouble
 
