@@ -22,7 +22,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.saga import Saga
 from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
-from moorage.inventory import claims
+from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.placement.placed import Analyzed, Placed
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
@@ -108,7 +108,7 @@ async def roll_out(
     Raises:
         Failure: When it could not be made; then what served before serves (again).
     """
-    refused = tuple[claims.Claim, ...]()
+    refused = tuple[HostClaim, ...]()
     for _ in range(PORT_ATTEMPTS - 1):
         rollout = ReleaseRollout(context, source, fleet, old, refused)
         try:
@@ -141,14 +141,14 @@ class ReleaseRollout:
         source: FreshPlan,
         fleet: Fleet,
         old: ReleaseRow | None,
-        refused: tuple[claims.Claim, ...] = (),
+        refused: tuple[HostClaim, ...] = (),
     ) -> None:
         self._context, self._source, self._fleet = context, source, fleet
         self._old, self._refused = old, refused
         self._draft = ReleaseDraft(context.journal, old)
 
     @property
-    def claims(self) -> tuple[claims.Claim, ...]:
+    def claims(self) -> tuple[HostClaim, ...]:
         """What it has claimed, also after it failed."""
         placement = self._draft.release.placement
         return placement.claims if placement else ()

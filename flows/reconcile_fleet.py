@@ -15,8 +15,8 @@ from flows.result_recovery import keep_result, whole
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, Deed, Outcome
+from moorage.operations.reconcile.cluster_state import World
 from moorage.operations.reconcile.decisions import decide
-from moorage.operations.reconcile.facts import World
 from moorage.releases.requester import Claim
 from moorage.releases.states import UNFINISHED, ReleaseState
 from moorage.reports.reconcile_report import changing, hosts_table, planned, summary, table

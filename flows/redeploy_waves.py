@@ -14,7 +14,7 @@ from flows.subflows import DEPLOY, deploy_subflow
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.intent import Intent
 from moorage.operations.redeploy.outcome import Became, Redeployed, summary
-from moorage.operations.redeploy.waves import is_over
+from moorage.operations.redeploy.selection import is_over
 from moorage.reports.redeployment_report import Wave
 from tasks.compare import decision_scope
 from tasks.events import STOPPED_EARLY, emit_model_event
@@ -27,8 +27,8 @@ BECAME = {
     "failed": Became.FAILED,
 }
 
-Told = Callable[[Sequence[Wave], Sequence[Redeployed]], Awaitable[None]]
-"""Is told how far it is: the waves, and the models that have ended."""
+ReportProgress = Callable[[Sequence[Wave], Sequence[Redeployed]], Awaitable[None]]
+"""Called with the waves, and with the models that have ended."""
 
 
 class Rollout:
@@ -37,10 +37,10 @@ class Rollout:
     Args:
         fleet: The hosts that the models may run on.
         at_once: Models of a wave that are worked on at the same time.
-        stop_at: When no more is begun, see `moorage.operations.redeploy.waves.StopAt`.
+        stop_at: When no more is begun, see `moorage.operations.redeploy.selection.StopAt`.
         pause_seconds: Between two waves.
         force: Whether a model is replaced though nothing has moved.
-        told: Is told whenever a model or a wave has ended.
+        report: Called whenever a model or a wave has ended.
     """
 
     def __init__(
@@ -51,21 +51,21 @@ class Rollout:
         pause_seconds: int,
         *,
         force: bool,
-        told: Told,
+        report: ReportProgress,
     ) -> None:
         self._fleet, self._force = fleet, force
-        self._gate, self._told = asyncio.Semaphore(at_once), told
+        self._gate, self._report = asyncio.Semaphore(at_once), report
         self._stop_at, self._pause_seconds = stop_at, pause_seconds
         self._waves: list[Wave] = []
         self._ended: list[Redeployed] = []
 
     async def run(self, waves: Sequence[Sequence[Intent]]) -> list[Redeployed]:
-        """Go through the waves; what is not begun any more is told too, in its order."""
+        """Go through the waves; what is not begun any more is returned too, in its order."""
         self._waves = [
             Wave(number=number, models=tuple(one.model for one in wave))
             for number, wave in enumerate(waves, 1)
         ]
-        await self._told(self._waves, self._ended)
+        await self._report(self._waves, self._ended)
         for number, wave in enumerate(waves, 1):
             if number > 1 and not self._is_over:
                 await asyncio.sleep(self._pause_seconds)
@@ -94,9 +94,9 @@ class Rollout:
         took = time.monotonic() - begin
         at = number - 1
         self._waves[at] = self._waves[at].model_copy(update={"seconds": took})
-        count, told = len(self._waves), summary(self._ended[before:])
-        get_run_logger().info("wave %d of %d, %.0f s: %s", number, count, took, told)
-        await self._told(self._waves, self._ended)
+        count, outcomes = len(self._waves), summary(self._ended[before:])
+        get_run_logger().info("wave %d of %d, %.0f s: %s", number, count, took, outcomes)
+        await self._report(self._waves, self._ended)
 
     async def _take(self, wave: int, intent: Intent) -> None:
         async with self._gate:
@@ -112,7 +112,7 @@ class Rollout:
             get_run_logger().info(
                 "%s %s in %.1f s: %s", one.model, one.outcome, one.seconds, one.message
             )
-            await self._told(self._waves, self._ended)
+            await self._report(self._waves, self._ended)
 
     def _left(self, wave: int, intent: Intent) -> Redeployed:
         return Redeployed(

@@ -1,4 +1,4 @@
-"""The result of a flow run, also where Prefect's server was told twice that the run has ended.
+"""The result of a flow run, also where Prefect's server learned twice that the run has ended.
 
 Where the answer to that gets lost, Prefect's client sends it again, and is given the state as the
 server stored it (`PreventDuplicateTransitions` of its orchestration): with its name and message,

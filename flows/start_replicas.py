@@ -1,4 +1,4 @@
-"""Starting what a release plans: part by part, each verified, with at most one second try."""
+"""Launch and verify the replicas of a release, part by part, with at most one second try."""
 
 from __future__ import annotations
 

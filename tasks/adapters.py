@@ -1,4 +1,4 @@
-"""Adapters of a running release: told to every replica, proven, written down."""
+"""Steps load and unload: LoRA adapters of a running release, in each of its replicas."""
 
 from __future__ import annotations
 
@@ -72,9 +72,11 @@ async def load(
         updates, key = _updates(release), await in_thread(_key, release)
         for workload in workloads:
             directory = seen_by(_container(release, workload), str(folder), str(place))
-            await _told(release, workload, updates.loading(pin.name, directory), key)
-        said = [await _proven(release, workload, pin.name, key) for workload in workloads]
-        note.say(f"{len(workloads)} of {len(workloads)} replicas answer as {pin.name}: {said[0]}")
+            await _send(release, workload, updates.loading(pin.name, directory), key)
+        answers = [await _prove(release, workload, pin.name, key) for workload in workloads]
+        note.say(
+            f"{len(workloads)} of {len(workloads)} replicas answer as {pin.name}: {answers[0]}"
+        )
         return tuple(with_adapter(workload, pin) for workload in workloads)
 
 
@@ -119,13 +121,13 @@ def tidy(model: str) -> None:
         shelf.forget(folder)
 
 
-async def _told(release: Release, workload: Workload, probe: Probe, key: str) -> None:
+async def _send(release: Release, workload: Workload, probe: Probe, key: str) -> None:
     status, answer = await ask(workload.endpoint, probe, _seconds(release), key)
     if status != 200:
         raise refusal(probe.name, workload.name, status, answer)
 
 
-async def _proven(release: Release, workload: Workload, name: str, key: str) -> str:
+async def _prove(release: Release, workload: Workload, name: str, key: str) -> str:
     """What the replica answers under the adapter's name."""
     kept = ""
     probes = adapter_probes(release.spec, release.profile, name) if release.profile else ()

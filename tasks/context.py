@@ -1,4 +1,4 @@
-"""What tasks share: settings, the ledger, and threads for calls that block."""
+"""What tasks share: settings, the ledger and its locks, and threads for calls that block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each transition as a Prefect event, for automations and for those who watch."""
+"""Prefect events about releases, models and approvals, for automations and for those who watch."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def emit_model_event(event: str, models: Sequence[str], **payload: Any) -> None:
     """
     one = models[0] if len(models) == 1 else ""
     identity = f"moorage.model.{one}" if one else f"moorage.run.{flow_run.id}"
-    told = {"models": list(models), "flow_run": str(flow_run.id or ""), **payload}
+    fields = {"models": list(models), "flow_run": str(flow_run.id or ""), **payload}
     try:
         emit_event(
             event=event,
@@ -120,7 +120,7 @@ def emit_model_event(event: str, models: Sequence[str], **payload: Any) -> None:
                 "prefect.resource.name": one or str(flow_run.name),
             },
             related=[_related("model", model) for model in models],
-            payload={**told, "text": f"{', '.join(models)}: {payload.get('why', event)}"},
+            payload={**fields, "text": f"{', '.join(models)}: {payload.get('why', event)}"},
         )
     except Exception:  # what is done does not depend on who hears of it
         return

@@ -1,4 +1,4 @@
-"""Step launch: start what the plan says. No retries: the saga around it undoes a half launch."""
+"""Step launch: start and stop what a plan says. No retries: the saga undoes a half launch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from prefect import task
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets.secrets import provide_secrets
 from moorage.adapters.system.parallel import all_at_once
-from moorage.common.failures import Cause, Failure
-from moorage.common.joint import joint
+from moorage.common.failures import Cause, Failure, joint
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.engines.recovery import Correction
 from moorage.engines.registry import ENGINES

@@ -1,4 +1,4 @@
-"""The same work on many hosts: one task run for each, so many at once, and every error told."""
+"""Map a task over hosts: a task run for each, here or in a Ray cluster, so many at once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from prefect.context import FlowRunContext
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from moorage.common.failures import Cause, Failure
-from moorage.common.joint import joint
+from moorage.common.failures import Cause, Failure, joint
 from moorage.inventory.access import parse_access
 from tasks.context import in_thread, settings
 from tasks.journal import step

@@ -1,4 +1,4 @@
-"""Step measure: what the engines logged about memory. It fails no deployment, whatever happens."""
+"""Steps measure and facts: what engines log and answer about themselves. They fail no deploy."""
 
 from __future__ import annotations
 
@@ -121,13 +121,13 @@ def _said(error: Exception) -> str:
 def _summary(measured: Measured | None) -> str:
     if measured is None:
         return "the engine logged nothing about memory"
-    told = (
+    sizes = (
         ("weights", measured.weights_bytes or measured.consumed_bytes),
         ("activation", measured.activation_bytes),
         ("CUDA graphs", measured.graph_bytes),
         ("KV cache", measured.kv_cache_bytes),
     )
-    return ", ".join(f"{name} {human_bytes(size)}" for name, size in told if size is not None)
+    return ", ".join(f"{name} {human_bytes(size)}" for name, size in sizes if size is not None)
 
 
 @task(name="facts", task_run_name="facts {plan.release}", **PLAIN)

@@ -1,4 +1,4 @@
-"""Step look: ledger and hosts beside each other, as one value that is decided on."""
+"""Step look: what the ledger says and what the hosts show, as one value to decide on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moorage.adapters.system.parallel import all_at_once
 from moorage.engines.launch import Workload, planned_workload
 from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.fleet import Avoided, Fleet
-from moorage.operations.reconcile.facts import Found, Look, Patience, Place, Standing, World
+from moorage.operations.reconcile.cluster_state import Found, Look, Patience, Place, Standing, World
 from moorage.placement.placement import CPU
 from moorage.releases.release import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState

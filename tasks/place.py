@@ -56,9 +56,9 @@ async def place(
         subject = await in_thread(subject_of, analyzed)
         propose_on = partial(propose_or_show, subject, running=running)
         placed = await propose_and_claim(propose_on, analyzed, fleet, snapshot, release, running)
-        told = summary(placed.placement)
-        note.say(told)
-        await show_placement(placed.spec, placed.placement, f"Placement of {release}: {told}")
+        text = summary(placed.placement)
+        note.say(text)
+        await show_placement(placed.spec, placed.placement, f"Placement of {release}: {text}")
         return placed
 
 

@@ -1,4 +1,4 @@
-"""Planning the launch: what a plan shows is what a deploy executes."""
+"""Step plan: check the arguments and plan the launch. What a plan shows, a deploy executes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from moorage.engines.draining import requests_in_flight
 from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
 from moorage.operations.reconcile.actions import Action
-from moorage.operations.reconcile.facts import Record
+from moorage.operations.reconcile.cluster_state import Record
 from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
 from moorage.releases.release import ReleaseRow
@@ -48,10 +48,10 @@ async def answers(row: ReleaseRow, workload: Workload) -> str:
     engine = ENGINES[release.plan.engine]
     question = engine.probes(release.spec, release.profile)[-1]
     key = api_key(release.plan)
-    status, said = await ask(workload.endpoint, question, settings().probe_timeout_seconds, key)
+    status, answer = await ask(workload.endpoint, question, settings().probe_timeout_seconds, key)
     if status and status < 500:
         return ""
-    return f"{workload.name}: {question.path or 'connection'}: {judge(question, status, said)[0]}"
+    return f"{workload.name}: {question.path or 'connection'}: {judge(question, status, answer)[0]}"
 
 
 def lease_of(release: str) -> str:
@@ -59,9 +59,9 @@ def lease_of(release: str) -> str:
     return hashlib.sha256(f"restart {release}".encode()).hexdigest()
 
 
-async def _wrong(row: ReleaseRow, asked: list[Workload]) -> str:
-    told = await asyncio.gather(*(answers(row, one) for one in asked))
-    return "; ".join(filter(None, told))
+async def _wrong(row: ReleaseRow, workloads: list[Workload]) -> str:
+    wrong = await asyncio.gather(*(answers(row, one) for one in workloads))
+    return "; ".join(filter(None, wrong))
 
 
 def _grew(workload: Workload, tokens: dict[str, int | None], record: Record) -> bool:

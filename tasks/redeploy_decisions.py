@@ -45,8 +45,8 @@ async def find_intents(
     with step("look") as note, mute_steps():
         found = await _intents(names, labels, fleet, files, by_policy=by_policy, force=force)
         counts = Counter(one.action.value for one in found)
-        told = ", ".join(f"{action}: {counts[action]}" for action in OnDrift if counts[action])
-        note.say(f"{len(found)} models looked at{'; ' if told else ''}{told}")
+        text = ", ".join(f"{action}: {counts[action]}" for action in OnDrift if counts[action])
+        note.say(f"{len(found)} models looked at{'; ' if text else ''}{text}")
         return found
 
 
@@ -107,7 +107,7 @@ async def find_drift(
         spec: The model as it is meant to be served now.
         release: What serves.
         fleet: It names the registries.
-        whether_it_serves: Whether the engine is asked too.
+        whether_it_serves: Whether to check the engine too.
 
     Raises:
         Failure: When its source cannot be asked.

@@ -24,14 +24,14 @@ async def publish(release: Release) -> Release:
     """Write the record and send requests to the release, in one step; the record as written."""
     with step("release") as note:
         release = await run_uninterrupted(router().switch, release)
-        told = stays(
+        timeline = stays(
             release.created_at,
             release.flow_run_id,
             await in_thread(ledger().releases.transitions, release.id),
         )
         await show_markdown(
             f"release-{release.spec.slug}",
-            release_document(release, told).markdown(),
+            release_document(release, timeline).markdown(),
             f"{release.id} serves {release.model}",
         )
         note.say(f"{release.id} serves {release.model}")
@@ -64,11 +64,11 @@ def replacement_summary(draft: Release, old: ReleaseRow | None) -> str:
         return ""
     if draft.placement.stop_first:
         return draft.placement.stop_first
-    beside = "started beside the old release, which stopped after"
+    overlap = "started beside the old release, which stopped after"
     if not is_canary(draft, old.release):
-        return beside
+        return overlap
     replace = draft.spec.replace
     first, _ = split_off(draft.plan, replace.canary_share)
     count = len({spec.labels[LABEL_REPLICA] for spec in first.containers})
     watched = f"{count} of {draft.spec.replicas} replicas, watched for {replace.canary_seconds} s"
-    return f"canary: {watched}; then the rest; {beside}"
+    return f"canary: {watched}; then the rest; {overlap}"

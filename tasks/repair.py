@@ -1,4 +1,4 @@
-"""Step repair: what was decided is done, each model under its lock, all models at once."""
+"""Step repair: carry out what reconciling decided, each model under its lock, all at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.actions import Action, Deed, Outcome
-from moorage.operations.reconcile.backoff import not_before
+from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from tasks.cleanup import made_room, recover
@@ -25,7 +25,7 @@ from tasks.journal import step
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import lease_of, probe
 from tasks.release_lifecycle import claims_of
-from tasks.restart import accelerators, restart, tried
+from tasks.restart import count_attempt, lease_accelerators, restart
 from tasks.restore_release import restore_release
 from tasks.retries import PLAIN
 
@@ -53,7 +53,7 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
     Returns:
         What became of each, but for what is done elsewhere.
     """
-    with step("repair") as said:
+    with step("repair") as summary:
         models: dict[str, list[Action]] = {}
         for action in actions:
             if action.deed not in ELSEWHERE:
@@ -66,7 +66,7 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
 
         done = await asyncio.gather(*(one(model, own) for model, own in models.items()))
         outcomes = tuple(outcome for own in done for outcome in own)
-        said.say(f"{sum(outcome.done for outcome in outcomes)} of {len(outcomes)} done")
+        summary.say(f"{sum(outcome.done for outcome in outcomes)} of {len(outcomes)} done")
         return outcomes
 
 
@@ -101,7 +101,7 @@ def _undo(_action: Action, row: ReleaseRow) -> str:
 
 
 def _bring_back(action: Action, row: ReleaseRow) -> str:
-    with accelerators(row), tried(row, action.reason):
+    with lease_accelerators(row), count_attempt(row, action.reason):
         restore_release(row)
     emit_release_event("restarted", row, action.reason)
     return "it serves again"
@@ -141,8 +141,8 @@ def _give_up(action: Action, row: ReleaseRow) -> str:
         ledger().claims.hand_back(row.id, *back)
     with suppress(Failure):  # a lease that is not given back runs out
         ledger().locks.drop(lease_of(row.id))
-    told = f"; {', '.join(left)} could not be stopped" if left else ""
-    return f"it holds nothing any more{told}"
+    rest = f"; {', '.join(left)} could not be stopped" if left else ""
+    return f"it holds nothing any more{rest}"
 
 
 def _forget(_action: Action, row: ReleaseRow) -> str:

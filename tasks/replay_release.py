@@ -1,4 +1,4 @@
-"""An earlier release once more: its place, its image by digest, its plan."""
+"""Replay an earlier release for a rollback: its place, its image by digest, its plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.operations.history.replanned import replanned
+from moorage.operations.history.rollback import replanned
 from moorage.placement.again import bound, gone, moved_from, place_again
 from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
@@ -35,8 +35,8 @@ async def propose_where_it_was(
 ) -> Placement:
     """Where a release would run again. Nothing is claimed."""
     with step("place") as note:
-        placement = await _proposed_again(target, analyzed, running, snapshot)
-        note.say(_told(placement))
+        placement = await _propose_again(target, analyzed, running, snapshot)
+        note.say(_summary(placement))
         return placement
 
 
@@ -60,13 +60,13 @@ async def place_where_it_was(
         The model with its place, on the snapshot that the place was chosen on.
     """
     with step("place") as note:
-        propose_on = partial(_proposed_again, target, analyzed, running)
+        propose_on = partial(_propose_again, target, analyzed, running)
         placed = await propose_and_claim(propose_on, analyzed, fleet, snapshot, release, running)
         placement = placed.placement
-        note.say(_told(placement))
+        note.say(_summary(placement))
         if placement.moved:
             tell(f"placed anew: {placement.moved}")
-        description = f"Placement of {release}: {_told(placement)}"
+        description = f"Placement of {release}: {_summary(placement)}"
         await show_placement(target.spec, placement, description)
         return placed
 
@@ -121,7 +121,7 @@ def replan_release(
     return replanned(recorded, then, fresh, note if version and now and version != now else "")
 
 
-async def _proposed_again(
+async def _propose_again(
     target: Release, analyzed: Analyzed, running: str, snapshot: FleetSnapshot
 ) -> Placement:
     before = target.placement
@@ -139,7 +139,7 @@ async def _proposed_again(
     return placement.model_copy(update={"moved": moved_from(before, target.id, found)})
 
 
-def _told(placement: Placement) -> str:
+def _summary(placement: Placement) -> str:
     return summary(placement) + (f"; {placement.moved}" if placement.moved else "")
 
 

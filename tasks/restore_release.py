@@ -1,4 +1,4 @@
-"""Bringing a release back that stopped first for one that failed: as it was planned."""
+"""Start a release again, as it was planned, that stopped first for one that failed."""
 
 from __future__ import annotations
 
@@ -98,10 +98,10 @@ def plan_of(row: ReleaseRow) -> LaunchPlan:
 def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
     """Start the containers of a part of a plan as they were, what others await first."""
     ordered = sorted(part.containers, key=lambda spec: bool(spec.awaits))
-    return [_started_again(row, part, spec) for spec in ordered]
+    return [_start_container(row, part, spec) for spec in ordered]
 
 
-def _started_again(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
+def _start_container(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
     if spec.awaits:
         first = next(other for other in part.containers if other.name == spec.awaits)
         must_listen(first, part.engine)
@@ -116,20 +116,20 @@ def _start_replicas(
     for part in start_groups(plan):
         started: dict[str, list[Workload]] = {}
         for replica in sorted(_replicas(part)):
-            with _noted(failed, replica):
+            with _collect_failure(failed, replica):
                 own = _only(part, {replica})
                 if anew:  # a process that was told to end still runs, but not for long
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
                 started[replica] = start_part(row, own)
         for replica, workloads in started.items():
-            with _noted(failed, replica):
+            with _collect_failure(failed, replica):
                 for workload in workloads:
                     _must_come_up(workload, row, wait)
     return failed
 
 
 @contextmanager
-def _noted(failed: dict[str, Failure], replica: str) -> Iterator[None]:
+def _collect_failure(failed: dict[str, Failure], replica: str) -> Iterator[None]:
     try:
         yield
     except Failure as failure:
@@ -151,8 +151,8 @@ def _must_come_up(workload: Workload, row: ReleaseRow, seconds: float) -> None:
             raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
         if seen.ready or not workload.serves:
             return
-        asked = seen.ready is None and asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))
-        if asked and asked[0] == 200:
+        answer = seen.ready is None and asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))
+        if answer and answer[0] == 200:
             return
         time.sleep(POLL_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Step gate: golden prompts for every replica of a part, before anything more is started."""
+"""Steps gate and canary: what replicas have to show before more of them are started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step stage: the weights, complete and verified, where they will be served."""
+"""Step stage: weights, complete and verified, and cache folders on the hosts that serve."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
-from moorage.models.companions import brought_together
-from moorage.models.placed import folder_of
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ResolvedModel, brought_together, folder_of
 from moorage.placement.lending import lender_for
 from moorage.placement.placed import Placed
 from moorage.spec import ModelSpec, slug

@@ -1,4 +1,4 @@
-"""Stopping releases that serve: their requests may end first."""
+"""Stop releases that serve, once they have no request in flight."""
 
 from __future__ import annotations
 
@@ -118,19 +118,19 @@ def _stop_all(row: ReleaseRow, cause: str) -> None:
     ledger().releases.explain(row.id, cause)
 
 
-def _end_superseded(release: str, told: str, journal: Journal) -> None:
+def _end_superseded(release: str, outcome: str, journal: Journal) -> None:
     try:
         row = ledger().releases.get(release)
-        end_release(row, ReleaseState.SUPERSEDED, _and(row.cause, told))
+        end_release(row, ReleaseState.SUPERSEDED, _and(row.cause, outcome))
     except Failure as failure:
         journal.tell(f"{release} could not be stopped: {failure}")
     else:
-        if told:
-            journal.tell(f"{release}: {told}")
+        if outcome:
+            journal.tell(f"{release}: {outcome}")
 
 
-def _and(cause: str, told: str) -> str:
-    return f"{cause}; {told}" if told else cause
+def _and(cause: str, outcome: str) -> str:
+    return f"{cause}; {outcome}" if outcome else cause
 
 
 class Pause(Protocol):
@@ -179,11 +179,11 @@ def until_idle(
             watch.look(max(POLL_SECONDS, min(left, ASK_SECONDS)))
             if watch.ended or left <= 0 or hurry.wait(POLL_SECONDS):
                 break
-    told = [watch.count for watch in watches if watch.count is not None]
+    counts = [watch.count for watch in watches if watch.count is not None]
     return Drained(
         seconds=round(clock() - began, 1),
         waited=any(watch.waited for watch in watches),
-        left=sum(told) if told else None,
+        left=sum(counts) if counts else None,
     )
 
 

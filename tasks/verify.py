@@ -157,10 +157,10 @@ class Watch:
         for probe in self._probes:
             if probe.deadline != deadline:
                 deadline, phase_began = probe.deadline, time.monotonic()
-            asked = time.monotonic()
+            sent = time.monotonic()
             results.append(await self._pass(probe, phase_began))
             if probe.phase == Phase.ANSWERED:
-                first_token = time.monotonic() - asked
+                first_token = time.monotonic() - sent
         return Readiness(
             workload=self.workload.name,
             endpoint=self.workload.endpoint,

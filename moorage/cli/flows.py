@@ -20,7 +20,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli.output import err, failure_json, show_failure
 from moorage.cli.progress import StepPrinter, TerminalAsker
 from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.policy.channel import Channel
+from moorage.policy.request import Channel
 from moorage.reports.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:

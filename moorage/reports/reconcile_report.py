@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moorage.operations.reconcile.actions import QUIET, Action, Outcome
-from moorage.operations.reconcile.facts import World
+from moorage.operations.reconcile.cluster_state import World
 
 COLUMNS = ("what", "about", "why", "outcome")
 

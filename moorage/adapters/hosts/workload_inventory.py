@@ -19,7 +19,7 @@ from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger.lock_owner import is_alive
 from moorage.adapters.system.settings import Settings
 from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE, Workload
-from moorage.operations.reconcile.facts import Found, Place
+from moorage.operations.reconcile.cluster_state import Found, Place
 from moorage.spec import RuntimeName
 
 LIST_SECONDS = 15

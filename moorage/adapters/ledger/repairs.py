@@ -9,7 +9,7 @@ from sqlalchemy import Engine, Row, delete, insert, select
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import RELEASES, REPAIRS
 from moorage.adapters.ledger.transitions import utc
-from moorage.operations.reconcile.facts import Record
+from moorage.operations.reconcile.cluster_state import Record
 from moorage.releases.states import FINAL
 
 MOMENTS = ("not_before", "started_at", "well_since", "probed_at")

@@ -19,9 +19,8 @@ from moorage.adapters.system.settings import Settings
 from moorage.inventory.model_store import HUB, S3, folder_name, is_local
 from moorage.models.adapter_config import require_rank
 from moorage.models.assets import Asked, Asset, AssetRole, assets_of
-from moorage.models.companions import brought_together
 from moorage.models.layout import layout_of
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ResolvedModel, brought_together
 from moorage.spec import ModelSpec
 
 __all__ = ["Source", "mirrors_of", "resolve_all", "resolve_one", "source_for"]

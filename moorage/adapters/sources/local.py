@@ -14,9 +14,9 @@ from moorage.adapters.files.regular_files import require_regular
 from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
 from moorage.adapters.sources.verify import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.models.assets import Asked
 from moorage.models.layout import MODEL, Layout
-from moorage.models.printed import short
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
 from moorage.spec.safe import is_of_the_system

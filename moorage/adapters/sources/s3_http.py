@@ -10,7 +10,7 @@ from typing import Any
 
 from moorage.adapters.sources.s3_answers import S3_ERRORS, failure_of, first_byte
 from moorage.common.failures import Cause, Failure
-from moorage.models.printed import short
+from moorage.common.printable import short
 
 TIMEOUT_SECONDS = 30
 LISTING_SECONDS = 120.0

@@ -1,4 +1,4 @@
-"""What may be done about what was found, each with its reason."""
+"""The actions of reconciling, each with its reason, and their outcomes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from moorage.common.values import Value
 from moorage.engines.launch import Workload
 from moorage.inventory.fleet import Avoided
-from moorage.operations.reconcile.facts import Found, Place
+from moorage.operations.reconcile.cluster_state import Found, Place
 from moorage.releases.states import ReleaseState
 
 

@@ -1,4 +1,4 @@
-"""What has moved since a release was made, and what its policy says about it."""
+"""Changes since a release was made, and the reaction that its policy states."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from enum import StrEnum
 
 from moorage.common.values import Value
 from moorage.models.assets import Pin
-from moorage.operations.history.change import Change
-from moorage.operations.history.specs import spec_changes
+from moorage.operations.history.changes import Change, spec_changes
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec, OnDrift, RedeploySpec
 

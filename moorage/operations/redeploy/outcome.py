@@ -1,4 +1,4 @@
-"""What came of redeploying, model by model, and as a table."""
+"""The outcomes of a redeployment, model by model, and their table row."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.lock_owner import this_process
 from moorage.common.failures import Cause, Failure
-from moorage.operations.reconcile.facts import Record
+from moorage.operations.reconcile.cluster_state import Record
 from moorage.releases.release import ReleaseState, Restart
 from tests.builders import (
     NOON,

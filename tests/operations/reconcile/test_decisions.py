@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from moorage.operations.reconcile.cluster_state import Patience, Record, World
 from moorage.operations.reconcile.decisions import decide
-from moorage.operations.reconcile.facts import Patience, Record, World
 from moorage.releases.states import ReleaseState
 from moorage.spec import RestartSpec
 from tests.builders import NOON

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.operations.reconcile.actions import Deed
+from moorage.operations.reconcile.cluster_state import Record, Standing, World
 from moorage.operations.reconcile.decisions import decide
-from moorage.operations.reconcile.facts import Record, Standing, World
 from moorage.releases.states import FINAL, ReleaseState
 from moorage.spec import RestartSpec
 from tests.builders import NOON

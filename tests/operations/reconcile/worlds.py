@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from moorage.operations.reconcile.actions import Action, Deed
-from moorage.operations.reconcile.backoff import not_before
-from moorage.operations.reconcile.facts import Found, Look, Place, Record, Standing, World
+from moorage.operations.reconcile.cluster_state import Found, Look, Place, Record, Standing, World
+from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.states import ReleaseState
 from moorage.spec import RuntimeName
 from tests.builders import NOON, a_workload

@@ -1,4 +1,4 @@
-"""What is known when hosts and ledger are compared: one value, so that deciding needs nothing else.
+"""Ledger and hosts at one moment: the input of all decisions.
 
 Moments are UTC.
 """
