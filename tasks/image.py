@@ -9,7 +9,7 @@ from typing import Any
 from prefect import task
 
 from moorage.adapters.docker.images import DockerImages, ensure_image
-from moorage.adapters.registry.pinning import credentials, current_digest, pin_image
+from moorage.adapters.registry.pinning import credentials, current_digest, identify_image, pin_image
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
