@@ -9,7 +9,7 @@ from prefect import task
 
 from moorage.adapters.docker.helper import PULL_SECONDS, have_helper
 from moorage.adapters.engines.engine_caches import keeps, make_kept_on
-from moorage.adapters.sources import source_for, ways_to
+from moorage.adapters.sources import mirrors_of, source_for
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.os_errors import watching_the_disk
 from moorage.adapters.transfer.bring_model import bring
@@ -104,7 +104,7 @@ async def stage_remotely(
                 found,
                 host,
                 folder_of(asset.role, host.store),
-                await in_thread(ways_to, found, settings(), keys, deadline),
+                await in_thread(mirrors_of, found, settings(), keys, deadline),
                 lender,
                 progress,
                 workers=settings().download_workers,

@@ -54,7 +54,7 @@ def back_up(url: str, target: Path) -> None:
 
 
 def restore(url: str, source: Path, now: datetime) -> Path | None:
-    """Put a backup in the place of a ledger. What was there is kept beside it.
+    """Put a backup in the place of a ledger. The former file is kept in the same folder.
 
     Args:
         url: The ledger.
@@ -106,7 +106,7 @@ def file_of(url: str, instead: str) -> Path:
 
 @contextmanager
 def _copied(source: Path, target: Path) -> Iterator[Path]:
-    """A sound copy of a ledger beside where it will be; it is gone when the block has ended."""
+    """A checked copy of a ledger in the folder of its target; removed at the end of the block."""
     copy = part_for(target)
     remove_leftovers(target.parent)
     try:
@@ -132,7 +132,7 @@ def _copy(source: Path, target: Path) -> None:
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
             # Python hears of a signal between two steps only.
             original.backup(copy, pages=STEP_PAGES, progress=lambda *_: None)
-            # In one file: nobody who moves it has to know of another beside it.
+            # In one file: whoever moves it need not know of a second one.
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise trouble(error, str(source)) from error
@@ -144,9 +144,9 @@ def _put_aside(path: Path, kept: Path) -> Path | None:
         return None
     os.link(path, kept)
     for suffix in WRITE_AHEAD:
-        beside = Path(f"{path}{suffix}")
-        if beside.exists():
-            os.replace(beside, f"{kept}{suffix}")
+        side_file = Path(f"{path}{suffix}")
+        if side_file.exists():
+            os.replace(side_file, f"{kept}{suffix}")
     return kept
 
 

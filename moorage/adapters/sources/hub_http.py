@@ -1,4 +1,4 @@
-"""Requests to the hub, through huggingface_hub. What goes wrong on the wire becomes a `Failure`."""
+"""Requests to the hub, through huggingface_hub. Every error becomes a `Failure`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SHOWN = 1000
 """Characters of what went wrong; it may quote what the hub sent."""
 
 
-class Wire:
-    """The way to one repository on the hub.
+class HubHttp:
+    """Requests about one repository on the hub.
 
     Args:
         repo: `org/repo`.
