@@ -12,7 +12,13 @@ from moorage.adapters.files.desired import load_specs
 from moorage.adapters.registry.pinning import digest_now
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
-from moorage.operations.redeploy.drift import Drift, Moved, branch_drift, file_drift, image_drift
+from moorage.operations.redeploy.drift import (
+    Drift,
+    DriftKind,
+    branch_drift,
+    file_drift,
+    image_drift,
+)
 from moorage.operations.redeploy.intent import Intent, intent_of
 from moorage.operations.redeploy.selection import chosen
 from moorage.releases.release import Release, ReleaseRow
@@ -116,7 +122,7 @@ async def find_drift(
     drifts = (*file_drift(release, spec), *branch_drift(release, model.revision, model.pins))
     drifts += image_drift(release, await in_thread(_digest, release, fleet))
     if whether_it_serves and not (await serving.fn(spec))[1]:
-        gone = Drift(kind=Moved.GONE, what=release.id, before="served", after="does not")
+        gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts
 

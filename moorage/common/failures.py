@@ -591,8 +591,8 @@ CAUSES: dict[Cause, CauseFacts] = {
 }
 
 
-def joint(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = ()) -> Failure:
-    """One failure that tells what went wrong where.
+def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = ()) -> Failure:
+    """Failures of several hosts as one, under the cause of the first.
 
     Args:
         failures: Host and failure, in the order in which they happened; at least one.

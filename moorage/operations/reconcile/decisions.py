@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from moorage.operations.reconcile.actions import Action, Deed
-from moorage.operations.reconcile.cluster_state import Found, Look, World
+from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.operations.reconcile.cluster_state import ClusterState, Observation, ObservedWorkload
 from moorage.operations.reconcile.release_rules import about
-from moorage.operations.reconcile.release_status import Case
+from moorage.operations.reconcile.release_status import ReleaseStatus
 
 ONGOING = frozenset({"stage", "lend", "keep"})
 """Helpers for these take as long as a model is large, and end by themselves when their flow is
@@ -19,8 +19,8 @@ FED_SECONDS = 86_400.0
 another machine is sent to it first. Who wants the same model sees sooner that nobody sends."""
 
 
-def about_strays(world: World) -> tuple[Action, ...]:
-    """What is to be done about what no release of the ledger owns, once for each name."""
+def about_strays(world: ClusterState) -> tuple[Action, ...]:
+    """Actions for workloads that no release of the ledger owns, once for each name."""
     owned = {
         workload.name
         for release in world.releases
@@ -34,7 +34,7 @@ def about_strays(world: World) -> tuple[Action, ...]:
     return tuple(actions.values())
 
 
-def _about(world: World, look: Look, found: Found) -> Action | None:
+def _about(world: ClusterState, look: Observation, found: ObservedWorkload) -> Action | None:
     if found.model in world.busy or (found.helper in ONGOING and found.running):
         return None
     what = f"a helper ({found.helper})" if found.helper else f"of {found.release}"
@@ -42,7 +42,7 @@ def _about(world: World, look: Look, found: Found) -> Action | None:
     until = found.since + timedelta(seconds=_patience(world, found))
     waits = until > world.now
     return Action(
-        deed=Deed.WAIT if waits else Deed.REMOVE,
+        deed=ActionKind.WAIT if waits else ActionKind.REMOVE,
         model=found.model,
         reason=f"{told}; removed from {until:%H:%M:%S} on" if waits else told,
         host=look.place.host,
@@ -51,20 +51,20 @@ def _about(world: World, look: Look, found: Found) -> Action | None:
     )
 
 
-def _patience(world: World, found: Found) -> float:
+def _patience(world: ClusterState, found: ObservedWorkload) -> float:
     orphan = world.patience.orphan_seconds
     may_be_fed = found.fresh and found.helper == FED and world.busy
     return max(FED_SECONDS, orphan) if may_be_fed else orphan
 
 
-def decide(world: World) -> tuple[Action, ...]:
-    """What makes ledger and hosts one again: releases in order of creation, then strays.
+def decide(world: ClusterState) -> tuple[Action, ...]:
+    """The actions that bring ledger and hosts into agreement: by release, then strays.
 
-    Once all of it is done, deciding again on what is then known asks for nothing but patience.
+    After all of them are done, a new decision asks only for waiting.
     """
-    releases = [action for own in world.releases for action in about(Case(world, own))]
-    back = {action.release for action in releases if action.deed == Deed.BRING_BACK}
+    releases = [action for own in world.releases for action in about(ReleaseStatus(world, own))]
+    back = {action.release for action in releases if action.deed == ActionKind.BRING_BACK}
     # Whoever is brought back undoes first what it had made room for.
     undone = {own.successor for own in world.releases if own.id in back}
-    kept = (one for one in releases if one.deed != Deed.UNDO or one.release not in undone)
+    kept = (one for one in releases if one.deed != ActionKind.UNDO or one.release not in undone)
     return (*kept, *about_strays(world))

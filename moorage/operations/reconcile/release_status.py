@@ -7,8 +7,14 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from moorage.engines.launch import Workload
-from moorage.operations.reconcile.actions import Action, Deed
-from moorage.operations.reconcile.cluster_state import Found, Look, Record, Standing, World
+from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.operations.reconcile.cluster_state import (
+    ClusterState,
+    LedgerRelease,
+    Observation,
+    ObservedWorkload,
+    RepairRecord,
+)
 
 FIRST_SECONDS = 10.0
 LONGEST_SECONDS = 300.0
@@ -39,7 +45,7 @@ MOST_MISSED = 2
 
 
 @dataclass(frozen=True)
-class Case:
+class ReleaseStatus:
     """A release, the world that it is in, and what follows from both.
 
     Args:
@@ -47,11 +53,11 @@ class Case:
         own: The release.
     """
 
-    world: World
-    own: Standing
+    world: ClusterState
+    own: LedgerRelease
 
     @cached_property
-    def record(self) -> Record:
+    def record(self) -> RepairRecord:
         """What is kept about its repairs."""
         return self.world.record(self.own.id)
 
@@ -63,7 +69,7 @@ class Case:
         return (*self.own.workloads, *more)
 
     @cached_property
-    def unseen(self) -> tuple[Look, ...]:
+    def unseen(self) -> tuple[Observation, ...]:
         """Places of it that cannot be looked at."""
         looks = (self.world.look(one) for one in self.workloads)
         return tuple({one.place: one for one in looks if one and one.unseen_since}.values())
@@ -105,14 +111,14 @@ class Case:
             return f"it has not answered within {self.own.start_seconds:g} s of its start"
         return ""
 
-    def found(self, workload: Workload) -> Found | None:
+    def found(self, workload: Workload) -> ObservedWorkload | None:
         """A workload as its place shows it."""
         look = self.world.look(workload)
         seen = look.found if look else ()
         own = (one for one in seen if one.name == workload.name and one.release == self.own.id)
         return next(own, None)
 
-    def action(self, deed: Deed, reason: str, **more: object) -> Action:
+    def action(self, deed: ActionKind, reason: str, **more: object) -> Action:
         """Something to do about it."""
         about = {"model": self.own.model, "release": self.own.id, "state": self.own.state}
         return Action.model_validate({"deed": deed, "reason": reason, **about, **more})

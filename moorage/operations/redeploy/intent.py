@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from moorage.common.failures import Failure
 from moorage.common.values import Value
 from moorage.operations.history.changes import spec_changes
-from moorage.operations.redeploy.drift import Drift, Moved, decide, summarize
-from moorage.operations.redeploy.outcome import Became, Redeployed
+from moorage.operations.redeploy.drift import Drift, DriftKind, decide, summarize
+from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed
 from moorage.policy.request import Channel, Submission
 from moorage.releases.release import Release
 from moorage.spec import Approval, ModelSpec, OnDrift
@@ -84,7 +84,7 @@ class Intent(Value):
         if self.failure:
             return self.failure
         notified = self.action == OnDrift.NOTIFY
-        became = Became.NOTIFIED if notified else Became.UNCHANGED
+        became = ModelOutcome.NOTIFIED if notified else ModelOutcome.UNCHANGED
         return Redeployed(model=self.model, outcome=became, before=self.release, why=self.why)
 
     @property
@@ -93,7 +93,7 @@ class Intent(Value):
         asked = "after approval" if self.needs_approval else ""
         return Redeployed(
             model=self.model,
-            outcome=Became.WOULD_REDEPLOY,
+            outcome=ModelOutcome.WOULD_REDEPLOY,
             before=self.release,
             why=self.why,
             message=asked,
@@ -103,7 +103,7 @@ class Intent(Value):
         """That it failed before it was begun."""
         return Redeployed(
             model=self.model,
-            outcome=Became.FAILED,
+            outcome=ModelOutcome.FAILED,
             before=self.release,
             why=self.why,
             message=str(failure),
@@ -143,7 +143,7 @@ def intent_of(
         submission=submission_of(release, spec),
         action=action,
         why=why,
-        takes_an_image=any(drift.kind == Moved.IMAGE for drift in drifts),
+        takes_an_image=any(drift.kind == DriftKind.IMAGE for drift in drifts),
     )
 
 

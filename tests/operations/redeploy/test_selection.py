@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from moorage.common.failures import Failure
-from moorage.operations.redeploy.outcome import Became, Redeployed, is_failure, row_of, summary
+from moorage.operations.redeploy.outcome import (
+    ModelOutcome,
+    Redeployed,
+    is_failure,
+    row_of,
+    summary,
+)
 from moorage.operations.redeploy.selection import StopAt, WaveSize, chosen, is_over, share_of, waves
 from tests.builders import a_spec
 
@@ -43,14 +49,14 @@ def test_a_name_that_nobody_has_is_a_mistake() -> None:
 
 def test_an_outcome_in_one_line_and_as_a_row() -> None:
     done = Redeployed(
-        model="a", outcome=Became.REDEPLOYED, wave=2, before="a.v1", after="a.v2", seconds=61
+        model="a", outcome=ModelOutcome.REDEPLOYED, wave=2, before="a.v1", after="a.v2", seconds=61
     )
-    idle = Redeployed(model="b", outcome=Became.UNCHANGED)
+    idle = Redeployed(model="b", outcome=ModelOutcome.UNCHANGED)
     assert summary([idle, done, idle]) == "1 redeployed, 2 unchanged"
     assert summary([]) == "there was nothing to do"
     assert list(row_of(done).values())[:5] == [2, "a", "redeployed", "a.v1", "a.v2"]
     assert not is_failure([done, idle])
-    assert is_failure([idle.model_copy(update={"outcome": Became.NOT_BEGUN})])
+    assert is_failure([idle.model_copy(update={"outcome": ModelOutcome.NOT_BEGUN})])
 
 
 SHARES = st.integers(0, 100).map(lambda percent: f"{percent}%")
