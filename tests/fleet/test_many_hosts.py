@@ -16,6 +16,7 @@ from moorage.adapters.docker.client import forget_clients
 from moorage.inventory.claims import Resource
 from tests.e2e.conftest import container_engine, prefect_server, tiny_llama, vllm_engine, vllm_image
 from tests.e2e.workplace import REPOSITORY, Workplace
+from tests.fleet.daemon import load
 from tests.fleet.fleet import PORTS, FleetHost, TestFleet
 from tests.prefect_server import PrefectServer
 from tests.waiting import PATIENCE_SECONDS, until
@@ -30,7 +31,7 @@ CLUSTER_SECONDS = 120
 
 @pytest.fixture(scope="module")
 def ray_image(vllm_image: str) -> str:
-    """The real vLLM with Ray beside it."""
+    """The real vLLM with Ray beside it: one image for all that takes a real vLLM here."""
     script = REPOSITORY / "scripts" / "build_vllm_cpu_ray_image.sh"
     built = subprocess.run([script], capture_output=True, text=True, check=False)
     if built.returncode != 0:
@@ -56,8 +57,7 @@ def workplace(
 def two_hosts_with(image: str, place: Workplace, fleet: TestFleet) -> tuple[FleetHost, ...]:
     """Give a large image to two hosts; the third is left out of the fleet file."""
     hosts = fleet.hosts[:2]
-    for host in hosts:
-        host.daemon.load(image)
+    load([host.daemon for host in hosts], image)
     path = place.folder / "fleet.yaml"
     fleet.fleet_file(path, lambda host: host.unix, among=hosts, interface="eth0")
     return hosts
@@ -172,12 +172,12 @@ def test_a_port_that_no_survey_sees_is_given_up_for_another(
 
 @pytest.mark.vllm
 def test_vllm_over_two_hosts_answers_a_chat(
-    workplace: Workplace, fleet: TestFleet, vllm_image: str
+    workplace: Workplace, fleet: TestFleet, ray_image: str
 ) -> None:
-    two_hosts_with(vllm_image, workplace, fleet)
+    two_hosts_with(ray_image, workplace, fleet)
     spec = workplace.spec(
         # The image has no compiler, and several ranks compile even where the engine runs eagerly.
-        engine=vllm_engine(vllm_image, env={"TORCHDYNAMO_DISABLE": "1"}),
+        engine=vllm_engine(ray_image, env={"TORCHDYNAMO_DISABLE": "1"}),
         placement={"accelerators": 0, "hosts": 2},
         context=1024,
         readiness={"deadlines": {"load_seconds": 400, "warm_up_seconds": 300}},
