@@ -1,6 +1,6 @@
 """How long placement takes on fleets of 10 to 20,000 hosts, and how that grows.
 
-Each case is asked in process, the collector paused as the task does it, several times: best and
+Each case is placed in process, the collector paused as the task does it, several times: best and
 median of the wall time (which other processes lengthen) and best of the processor time, from which
 the growth is taken. The snapshot is built before, and timed apart; the peak of memory is taken in a
 run of its own.
@@ -56,7 +56,7 @@ class Result:
         median: Wall time, the median.
         cpu: Processor time, the shortest.
         words: Wall time to tell in words why hosts were refused, the shortest.
-        peak: Most memory that was held beside the snapshot.
+        peak: Most memory that was held in addition to the snapshot.
         seats: Containers that were placed.
         refused: Hosts that were refused.
     """

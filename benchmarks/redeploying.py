@@ -1,8 +1,8 @@
 """What redeploying many models in one flow run costs of our own processor time, for each model.
 
-The engines are the tiny server of the tests, so nearly everything is ours. What is counted is told
-by `benchmarks.many.Many.measure`. What a command costs without any model, mostly imports, is
-measured too: it is part of each figure.
+The engines are the tiny server of the tests, so nearly everything is ours. See
+`benchmarks.many.Many.measure` for what is counted. What a command costs without any model, mostly
+imports, is measured too: it is part of each figure.
 
     python -m benchmarks.redeploying [--models 100] [--wave 25]
 """

@@ -13,9 +13,9 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from flows import subflows as below
+from flows import subflows
 from flows.flow_context import requested_run
-from flows.result_recovery import remembered
+from flows.result_recovery import keep_result
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.requester import Claim
@@ -23,7 +23,7 @@ from moorage.reports.history_report import applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.artifacts import show_markdown
 from tasks.context import in_thread, ledger
-from tasks.journal import heard_as
+from tasks.journal import listen_as
 from tasks.policy import current_submission, recorded_scope, settled_fleet
 
 DEPLOY, RETIRE = "deploy", "retire"
@@ -32,7 +32,7 @@ Ended = State[Any]
 
 
 @flow(name="apply-models", flow_run_name="apply {applied_from}", persist_result=False)
-@remembered
+@keep_result
 async def apply_models(
     specs: list[ModelSpec],
     fleet: Fleet = Fleet(),  # noqa: B008
@@ -57,16 +57,16 @@ async def apply_models(
         stop_on_failure: Whether nothing more is begun once a model has failed.
         requested_by: Who wants it, for the record; nobody checks it.
     """
-    turns = _Turns(at_once, stop_on_failure)
+    queue = _ModelQueue(at_once, stop_on_failure)
     fleet = await settled_fleet(fleet)
     with requested_run(requested_by):
         ended = await asyncio.gather(
-            *(turns.take(name, RETIRE, partial(_retired, name, applied_from)) for name in retire)
+            *(queue.run(name, RETIRE, partial(_retire, name, applied_from)) for name in retire)
         )
         with recorded_scope(current_submission(), fleet):
             ended += await asyncio.gather(
                 *(
-                    turns.take(spec.name, DEPLOY, partial(_deployed, spec, fleet, applied_from))
+                    queue.run(spec.name, DEPLOY, partial(_deploy, spec, fleet, applied_from))
                     for spec in specs
                 )
             )
@@ -77,45 +77,43 @@ async def apply_models(
     return Completed(message=message, data=ended)
 
 
-class _Turns:
-    """Lets so many models be worked on at once, in order, and none after a failure if asked."""
+class _ModelQueue:
+    """Works on so many models at once, in order; if so set, begins none after a failure."""
 
     def __init__(self, at_once: int, stop_on_failure: bool) -> None:
         self._free = asyncio.Semaphore(at_once)
         self._stops, self._failed = stop_on_failure, False
 
-    async def take(
-        self, model: str, action: str, work: Callable[[], Awaitable[Applied]]
-    ) -> Applied:
-        """Wait for a turn, and do the work, or say that it was left."""
+    async def run(self, model: str, action: str, work: Callable[[], Awaitable[Applied]]) -> Applied:
+        """Wait for a free place, then do the work; or report that it was skipped."""
         async with self._free:
             if self._failed and self._stops:
                 message = "not begun: another model failed"
                 return Applied(model=model, action=action, outcome="skipped", message=message)
-            with heard_as(model):
+            with listen_as(model):
                 applied = await work()
             self._failed = self._failed or applied.outcome == "failed"
             get_run_logger().info("%s: %s", model, applied.message)
             return applied
 
 
-async def _deployed(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Applied:
+async def _deploy(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Applied:
     def begin() -> Awaitable[Ended]:
-        return below.DEPLOY(spec, fleet, applied_from, return_state=True)
+        return subflows.DEPLOY(spec, fleet, applied_from, return_state=True)
 
-    return await below.deployed_below(spec.name, begin)
+    return await subflows.deploy_subflow(spec.name, begin)
 
 
-async def _retired(name: str, applied_from: str) -> Applied:
+async def _retire(name: str, applied_from: str) -> Applied:
     row = await in_thread(ledger().releases.running, name)
     owner = row.release.applied_from if row and row.release else ""
     if row and (not applied_from or owner != applied_from):
         message = f"{row.id} was not applied from {applied_from or 'any set of files'}"
         return Applied(model=name, action=RETIRE, outcome="skipped", message=message)
-    return await below.retired_below(name, lambda: below.RETIRE(name, return_state=True))
+    return await subflows.retire_subflow(name, lambda: subflows.RETIRE(name, return_state=True))
 
 
 def _summary(ended: list[Applied]) -> str:
     counts = Counter(f"{applied.action} {applied.outcome}" for applied in ended)
-    told = ", ".join(f"{count} x {what}" for what, count in sorted(counts.items()))
-    return told or "there was nothing to do"
+    text = ", ".join(f"{count} x {what}" for what, count in sorted(counts.items()))
+    return text or "there was nothing to do"

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from prefect import get_run_logger
-from prefect.client.schemas.objects import State
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from moorage.adapters.ledger.author import Author, writing_as
+from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.api_errors import server_failure
+from moorage.adapters.system.process import command_line_user
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.releases.release import Release, ReleaseRow, StepRecord
-from moorage.releases.requester import Requester
-from tasks.events import announce
+from moorage.releases.requester import Requester, one_line
+from tasks.events import emit_transition
 from tasks.journal import Journal, journal
+from tasks.policy import is_from_command_line
 from tasks.release import publish_failure
-from tasks.requester import parameters_digest, requested
+
+_REQUESTER: ContextVar[Requester | None] = ContextVar("requester", default=None)
 
 
-class Story:
-    """The journal of one flow run, and the release that it is about once there is one."""
+class FlowContext:
+    """One flow run: its journal, who requested it, and the release that it makes, once begun."""
 
     def __init__(self, opened: Journal, flow_run_id: str, requester: Requester) -> None:
         self.begun = datetime.now(UTC)
@@ -54,7 +61,7 @@ class Story:
 
 
 @asynccontextmanager
-async def told(model: str, requested_by: str = "") -> AsyncIterator[Story]:
+async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[FlowContext]:
     """Keep the journal of a flow run; a failure becomes an artifact before it ends the run.
 
     Args:
@@ -65,15 +72,15 @@ async def told(model: str, requested_by: str = "") -> AsyncIterator[Story]:
         journal(RunLog(get_run_logger())) as opened,
         requested_run(requested_by) as requester,
     ):
-        story = Story(opened, str(flow_run.id or ""), requester)
-        author = Author(story.flow_run_id, announce, requester.summary)
+        context = FlowContext(opened, str(flow_run.id or ""), requester)
+        author = Author(context.flow_run_id, emit_transition, requester.summary)
         try:
             with writing_as(author):
-                yield story
+                yield context
         except Exception as error:
-            if (failure := story.failure_of(error)) is None:
+            if (failure := context.failure_of(error)) is None:
                 raise
-            await publish_failure(model, failure, story.release)
+            await publish_failure(model, failure, context.release)
             raise failure from None
 
 
@@ -123,3 +130,48 @@ class RunLog:
     def noted(self, text: str) -> None:
         """One line."""
         self._logger.info("%s", text)
+
+
+@contextmanager
+def requested(claimed: str = "") -> Iterator[Requester]:
+    """Be the flow run that somebody asked for; runs inside the block have the same requester.
+
+    Args:
+        claimed: What the run's parameter `requested_by` says.
+    """
+    one = _REQUESTER.get() or _requester(claimed)
+    token = _REQUESTER.set(one)
+    try:
+        yield one
+    finally:
+        _REQUESTER.reset(token)
+
+
+def parameters_digest() -> str:
+    """A fingerprint of the parameters of the flow run, as Prefect keeps them with it.
+
+    It is what `jq -cS .parameters | sha256sum` says of the run that Prefect's API answers.
+    """
+    context = FlowRunContext.get()
+    given = context.flow_run.parameters if context and context.flow_run else {}
+    text = json.dumps(given, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return "sha256:" + hashlib.sha256(text.encode() + b"\n").hexdigest()
+
+
+def _requester(claimed: str) -> Requester:
+    context = FlowRunContext.get()
+    known = command_line_user() if is_from_command_line() else Requester()
+    if context is None or context.flow_run is None:
+        return known.model_copy(update={"claimed": claimed})
+    return known.model_copy(update={**_of_run(context.flow_run), "claimed": claimed})
+
+
+def _of_run(run: FlowRun) -> dict[str, object]:
+    maker = run.created_by
+    parts = (maker.type, maker.display_value, maker.id) if maker else ()
+    return {
+        "created_by": one_line(" ".join(str(one) for one in parts if one)),
+        "deployment": str(run.deployment_id or ""),
+        "parent": str(run.parent_task_run_id or ""),
+        "scheduled": run.auto_scheduled,
+    }

@@ -6,24 +6,24 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import told
-from flows.result_recovery import remembered
+from flows.flow_context import flow_context
+from flows.result_recovery import keep_result
 from moorage.common.saga import Saga
 from moorage.models.assets import Pin, adapter_asset
 from moorage.models.source import Companion
 from moorage.releases.loaded_adapters import lacking, require_updates
 from moorage.releases.requester import Claim
 from moorage.spec import AdapterSpec, Name
-from tasks.adapters import listed, load, running, take_back, tidy, write_down
+from tasks.adapters import load, record_workloads, running_release, served_adapters, tidy, undo_load
 from tasks.cleanup import sole_flow
-from tasks.context import in_full, in_thread, to_its_end
+from tasks.context import in_thread, run_shielded, run_uninterrupted
 from tasks.policy import require_allowed_adapter
 from tasks.resolve import resolve_asset
 from tasks.stage import stage_asset
 
 
 @flow(name="load-adapter", flow_run_name="load {adapter.name} into {model}", persist_result=False)
-@remembered
+@keep_result
 async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = "") -> State[Pin]:
     """Load a LoRA adapter into every replica of a running model, or into none.
 
@@ -34,27 +34,27 @@ async def load_adapter(model: Name, adapter: AdapterSpec, requested_by: Claim = 
         requested_by: Who wants it, for the record; nobody checks it.
     """
     async with (
-        told(model, requested_by) as story,
-        sole_flow(model, story.flow_run_id, story.journal),
+        flow_context(model, requested_by) as context,
+        sole_flow(model, context.flow_run_id, context.journal),
     ):
         await require_allowed_adapter(adapter)
-        row = await in_thread(running, model)
+        row = await in_thread(running_release, model)
         release = require_updates(row)
         asset = adapter_asset(adapter)
         found = await resolve_asset(release.spec, asset)
         companion = Companion(role=asset.role, name=asset.name, model=found)
-        missing = lacking(row, companion.pin, await listed(row, release))
+        missing = lacking(row, companion.pin, await served_adapters(row, release))
         if not missing:
             message = f"unchanged: {row.id} already serves {adapter.name} at this revision"
             return Completed(name="Unchanged", message=message, data=companion.pin)
         there = await stage_asset(release.spec, asset, found)
         companion = companion.model_copy(update={"model": there})
-        with Saga(story.undone, to_its_end) as saga:
+        with Saga(context.undone, run_shielded) as saga:
             saga.arm("remove its files", tidy, model)
             for workload in missing:
                 saga.arm(
-                    f"unload it from {workload.name}", take_back, release, adapter.name, workload
+                    f"unload it from {workload.name}", undo_load, release, adapter.name, workload
                 )
             holding = await load(release, companion, missing)
-            await in_full(write_down, release, holding)
+            await run_uninterrupted(record_workloads, release, holding)
     return Completed(message=f"{row.id} serves {adapter.name}", data=companion.pin)

@@ -8,12 +8,12 @@ from prefect.blocks.core import Block
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.result_recovery import remembered
+from flows.result_recovery import keep_result
 from moorage.common.failures import Cause, Failure
 
 
 @flow(name="notify", flow_run_name="notify: {subject}", persist_result=False)
-@remembered
+@keep_result
 async def notify(subject: str, body: str, block: str = "") -> State[None]:
     """Write a message into the run's log, and send it where a block says.
 

@@ -1,26 +1,37 @@
-"""Plan a deployment: the same chain, stopped before the first effect that changes anything."""
+"""Plan a deployment: the steps of a deploy, up to the first effect that changes anything."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.dry_run import survey_cleaned_up, would_run
-from flows.flow_context import told, unchanged
-from flows.result_recovery import remembered
+from flows.flow_context import FlowContext, flow_context, unchanged
+from flows.result_recovery import keep_result
+from moorage.engines.launch import LaunchPlan
+from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
-from moorage.releases.release import Release
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.placement.placed import Analyzed, Placed
+from moorage.placement.placement import Placement
+from moorage.policy.request import Submission
+from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec
-from tasks.analysis import Analysis
-from tasks.cleanup import replaceable
+from tasks.cleanup import abandoned, replaceable
 from tasks.compare import serving
 from tasks.context import in_thread, ledger
-from tasks.image import choose, moved
+from tasks.derive import derive
+from tasks.image import choose_image, image_drift, pull_image
 from tasks.map_hosts import task_runner
-from tasks.place import propose_placement
-from tasks.plan import check_early, check_placed, planned
+from tasks.place import place, propose_placement
+from tasks.plan import check_early, check_placed, plan_release
 from tasks.policy import current_submission, require_allowed, require_allowed_size
+from tasks.release import publish_plan
+from tasks.resolve import resolve
+from tasks.survey import survey
 
 
 @flow(
@@ -29,7 +40,7 @@ from tasks.policy import current_submission, require_allowed, require_allowed_si
     persist_result=False,
     task_runner=task_runner(),
 )
-@remembered
+@keep_result
 async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:  # noqa: B008
     """Say exactly what deploying a model would run now, and why. Nothing is claimed or started.
 
@@ -38,20 +49,117 @@ async def plan_model(spec: ModelSpec, fleet: Fleet = Fleet()) -> State[Release]:
             stay as it is.
         fleet: The hosts it may run on; without it, those of the worker, else this machine.
     """
-    async with told(spec.name) as story:
+    async with flow_context(spec.name) as context:
         submission = current_submission()
         fleet = await require_allowed(spec, fleet)
         await check_early(spec, fleet)
-        analyzed = await Analysis(spec).found()
+        source = FreshPlan(spec)
+        model = (await source.resolve_and_derive()).model
         old, healthy = await serving(spec)
-        if old and healthy and old.is_of(spec, analyzed.model.revision, analyzed.model.pins):
-            return unchanged(old, await moved(old, fleet))
-        snapshot = await survey_cleaned_up(fleet, spec)
-        placement = await propose_placement(analyzed, snapshot, replaceable(old))
+        if old and healthy and old.is_of(spec, model.revision, model.pins):
+            return unchanged(old, await image_drift(old, fleet))
+        release = await dry_run(context, source, fleet, old, submission)
+    return Completed(message=f"{release.id} would run", data=release)
+
+
+class FreshPlan:
+    """Plans a release from its spec alone: where it fits best now, by the rules of today.
+
+    `RollbackPlan` overrides what an earlier release decides.
+
+    Args:
+        spec: The model as it is meant to be served.
+        facts: Fields of the record that say where the release comes from.
+    """
+
+    def __init__(self, spec: ModelSpec, **facts: Any) -> None:
+        self.spec, self.facts = spec, facts
+        self.analyzed: Analyzed | None = None
+
+    async def resolve_and_derive(self) -> Analyzed:
+        """Resolve the model and derive its profile, once for all attempts of a flow run."""
+        if self.analyzed is None:
+            self.analyzed = await self._resolve_and_derive()
+        return self.analyzed
+
+    async def _resolve_and_derive(self) -> Analyzed:
+        model = await resolve(self.spec)
+        return Analyzed(self.spec, model, await derive(self.spec, model))
+
+    async def propose(self, analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
+        """Choose where it would run; nothing is claimed."""
+        return await propose_placement(analyzed, snapshot, running)
+
+    async def place(
+        self, analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
+    ) -> Placed:
+        """Choose where it runs, and claim that."""
+        return await place(analyzed, fleet, snapshot, release, running)
+
+    async def check(self, placed: Placed) -> tuple[str, ...]:
+        """Check its arguments before anything is pulled; returns warnings for a person."""
+        return await check_placed(placed)
+
+    async def choose_image(self, placed: Placed) -> Image | None:
+        """Choose its image; nothing is pulled. None: the engine is installed on the host."""
+        return await choose_image(placed.spec, placed.placement, placed.snapshot)
+
+    async def pull_image(self, placed: Placed) -> Image | None:
+        """Have its image on every placed host. None: the engine is installed there."""
+        return await pull_image(placed.spec, placed.placement, placed.snapshot)
+
+    def plan(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
+        """Work out exactly what runs."""
+        return plan_release(placed, image, notes)
+
+
+async def dry_run(
+    context: FlowContext,
+    source: FreshPlan,
+    fleet: Fleet,
+    old: ReleaseRow | None,
+    submission: Submission | None = None,
+) -> Release:
+    """Record and show what deploying a model would run.
+
+    Args:
+        context: The flow run; the record begins when it did.
+        source: Plans the release.
+        fleet: The hosts it may run on.
+        old: The release that it would replace.
+        submission: How the spec was submitted, to hold it to the policy's size; None = not held.
+    """
+    spec = source.spec
+    analyzed = await source.resolve_and_derive()
+    snapshot = await _survey_without_abandoned(fleet, spec)
+    placement = await source.propose(analyzed, snapshot, replaceable(old))
+    if submission:
         await require_allowed_size(spec, placement, submission)
-        identity = await in_thread(ledger().releases.next_id, spec.name)
-        placed = analyzed.placed(placement, snapshot, identity)
-        notes = await check_placed(placed)
-        image = await choose(spec, placement, snapshot)
-        release = await would_run(story, placed, image, planned(placed, image, notes), old)
-    return Completed(message=f"{identity} would run", data=release)
+    identity = await in_thread(ledger().releases.next_id, spec.name)
+    placed = analyzed.placed(placement, snapshot, identity)
+    notes = await source.check(placed)
+    image = await source.choose_image(placed)
+    plan = source.plan(placed, image, notes)
+    begun = Release.begun(identity, spec, context.flow_run_id, context.begun, old, **source.facts)
+    release = begun.model_copy(
+        update={
+            "revision": placed.model.revision,
+            "companions": placed.model.pins,
+            "profile": placed.profile,
+            "placement": placement,
+            "image": image,
+            "plan": plan,
+            "steps": tuple(context.journal.steps),
+            "finished_at": datetime.now(UTC),
+        }
+    )
+    await publish_plan(release, f"What deploying {release.model} would run")
+    return release
+
+
+async def _survey_without_abandoned(fleet: Fleet, spec: ModelSpec) -> FleetSnapshot:
+    """Survey the fleet as a deploy would find it: a deploy first cleans up after dead flows."""
+    snapshot = await survey(fleet, spec.placement.cluster)
+    for row in await in_thread(abandoned, spec.name):
+        snapshot = snapshot.without(row.id)
+    return snapshot

@@ -10,29 +10,29 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import deploy_model
-from flows.flow_context import Story, told
-from flows.result_recovery import remembered, whole
+from flows.flow_context import FlowContext, flow_context
+from flows.result_recovery import keep_result, whole
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.inventory.fleet import Fleet
-from moorage.operations.reconcile.actions import Action, Deed, Outcome
+from moorage.operations.reconcile.actions import Action, ActionKind, Outcome
+from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
-from moorage.operations.reconcile.facts import World
 from moorage.releases.requester import Claim
 from moorage.releases.states import UNFINISHED, ReleaseState
 from moorage.reports.reconcile_report import changing, hosts_table, planned, summary, table
 from tasks.artifacts import show_table
-from tasks.compare import decided_on
+from tasks.compare import decision_scope
 from tasks.context import in_thread, ledger
-from tasks.observe_fleet import look
+from tasks.observe_fleet import observe_fleet
 from tasks.policy import recorded_scope, settled_fleet
 from tasks.prefect_runs import close_runs, end_runs, shown_as_running, unreported
-from tasks.repair import alone, narrowed, repair, tried_elsewhere
+from tasks.repair import count_replacement, narrow_fleet, repair, sole_reconciler
 
-LEFT_BEHIND = {Deed.UNDO, Deed.FINISH, Deed.BRING_BACK}
+LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
 
 
 @flow(name="reconcile-fleet", flow_run_name="reconcile", persist_result=False)
-@remembered
+@keep_result
 async def reconcile_fleet(
     fleet: Fleet = Fleet(),  # noqa: B008
     dry_run: bool = False,
@@ -48,14 +48,14 @@ async def reconcile_fleet(
         dry_run: Say what would be done, and do nothing.
         requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with told("fleet", requested_by) as story:
+    async with flow_context("fleet", requested_by) as context:
         fleet = await settled_fleet(fleet)
         if dry_run:
-            world = await look(fleet, keep=False)
+            world = await observe_fleet(fleet, keep=False)
             return _ended(world, planned(decide(world)))
         try:
-            async with alone(f"flow run {story.flow_run_id}"):
-                world, actions, outcomes = await _repaired(story, fleet)
+            async with sole_reconciler(f"flow run {context.flow_run_id}"):
+                world, actions, outcomes = await _repaired(context, fleet)
         except LockHeld as held:
             return Completed(name="Skipped", message=f"skipped: {held.detail}", data=())
         # A deploy takes as long as its model loads, and holds its model: nobody waits for that.
@@ -66,30 +66,30 @@ async def reconcile_fleet(
 
 
 async def _repaired(
-    story: Story, fleet: Fleet
-) -> tuple[World, tuple[Action, ...], tuple[Outcome, ...]]:
-    world = await look(fleet)
+    context: FlowContext, fleet: Fleet
+) -> tuple[ClusterState, tuple[Action, ...], tuple[Outcome, ...]]:
+    world = await observe_fleet(fleet)
     actions = decide(world)
-    outcomes = await repair(actions, f"reconcile, flow run {story.flow_run_id}")
+    outcomes = await repair(actions, f"reconcile, flow run {context.flow_run_id}")
     await close_runs(await in_thread(_gone, outcomes))
     since = world.now - timedelta(seconds=world.patience.orphan_seconds)
     await end_runs(await in_thread(_over, await shown_as_running(since), since))
     await in_thread(ledger().repairs.tidy)
-    waiting = tuple(Outcome(action=one, done=False, said="not yet") for one in _waits(actions))
+    waiting = tuple(Outcome(action=one, done=False, summary="not yet") for one in _waits(actions))
     return world, actions, (*outcomes, *waiting)
 
 
 async def _replaced(action: Action, fleet: Fleet) -> Outcome:
     """Deploy a model anew, elsewhere; the release before is superseded once the new one serves."""
-    release = await in_thread(tried_elsewhere, action)
+    release = await in_thread(count_replacement, action)
     if release is None:
-        return Outcome(action=action, done=False, said="it was moved by now")
-    hosts = narrowed(fleet, action.avoid)
-    with decided_on(release.id), recorded_scope(release.submission, hosts):
+        return Outcome(action=action, done=False, summary="it was moved by now")
+    hosts = narrow_fleet(fleet, action.avoid)
+    with decision_scope(release.id), recorded_scope(release.submission, hosts):
         state = whole(await deploy_model(release.spec, hosts, return_state=True))
     if not state.is_completed():
-        return Outcome(action=action, done=False, said=f"failed: {state.message}")
-    return Outcome(action=action, said=state.message or "")
+        return Outcome(action=action, done=False, summary=f"failed: {state.message}")
+    return Outcome(action=action, summary=state.message or "")
 
 
 def _gone(outcomes: Sequence[Outcome]) -> list[str]:
@@ -114,21 +114,21 @@ def _over(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
     return ends
 
 
-async def _publish(world: World, outcomes: Sequence[Outcome]) -> None:
+async def _publish(world: ClusterState, outcomes: Sequence[Outcome]) -> None:
     said = summary(world, outcomes)
     await show_table("reconcile-hosts", hosts_table(world), said)
     if acted := changing(outcomes):
         await show_table("reconcile", table(acted), said)
 
 
-def _ended(world: World, outcomes: tuple[Outcome, ...]) -> State[tuple[Outcome, ...]]:
+def _ended(world: ClusterState, outcomes: tuple[Outcome, ...]) -> State[tuple[Outcome, ...]]:
     name = None if changing(outcomes) else "Unchanged"
     return Completed(name=name, message=summary(world, outcomes), data=outcomes)
 
 
 def _moves(action: Action) -> bool:
-    return action.deed == Deed.REPLACE
+    return action.deed == ActionKind.REPLACE
 
 
 def _waits(actions: Iterable[Action]) -> Iterable[Action]:
-    return (action for action in actions if action.deed == Deed.WAIT)
+    return (action for action in actions if action.deed == ActionKind.WAIT)

@@ -14,36 +14,35 @@ from pydantic import Field
 
 from flows.flow_context import RunLog, requested_run
 from flows.redeploy_waves import Rollout
-from flows.result_recovery import remembered
+from flows.result_recovery import keep_result
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.sites import at_site
 from moorage.operations.redeploy.intent import Intent, question_of
-from moorage.operations.redeploy.outcome import Became, Redeployed, is_failure, summary
-from moorage.operations.redeploy.selection import meant
-from moorage.operations.redeploy.waves import StopAt, WaveSize, waves
+from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed, is_failure, summary
+from moorage.operations.redeploy.selection import StopAt, WaveSize, meant, waves
 from moorage.releases.requester import Claim
 from moorage.reports.redeployment_report import Links, Wave, redeployment_page
 from moorage.spec import OnDrift, slug
 from tasks.approval import ask, granted
 from tasks.artifacts import LivePage
 from tasks.context import settings
-from tasks.events import DRIFTED, signal
+from tasks.events import DRIFTED, emit_model_event
 from tasks.journal import journal
 from tasks.policy import settled_fleet
-from tasks.redeploy_decisions import intents_of
+from tasks.redeploy_decisions import find_intents
 
 Ended = State[Any]
 
 
 def _name() -> str:
     given = flow_run.parameters
-    told = meant(given["names"], given["labels"], given["files"])
-    return f"{'look at' if given['dry_run'] else 'redeploy'} {told}"
+    selection = meant(given["names"], given["labels"], given["files"])
+    return f"{'look at' if given['dry_run'] else 'redeploy'} {selection}"
 
 
 @flow(name="redeploy-models", flow_run_name=_name, persist_result=False)
-@remembered
+@keep_result
 async def redeploy_models(
     names: list[str] = [],  # noqa: B006
     labels: dict[str, str] = {},  # noqa: B006
@@ -83,38 +82,38 @@ async def redeploy_models(
     fleet = await settled_fleet(fleet, files)
     hosts = at_site(fleet, settings().site)
     with journal(RunLog(get_run_logger())):
-        found = await intents_of(names, labels, hosts, files, by_policy=by_policy, force=force)
+        found = await find_intents(names, labels, hosts, files, by_policy=by_policy, force=force)
     ended = [one.as_it_is for one in found if one.action != OnDrift.REDEPLOY]
     todo = [one for one in found if one.action == OnDrift.REDEPLOY]
     if dry_run:
-        return await _told([*(one.if_it_were_done for one in todo), *ended], Page())
+        return await _finish([*(one.if_it_were_done for one in todo), *ended], Page())
     for one in ended:
-        if one.outcome == Became.NOTIFIED:
-            signal(DRIFTED, [one.model], release=one.before, why=one.why)
-    refused = await _refused(todo)
+        if one.outcome == ModelOutcome.NOTIFIED:
+            emit_model_event(DRIFTED, [one.model], release=one.before, why=one.why)
+    refused = await _ask_approval(todo)
     left = [one for one in todo if one.model not in {other.model for other in refused}]
     page = Page([*refused, *ended])
-    rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force=force, told=page.told)
-    asked = [one.model for one in left if one.needs_approval]
-    with granted(asked), requested_run(requested_by):
+    rollout = Rollout(fleet, at_once, stop_at, pause_seconds, force=force, report=page.refresh)
+    approved = [one.model for one in left if one.needs_approval]
+    with granted(approved), requested_run(requested_by):
         done = await rollout.run(waves(left, wave))
-    return await _told([*done, *refused, *ended], page, rollout.waves)
+    return await _finish([*done, *refused, *ended], page, rollout.waves)
 
 
-async def _refused(todo: Sequence[Intent]) -> list[Redeployed]:
+async def _ask_approval(todo: Sequence[Intent]) -> list[Redeployed]:
     """Ask once for all models that need approval; the others do not depend on the answer."""
-    asked = [one for one in todo if one.needs_approval]
-    if not asked:
+    to_approve = [one for one in todo if one.needs_approval]
+    if not to_approve:
         return []
     try:
-        await ask(question_of(asked))
+        await ask(question_of(to_approve))
     except Failure as failure:
-        return [one.failed(failure) for one in asked]
+        return [one.failed(failure) for one in to_approve]
     return []
 
 
-async def _told(ended: Sequence[Redeployed], page: Page, waves: Sequence[Wave] = ()) -> Ended:
-    await page.written(waves, ended)
+async def _finish(ended: Sequence[Redeployed], page: Page, waves: Sequence[Wave] = ()) -> Ended:
+    await page.write(waves, ended)
     get_run_logger().info("%s", summary(ended))
     if is_failure(ended):
         return Failed(message=summary(ended), data=list(ended))
@@ -132,12 +131,12 @@ class Page:
         self._others = others
         self._live = LivePage("redeploy")
 
-    async def told(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
+    async def refresh(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
         """Write it again, unless that was done a moment ago."""
         if self._live.is_due:
-            await self.written(waves, [*ended, *self._others])
+            await self.write(waves, [*ended, *self._others])
 
-    async def written(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
+    async def write(self, waves: Sequence[Wave], ended: Sequence[Redeployed]) -> None:
         """Write it as it is now."""
         total = sum(len(wave.models) for wave in waves)
         done = sum(1 for one in ended if one.wave)

@@ -1,4 +1,4 @@
-"""A model that needs approval: its plan is made and shown, and a person is asked."""
+"""Ask a person to approve a deploy, with its plan, where the spec requires that."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from prefect.client.schemas.objects import State
 from flows.plan_model import plan_model
 from flows.result_recovery import whole
 from moorage.inventory.fleet import Fleet
-from moorage.operations.history.specs import spec_changes
-from moorage.operations.redeploy.question import Question
+from moorage.operations.history.changes import spec_changes
+from moorage.operations.redeploy.intent import Question
 from moorage.releases.release import Release
 from moorage.reports.record import plan_document
 from moorage.spec import Approval, ModelSpec
-from tasks.approval import ask, is_granted
+from tasks.approval import ask, is_approved
 from tasks.context import in_thread, ledger
 
 
-async def permitted(spec: ModelSpec, fleet: Fleet, *, force: bool) -> None:
+async def require_approval(spec: ModelSpec, fleet: Fleet, *, force: bool) -> None:
     """Return once the deploy may begin: at once where nobody has to agree, or nothing would change.
 
     The plan is a run of `plan-model` below this one. It is made without the lock of the model's
@@ -27,7 +27,7 @@ async def permitted(spec: ModelSpec, fleet: Fleet, *, force: bool) -> None:
     Raises:
         Failure: When nobody agreed, or the model cannot be deployed at all.
     """
-    if spec.redeploy.approval != Approval.REQUIRED or is_granted(spec.name):
+    if spec.redeploy.approval != Approval.REQUIRED or is_approved(spec.name):
         return
     state: State[Any] = whole(await plan_model(spec, fleet, return_state=True))
     release: Release = await state.aresult()

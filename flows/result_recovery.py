@@ -1,4 +1,4 @@
-"""The result of a flow run, also where Prefect's server was told twice that the run has ended.
+"""The result of a flow run, also where Prefect's server learned twice that the run has ended.
 
 Where the answer to that gets lost, Prefect's client sends it again, and is given the state as the
 server stored it (`PreventDuplicateTransitions` of its orchestration): with its name and message,
@@ -32,7 +32,7 @@ _ends: dict[str, Any] = {}
 """What runs of this process returned or raised, by flow run, until somebody asks for it."""
 
 
-def remembered(work: Work[P, R]) -> Work[P, R]:
+def keep_result(work: Work[P, R]) -> Work[P, R]:
     """A flow's function whose end is known in this process; stands right below `@flow`."""
 
     @functools.wraps(work)
@@ -50,12 +50,12 @@ def remembered(work: Work[P, R]) -> Work[P, R]:
     return run
 
 
-def has_end_left() -> bool:
+def has_unreported_end() -> bool:
     """Whether a run of this process has ended, and Prefect's server did not take that end."""
     return bool(_ends)
 
 
-def failure_left() -> Failure | None:
+def unreported_failure() -> Failure | None:
     """The failure of the run that ended last, where Prefect's server did not take that end."""
     end = next(reversed(_ends.values()), None)
     return end if isinstance(end, Failure) else None

@@ -6,8 +6,8 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import told
-from flows.result_recovery import remembered
+from flows.flow_context import flow_context
+from flows.result_recovery import keep_result
 from moorage.common.failures import Cause, Failure
 from moorage.releases.requester import Claim
 from moorage.spec import Name
@@ -19,7 +19,7 @@ from tasks.stopping import retire
 
 
 @flow(name="retire-model", flow_run_name="retire {name}", persist_result=False)
-@remembered
+@keep_result
 async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
     """Stop the release that serves a model name, and free its memory and ports.
 
@@ -29,7 +29,10 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
         name: Name of the model, as in its spec.
         requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with told(name, requested_by) as story, sole_flow(name, story.flow_run_id, story.journal):
+    async with (
+        flow_context(name, requested_by) as context,
+        sole_flow(name, context.flow_run_id, context.journal),
+    ):
         running = await in_thread(ledger().releases.running, name)
         if running is None:
             if not await in_thread(ledger().releases.of_model, name):
@@ -39,6 +42,6 @@ async def retire_model(name: Name, requested_by: Claim = "") -> State[str]:
         with step("stop") as note:
             drained = await retire(running)
             await in_thread(tidy, name)
-            how = f": {drained.told}" if drained.told else ""
+            how = f": {drained.summary}" if drained.summary else ""
             note.say(f"{running.id} is stopped{how}; its claims are free")
     return Completed(message=f"{running.id} is retired", data=running.id)

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.dry_run import survey_cleaned_up, would_run
-from flows.flow_context import Story, told
-from flows.plan_source import Again
-from flows.release_rollout import deploy_on_a_free_port
-from flows.replacement_summary import announcement
-from flows.result_recovery import remembered
+from flows.deploy_model import roll_out
+from flows.flow_context import flow_context
+from flows.plan_model import FreshPlan
+from flows.plan_model import dry_run as show_dry_run
+from flows.result_recovery import keep_result
+from moorage.engines.launch import LaunchPlan
+from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
-from moorage.operations.history.pinned import pinned_spec, require_same
-from moorage.operations.history.targets import rollback_target
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.operations.history.rollback import pinned_spec, require_same, rollback_target
+from moorage.placement.placed import Analyzed, Placed
+from moorage.placement.placement import Placement
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.spec import Name
-from tasks.analysis import Analysis
-from tasks.cleanup import replaceable, sole_flow
+from tasks.cleanup import sole_flow
 from tasks.compare import serving
 from tasks.context import in_thread, ledger
+from tasks.derive import derive
 from tasks.map_hosts import task_runner
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
-from tasks.replay_release import planned_again, propose_where_it_was
+from tasks.release import announcement
+from tasks.replay_release import (
+    place_where_it_was,
+    propose_where_it_was,
+    pull_same_image,
+    replan_release,
+)
+from tasks.resolve import resolve
 
 
 @flow(
@@ -36,7 +43,7 @@ from tasks.replay_release import planned_again, propose_where_it_was
     persist_result=False,
     task_runner=task_runner(),
 )
-@remembered
+@keep_result
 async def rollback_model(
     name: Name,
     to: str = "",
@@ -57,37 +64,75 @@ async def rollback_model(
         dry_run: Say exactly what would run; nothing is claimed or started.
         requested_by: Who wants it, for the record; nobody checks it.
     """
-    async with told(name, requested_by) as story:
+    async with flow_context(name, requested_by) as context:
         fleet = await settled_fleet(fleet)
         if dry_run:
-            release = await _dry(story, name, to, fleet)
+            target, old, _ = await _target(name, to)
+            fleet = await _require_allowed(target, fleet)
+            release = await show_dry_run(context, RollbackPlan(target, old), fleet, old)
             message = f"{release.id} would run what {release.rolled_back_to} ran"
             return Completed(message=message, data=release)
-        async with sole_flow(name, story.flow_run_id, story.journal):
+        async with sole_flow(name, context.flow_run_id, context.journal):
             target, old, healthy = await _target(name, to)
-            fleet = await _allowed(target, fleet)
+            fleet = await _require_allowed(target, fleet)
             if old and old.release and healthy and _runs(old.release, target):
                 message = f"unchanged: {old.id} already serves what {target.id} ran"
                 return Completed(name="Unchanged", message=message, data=old.release)
-            recipe = Again(target, _facts(target, old))
-            release = await deploy_on_a_free_port(story, recipe, fleet, _as_it_was(target), old)
+            release = await roll_out(context, RollbackPlan(target, old), fleet, old)
     return Completed(message=f"{announcement(release)}, as {target.id} did", data=release)
 
 
-async def _dry(story: Story, name: str, to: str, fleet: Fleet) -> Release:
-    target, old, _ = await _target(name, to)
-    fleet = await _allowed(target, fleet)
-    analyzed = await _as_it_was(target).found()
-    snapshot = await survey_cleaned_up(fleet, target.spec)
-    placement = await propose_where_it_was(target, analyzed, snapshot, replaceable(old))
-    identity = await in_thread(ledger().releases.next_id, name)
-    placed = analyzed.placed(placement, snapshot, identity)
-    plan = planned_again(target, placed, target.image)
-    return await would_run(story, placed, target.image, plan, old, **_facts(target, old))
+class RollbackPlan(FreshPlan):
+    """Plans a release as an earlier one ran: its place, its image by digest, its plan.
+
+    Args:
+        target: The earlier release; it ran, so it has all of these.
+        old: The release that serves now.
+    """
+
+    def __init__(self, target: Release, old: ReleaseRow | None) -> None:
+        # What is applied from files stays theirs: the next `apply` tells that it was rolled back.
+        owner = old.release.applied_from if old and old.release else target.applied_from
+        facts = {"applied_from": owner, "submission": target.submission}
+        super().__init__(target.spec, rolled_back_to=target.id, **facts)
+        self._target = target
+
+    async def _resolve_and_derive(self) -> Analyzed:
+        """The model at its recorded revisions; staged again later, where it was removed."""
+        spec = pinned_spec(self._target)
+        model = await resolve(spec)
+        require_same(self._target, model)
+        return Analyzed(self.spec, model, await derive(spec, model))
+
+    async def propose(self, analyzed: Analyzed, snapshot: FleetSnapshot, running: str) -> Placement:
+        """Choose where it was, unless that is taken or gone."""
+        return await propose_where_it_was(self._target, analyzed, snapshot, running)
+
+    async def place(
+        self, analyzed: Analyzed, fleet: Fleet, snapshot: FleetSnapshot, release: str, running: str
+    ) -> Placed:
+        """Claim where it was, unless that is taken or gone."""
+        return await place_where_it_was(self._target, analyzed, fleet, snapshot, release, running)
+
+    async def check(self, placed: Placed) -> tuple[str, ...]:  # noqa: ARG002
+        """Nothing: the very same arguments were taken by the very same image."""
+        return ()
+
+    async def choose_image(self, placed: Placed) -> Image | None:  # noqa: ARG002
+        """The image that it ran."""
+        return self._target.image
+
+    async def pull_image(self, placed: Placed) -> Image | None:
+        """Have its image by digest, or the one that was built on the host."""
+        return await pull_same_image(self._target, placed.placement, placed.snapshot)
+
+    def plan(self, placed: Placed, image: Image | None, notes: tuple[str, ...]) -> LaunchPlan:
+        """As it was recorded; only what the place demands differs."""
+        return replan_release(self._target, placed, image, notes)
 
 
-async def _allowed(target: Release, fleet: Fleet) -> Fleet:
-    """Nobody brings a new spec: the one of before is judged by the door that it came in through."""
+async def _require_allowed(target: Release, fleet: Fleet) -> Fleet:
+    """Judge the earlier spec by the channel through which it was submitted."""
     with recorded_scope(target.submission, fleet):
         return await require_allowed(target.spec, fleet)
 
@@ -99,17 +144,5 @@ async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]
     return target, *await serving(target.spec)
 
 
-def _as_it_was(target: Release) -> Analysis:
-    """The model at its recorded revisions; staged again later, where it was removed."""
-    return Analysis(target.spec, pinned_spec(target), partial(require_same, target))
-
-
 def _runs(release: Release, target: Release) -> bool:
     return target.id in (release.id, release.rolled_back_to)
-
-
-def _facts(target: Release, old: ReleaseRow | None) -> dict[str, Any]:
-    """What is applied from files stays theirs: the next `apply` tells that it was rolled back."""
-    owner = old.release.applied_from if old and old.release else target.applied_from
-    came_from = {"rolled_back_to": target.id, "applied_from": owner}
-    return {**came_from, "submission": target.submission}

@@ -1,23 +1,22 @@
-"""Starting what a release plans: part by part, each verified, with at most one second try."""
+"""Launch and verify the replicas of a release, part by part, with at most one second try."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from flows.replacement_summary import is_canary
 from moorage.common.failures import Failure
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.recovery import Correction, amended, corrected_by
+from moorage.engines.recovery import Correction, correction_for, with_correction
 from moorage.engines.registry import ENGINES
-from moorage.engines.start_order import in_turns, split_off
+from moorage.engines.start_order import split_off, start_groups
 from moorage.models.profile import ModelProfile
 from moorage.releases.release import Release
 from tasks.launch import correct, launch
-from tasks.smoke_test import canary, gate, must_pass
+from tasks.smoke_test import canary, gate, is_canary, must_pass
 from tasks.verify import verify
 
 
-async def starting(
+async def start_replicas(
     draft: Release, plan: LaunchPlan, profile: ModelProfile, before: Release | None = None
 ) -> AsyncIterator[Release]:
     """Start a release; each part of its plan once the part before is ready and has passed the gate.
@@ -42,7 +41,7 @@ async def starting(
     """
     watched = is_canary(draft, before)
     first, rest = split_off(plan, draft.spec.replace.canary_share if watched else 1)
-    parts, later = [*in_turns(first), *in_turns(rest)], len(in_turns(rest))
+    parts, later = [*start_groups(first), *start_groups(rest)], len(start_groups(rest))
     while parts:
         part, ready = parts[0], False
         try:
@@ -53,8 +52,8 @@ async def starting(
                 raise
             await correct(part, correction)
             names = {spec.name for part in parts for spec in part.containers}
-            plan = amended(plan, correction, names)
-            parts = [amended(part, correction, names) for part in parts]
+            plan = with_correction(plan, correction, names)
+            parts = [with_correction(part, correction, names) for part in parts]
             draft = draft.model_copy(update={"plan": plan, "corrections": (correction,)})
         else:
             parts, ready = parts[1:], True
@@ -93,4 +92,4 @@ def _correction(draft: Release, plan: LaunchPlan, failure: Failure) -> Correctio
     seats = draft.placement.seats if draft.placement else ()
     need = next((seat.need for seat in seats if seat.need), None)
     remedy = ENGINES[plan.engine].remedy(failure, need)
-    return corrected_by(draft.spec, failure.cause, failure.evidence, remedy)
+    return correction_for(draft.spec, failure.cause, failure.evidence, remedy)

@@ -1,4 +1,4 @@
-"""Runs below a run of many models: what becomes of one is not the end of the others."""
+"""Subflows of a run of many models: a failure of one does not end the others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Before each of them Prefect's client has asked for about a minute by itself.
 """
 
 
-async def deployed_below(model: str, begin: Begin) -> Applied:
+async def deploy_subflow(model: str, begin: Begin) -> Applied:
     """Deploy a model in a run below this one; whatever goes wrong is this model's own failure.
 
     Where Prefect's server does not answer, the run is begun again, unless it has begun a release:
@@ -45,15 +45,15 @@ async def deployed_below(model: str, begin: Begin) -> Applied:
         begin: Begins the run, and returns its final state.
     """
     since = datetime.now(UTC)
-    return await _below(model, "deploy", begin, lambda: _begun(model, since))
+    return await _run_subflow(model, "deploy", begin, lambda: _begun(model, since))
 
 
-async def retired_below(model: str, begin: Begin) -> Applied:
-    """The same for a retirement. Done twice it changes nothing, so it may always be done again."""
-    return await _below(model, "retire", begin, lambda: None)
+async def retire_subflow(model: str, begin: Begin) -> Applied:
+    """Retire a model in a run below this one. Idempotent, so always retried."""
+    return await _run_subflow(model, "retire", begin, lambda: None)
 
 
-async def _below(
+async def _run_subflow(
     model: str, action: str, begin: Begin, made: Callable[[], ReleaseRow | None]
 ) -> Applied:
     pauses = iter(PAUSES_SECONDS)
@@ -73,7 +73,7 @@ async def _below(
             break
         # Not all of them at the same moment.
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))
-    return await outcome_of(model, action, state) if state else broken(model, action, error)
+    return await outcome_of(model, action, state) if state else failed_outcome(model, action, error)
 
 
 def _begun(model: str, since: datetime) -> ReleaseRow | None:
@@ -84,15 +84,15 @@ def _begun(model: str, since: datetime) -> ReleaseRow | None:
 
 def _as_recorded(row: ReleaseRow, action: str, error: Exception) -> Applied:
     """What became of a run whose end Prefect's server did not take, as the ledger has it."""
-    told = f"Prefect's server did not take the end of its run: {error}"
+    lost = f"Prefect's server did not take the end of its run: {error}"
     common = {"model": row.model, "action": action, "release": row.id}
     if row.state in SERVING:
-        return Applied(**common, outcome="done", message=f"{row.id} serves {row.model}; {told}")
+        return Applied(**common, outcome="done", message=f"{row.id} serves {row.model}; {lost}")
     cause = Cause.SERVER_UNAVAILABLE
     return Applied(
         **common,
         outcome="failed",
-        message=f"{row.id} is {row.state} ({row.cause}); {told}",
+        message=f"{row.id} is {row.state} ({row.cause}); {lost}",
         cause=cause,
         exit_code=int(CAUSES[cause].exit_code),
     )
@@ -113,12 +113,12 @@ async def outcome_of(model: str, action: str, state: State[Any]) -> Applied:
             release=release,
             flow_run=flow_run,
         )
-    ended = broken(model, action, result)
-    told = ended.message if isinstance(result, Failure) else state.message or ended.message
-    return ended.model_copy(update={"message": told, "flow_run": flow_run})
+    ended = failed_outcome(model, action, result)
+    message = ended.message if isinstance(result, Failure) else state.message or ended.message
+    return ended.model_copy(update={"message": message, "flow_run": flow_run})
 
 
-def broken(model: str, action: str, error: object) -> Applied:
+def failed_outcome(model: str, action: str, error: object) -> Applied:
     """What came of one that raised, or of which no run came to be."""
     if isinstance(error, Exception):
         error = server_failure(error) or error

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build moorage/vllm-cpu-ray:VERSION: the vLLM image for CPU with Ray beside it. vLLM on CPU refuses
+# Build moorage/vllm-cpu-ray:VERSION: the vLLM image for CPU, with Ray added. vLLM on CPU refuses
 # Ray, so it shows how a cluster is started, not how it serves.
 #
 #   scripts/build_vllm_cpu_ray_image.sh [VERSION]

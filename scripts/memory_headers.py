@@ -1,6 +1,6 @@
 """Write `tensors.json`, the header of a checkpoint, from `config.json` alone.
 
-Runs where transformers 5 and torch are installed, for example beside memory_oracle.py:
+Runs where transformers 5 and torch are installed, for example where memory_oracle.py runs:
 
     VENV/bin/python scripts/memory_headers.py FOLDER... [--dtype BF16]
 

@@ -20,7 +20,7 @@ from moorage.placement.placement import Placement
 from moorage.releases.release import ReleaseRow
 from moorage.spec import Deadlines
 from tasks.cleanup import recover_others
-from tasks.context import in_full, in_thread, ledger, settings
+from tasks.context import in_thread, ledger, run_uninterrupted, settings
 from tasks.journal import Journal, step
 from tasks.probing import answers, lease_of
 
@@ -33,7 +33,7 @@ LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS
 one over finds that the other flow is gone, and stops what it was starting."""
 
 
-class Turn:
+class AcceleratorStartLock:
     """The right to start engines on the accelerators of a release, alone.
 
     Args:
@@ -58,8 +58,8 @@ class Turn:
         self._old, self._ends_first = old, bool(placement.stop_first)
         self._token, self._kept = uuid.uuid4().hex, ExitStack()
 
-    async def wait(self, deadlines: Deadlines, journal: Journal) -> None:
-        """Wait until nobody else starts there; then nobody else does until `end`.
+    async def acquire(self, deadlines: Deadlines, journal: Journal) -> None:
+        """Wait until nobody else starts there; then nobody else does until `release`.
 
         What a flow that is gone was starting there is stopped first.
 
@@ -76,9 +76,9 @@ class Turn:
         if held := await self._take():
             with step("wait") as note:
                 note.say(await self._outwait(held, patience, journal))
-        await in_full(recover_others, self._model, journal)
+        await run_uninterrupted(recover_others, self._model, journal)
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Let others start there. Nothing happens when they may already."""
         self._kept.close()
 
@@ -98,11 +98,11 @@ class Turn:
         return f"until the start before had ended: {waited_for}"
 
     async def _take(self) -> dict[str, Owner]:
-        held, old = await in_full(self._try), self._old
+        held, old = await run_uninterrupted(self._try), self._old
         starts_again = old is not None and old.id in {owner.note for owner in held.values()}
         if old and starts_again and (self._ends_first or await self._is_through(old)):
             await in_thread(ledger().locks.drop, lease_of(old.id))
-            return await in_full(self._try)
+            return await run_uninterrupted(self._try)
         return held
 
     async def _is_through(self, old: ReleaseRow) -> bool:

@@ -1,4 +1,4 @@
-"""Adapters of a running release: told to every replica, proven, written down."""
+"""Steps load and unload: LoRA adapters of a running release, in each of its replicas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tasks.retries import PLAIN
 from tasks.verify import api_key
 
 
-def running(model: str) -> ReleaseRow:
+def running_release(model: str) -> ReleaseRow:
     """The release that serves a model name.
 
     Raises:
@@ -37,7 +37,7 @@ def running(model: str) -> ReleaseRow:
     return row
 
 
-async def listed(row: ReleaseRow, release: Release) -> dict[str, frozenset[str]]:
+async def served_adapters(row: ReleaseRow, release: Release) -> dict[str, frozenset[str]]:
     """The names that each replica serves now, by workload.
 
     Raises:
@@ -72,9 +72,11 @@ async def load(
         updates, key = _updates(release), await in_thread(_key, release)
         for workload in workloads:
             directory = seen_by(_container(release, workload), str(folder), str(place))
-            await _told(release, workload, updates.loading(pin.name, directory), key)
-        said = [await _proven(release, workload, pin.name, key) for workload in workloads]
-        note.say(f"{len(workloads)} of {len(workloads)} replicas answer as {pin.name}: {said[0]}")
+            await _send(release, workload, updates.loading(pin.name, directory), key)
+        answers = [await _prove(release, workload, pin.name, key) for workload in workloads]
+        note.say(
+            f"{len(workloads)} of {len(workloads)} replicas answer as {pin.name}: {answers[0]}"
+        )
         return tuple(with_adapter(workload, pin) for workload in workloads)
 
 
@@ -86,7 +88,7 @@ async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> 
         Failure: The first refusal, once all were tried.
     """
     with step("unload") as note:
-        jobs = (in_thread(take_back, release, name, workload) for workload in workloads)
+        jobs = (in_thread(undo_load, release, name, workload) for workload in workloads)
         ended = await asyncio.gather(*jobs, return_exceptions=True)
         for error in ended:
             if isinstance(error, BaseException):
@@ -94,7 +96,7 @@ async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> 
         note.say(f"{name} is unloaded from {', '.join(one.name for one in workloads)}")
 
 
-def take_back(release: Release, name: str, workload: Workload) -> None:
+def undo_load(release: Release, name: str, workload: Workload) -> None:
     """Unload an adapter from one replica and strike it out. Nothing happens when it is gone."""
     probe = _updates(release).unloading(name)
     status, answer = asyncio.run(ask(workload.endpoint, probe, _seconds(release), _key(release)))
@@ -103,7 +105,7 @@ def take_back(release: Release, name: str, workload: Workload) -> None:
     ledger().workloads.put(release.id, without_adapter(workload, name))
 
 
-def write_down(release: Release, workloads: Sequence[Workload]) -> None:
+def record_workloads(release: Release, workloads: Sequence[Workload]) -> None:
     """Keep what workloads hold now."""
     for workload in workloads:
         ledger().workloads.put(release.id, workload)
@@ -119,13 +121,13 @@ def tidy(model: str) -> None:
         shelf.forget(folder)
 
 
-async def _told(release: Release, workload: Workload, probe: Probe, key: str) -> None:
+async def _send(release: Release, workload: Workload, probe: Probe, key: str) -> None:
     status, answer = await ask(workload.endpoint, probe, _seconds(release), key)
     if status != 200:
         raise refusal(probe.name, workload.name, status, answer)
 
 
-async def _proven(release: Release, workload: Workload, name: str, key: str) -> str:
+async def _prove(release: Release, workload: Workload, name: str, key: str) -> str:
     """What the replica answers under the adapter's name."""
     kept = ""
     probes = adapter_probes(release.spec, release.profile, name) if release.profile else ()

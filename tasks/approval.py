@@ -1,4 +1,4 @@
-"""Asking a person: at the terminal of a command, or by pausing the run on a Prefect server."""
+"""Ask a person: at the terminal of a command, or by pausing the run on a Prefect server."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pydantic import Field
 
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.common.failures import Cause, Failure
-from moorage.operations.redeploy.question import SERVER_SECONDS, Answer, Question
+from moorage.operations.redeploy.intent import SERVER_SECONDS, Answer, Question
 from tasks.context import in_thread
-from tasks.events import ASKED, GRANTED, REFUSED, TIMED_OUT, signal
+from tasks.events import ASKED, GRANTED, REFUSED, TIMED_OUT, emit_model_event
 
 POLL_SECONDS = 2
 """How often a paused run looks for its answer; Prefect's own 10 s is long for who waits."""
@@ -60,7 +60,7 @@ def granted(models: Sequence[str]) -> Iterator[None]:
         _GRANTED.reset(token)
 
 
-def is_granted(model: str) -> bool:
+def is_approved(model: str) -> bool:
     """Whether a person has agreed already in a flow around this one."""
     return model in _GRANTED.get()
 
@@ -72,15 +72,15 @@ async def ask(question: Question) -> None:
         Failure: `APPROVAL_REFUSED`, `APPROVAL_TIMED_OUT`, or `APPROVAL_IMPOSSIBLE` where there is
             neither a server that others can reach nor a terminal.
     """
-    signal(ASKED, question.models, seconds=question.seconds, why="waits for approval")
+    emit_model_event(ASKED, question.models, seconds=question.seconds, why="waits for approval")
     answer = await (
         _on_server(question) if get_current_settings().api.url else _at_terminal(question)
     )
     note = f": {answer.note}" if answer.note else ""
     if not answer.approve:
-        signal(REFUSED, question.models, why=f"refused{note}")
+        emit_model_event(REFUSED, question.models, why=f"refused{note}")
         raise Failure(Cause.APPROVAL_REFUSED, f"{', '.join(question.models)}{note}")
-    signal(GRANTED, question.models, why=f"approved{note}")
+    emit_model_event(GRANTED, question.models, why=f"approved{note}")
     get_run_logger().info("approved%s", note)
 
 
@@ -101,7 +101,7 @@ async def _paused(question: Question) -> Answer:
             given = await _given(form, question.seconds + SERVER_SECONDS)
     except TimeoutError:
         why = f"nobody agreed within {question.seconds} s"
-        signal(TIMED_OUT, question.models, seconds=question.seconds, why=why)
+        emit_model_event(TIMED_OUT, question.models, seconds=question.seconds, why=why)
         raise Failure(Cause.APPROVAL_TIMED_OUT, f"{', '.join(question.models)}: {why}") from None
     return Answer(approve=given.approve, note=given.note)
 

@@ -1,7 +1,7 @@
-"""Pages of a run: artifacts in Prefect's UI, shown where its API answers.
+"""Pages and progress bars of a run: artifacts in Prefect's UI, shown where its API answers.
 
-What a page is about is in the ledger, or runs; so that a page cannot be shown is told, and no
-reason to fail.
+What a page is about is in the ledger, or runs; a page that cannot be shown is noted in the
+journal and is no reason to fail.
 """
 
 from __future__ import annotations
@@ -104,14 +104,14 @@ class Bar:
         await if_possible(self._move(percent), self._key)
 
     async def _move(self, percent: float) -> None:
-        told: dict[str, Any] = {"progress": percent, "description": self.description}
+        fields: dict[str, Any] = {"progress": percent, "description": self.description}
         if self._artifact is None:
-            self._artifact = await acreate_progress_artifact(key=self._key, **told)
+            self._artifact = await acreate_progress_artifact(key=self._key, **fields)
         else:
-            await aupdate_progress_artifact(artifact_id=self._artifact, **told)
+            await aupdate_progress_artifact(artifact_id=self._artifact, **fields)
 
 
-async def shown(
+async def with_progress(
     work: Callable[[Progress], Awaitable[R]], note: Note, key: str, description: str
 ) -> R:
     """Run something long with a progress artifact, which appears once it takes over 2 seconds."""

@@ -1,4 +1,4 @@
-"""Ending releases: on purpose, after a failure, and what a killed flow left behind."""
+"""End releases: on purpose, after a failure, and what a killed flow left behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moorage.engines.stopping import Ending, ending
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import StoppingSpec
-from tasks.context import held, in_full, ledger, settings
+from tasks.context import hold_lock, ledger, run_uninterrupted, settings
 from tasks.journal import Journal
 from tasks.launch import ABORT_SECONDS, stop_all
 from tasks.probing import lease_of
@@ -37,8 +37,8 @@ async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIter
         note=f"flow run {flow_run_id}",
         on_wait=lambda other: journal.tell(f"waits: {other}"),
     )
-    async with held(lock):
-        await in_full(_recover_all, model, journal)
+    async with hold_lock(lock):
+        await run_uninterrupted(_recover_all, model, journal)
         yield
 
 
@@ -153,8 +153,8 @@ def recover_others(model: str, journal: Journal) -> None:
             continue
         with suppress(LockHeld), ledger().locks.holding(row.model, wait_seconds=0):
             try:
-                if told := recover(ledger().releases.get(row.id)):
-                    journal.tell(told)
+                if summary := recover(ledger().releases.get(row.id)):
+                    journal.tell(summary)
             except Failure as failure:
                 journal.tell(f"could not clean up after {row.id}: {failure}")
 
@@ -187,8 +187,8 @@ def _recover_all(model: str, journal: Journal) -> None:
 def _recover_if_reached(row: ReleaseRow, journal: Journal) -> None:
     """What a lost host holds stays written down and claimed; it does not keep the model away."""
     try:
-        if told := recover(row):
-            journal.tell(told)
+        if summary := recover(row):
+            journal.tell(summary)
     except Failure as failure:
         if failure.cause is not Cause.RUNTIME_UNAVAILABLE:
             raise

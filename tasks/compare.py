@@ -106,7 +106,7 @@ def mark(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
 
 
 @contextmanager
-def decided_on(release: str) -> Iterator[None]:
+def decision_scope(release: str) -> Iterator[None]:
     """Let the deploys of this block happen only where this release was the last one that ran."""
     token = _DECIDED.set(release)
     try:
@@ -115,7 +115,7 @@ def decided_on(release: str) -> Iterator[None]:
         _DECIDED.reset(token)
 
 
-def overtaken(model: str) -> str:
+def superseded_since(model: str) -> str:
     """What has happened to a model since a deploy of it was decided on; its lock is held.
 
     Returns:

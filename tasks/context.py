@@ -1,4 +1,4 @@
-"""What tasks share: settings, the ledger, and threads for calls that block."""
+"""What tasks share: settings, the ledger and its locks, and threads for calls that block."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     return await future
 
 
-async def in_full(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def run_uninterrupted(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a blocking call that changes something outside; it is never left half done.
 
     A thread cannot be cancelled. So whoever is cancelled meanwhile waits for the call's end first:
@@ -111,7 +111,7 @@ async def in_full(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
     try:
         return await in_thread(work)
     except BaseException:
-        to_its_end(settle)
+        run_shielded(settle)
         raise
 
 
@@ -132,7 +132,7 @@ def was_interrupted(error: BaseException) -> bool:
     return was_interrupted(before)
 
 
-def to_its_end(function: Callable[[], None]) -> None:
+def run_shielded(function: Callable[[], None]) -> None:
     """Run a blocking call to its end, though signals arrive, such as Ctrl-C twice.
 
     Python raises what a signal brings in the main thread only, so the call runs in another. What
@@ -165,7 +165,7 @@ def _open(url: str) -> Ledger:
 
 
 @asynccontextmanager
-async def held(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
+async def hold_lock(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
     """Hold a lock inside the block.
 
     A thread cannot be cancelled: one that still waits when its flow has gone would take the lock
@@ -194,4 +194,4 @@ async def held(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
         await in_thread(take)
         yield
     finally:
-        await in_full(leave)
+        await run_uninterrupted(leave)

@@ -1,4 +1,4 @@
-"""Each transition as a Prefect event, for automations and for those who watch."""
+"""Prefect events about releases, models and approvals, for automations and for those who watch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 
-from moorage.adapters.ledger.author import author
+from moorage.adapters.ledger.transitions import author
 from moorage.releases.release import ReleaseRow
 from moorage.releases.timeline import Transition
 
@@ -24,7 +24,7 @@ REFUSED = "moorage.approval.refused"
 TIMED_OUT = "moorage.approval.timed-out"
 
 
-def announce(transition: Transition) -> None:
+def emit_transition(transition: Transition) -> None:
     """Emit `moorage.release.STATE`; what goes wrong with that is no reason to fail.
 
     Prefect sends it in the background, and adds the flow run, its flow and its deployment.
@@ -40,7 +40,7 @@ def announce(transition: Transition) -> None:
         return
 
 
-def tell_of(what: str, row: ReleaseRow, why: str) -> None:
+def emit_release_event(what: str, row: ReleaseRow, why: str) -> None:
     """Emit `moorage.release.WHAT` for what is no transition, such as `restarted`.
 
     Args:
@@ -99,7 +99,7 @@ def _related(role: str, name: str) -> dict[str, str]:
     }
 
 
-def signal(event: str, models: Sequence[str], **payload: Any) -> None:
+def emit_model_event(event: str, models: Sequence[str], **payload: Any) -> None:
     """Emit an event about models; what goes wrong with that is no reason to fail.
 
     Its resource is the model where it is one, else the flow run.
@@ -111,7 +111,7 @@ def signal(event: str, models: Sequence[str], **payload: Any) -> None:
     """
     one = models[0] if len(models) == 1 else ""
     identity = f"moorage.model.{one}" if one else f"moorage.run.{flow_run.id}"
-    told = {"models": list(models), "flow_run": str(flow_run.id or ""), **payload}
+    fields = {"models": list(models), "flow_run": str(flow_run.id or ""), **payload}
     try:
         emit_event(
             event=event,
@@ -120,7 +120,7 @@ def signal(event: str, models: Sequence[str], **payload: Any) -> None:
                 "prefect.resource.name": one or str(flow_run.name),
             },
             related=[_related("model", model) for model in models],
-            payload={**told, "text": f"{', '.join(models)}: {payload.get('why', event)}"},
+            payload={**fields, "text": f"{', '.join(models)}: {payload.get('why', event)}"},
         )
     except Exception:  # what is done does not depend on who hears of it
         return

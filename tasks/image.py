@@ -20,15 +20,17 @@ from moorage.placement.placement import Placement
 from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference
-from tasks.artifacts import Progress, shown
+from tasks.artifacts import Progress, with_progress
 from tasks.context import in_thread, settings
 from tasks.journal import Note, step, within
-from tasks.map_hosts import OnHost, on_each
+from tasks.map_hosts import HostCall, map_hosts
 from tasks.retries import PLAIN, RETRIED
 
 
 @task(name="image", task_run_name="choose the image for {spec.name}", **PLAIN)
-async def choose(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> Image | None:
+async def choose_image(
+    spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
+) -> Image | None:
     """Which image will run, and its digest. Nothing is pulled."""
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
@@ -41,15 +43,17 @@ async def choose(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot)
 
 
 @task(name="image", task_run_name="have the image for {spec.name}", **PLAIN)
-async def pull(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot) -> Image | None:
+async def pull_image(
+    spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
+) -> Image | None:
     """Have the image on every placed host: pulled by its digest where it is not there yet."""
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
             note.say(_without(placement))
             return None
-        (image,) = await on_each(pin, [_on(hosts[0], image=image, host=hosts[0])], 1)
-        await have_everywhere(image, hosts, spec)
+        (image,) = await map_hosts(pin, [_on(hosts[0], image=image, host=hosts[0])], 1)
+        await pull_everywhere(image, hosts, spec)
         image = await in_thread(identified, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
         return image
@@ -88,7 +92,7 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
 
 
 @task(name="image", task_run_name="look whether the image of {row.id} moved", **PLAIN)
-async def moved(row: ReleaseRow, fleet: Fleet) -> str:
+async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
     """In words, that the tag which a release was made from stands for another image now.
 
     Empty where it does not, or where nobody can tell.
@@ -112,7 +116,7 @@ def _without(placement: Placement) -> str:
     return "none: the engine is installed on the host"
 
 
-def have_again(release: Release) -> None:
+def restore_image(release: Release) -> None:
     """Have the image of a release that starts again, by its digest: it may have been removed.
 
     Its registry is asked with what Docker itself was logged in with.
@@ -131,11 +135,11 @@ def have_again(release: Release) -> None:
             )
 
 
-async def have_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> None:
+async def pull_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> None:
     """Have it on several hosts, side by side."""
     alone = len(hosts) == 1
     calls = [_on(host, spec=spec, image=image, host=host, alone=alone) for host in hosts]
-    await on_each(pull_on, calls, settings().hosts_at_once)
+    await map_hosts(pull_on, calls, settings().hosts_at_once)
 
 
 def image_hosts(placement: Placement, snapshot: FleetSnapshot) -> list[HostSnapshot]:
@@ -162,12 +166,12 @@ async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, k
             wait_seconds=spec.readiness.deadlines.image_seconds,
         )
 
-    await shown(fetch, note, key, f"Pulling {image.reference} on {host.name}")
+    await with_progress(fetch, note, key, f"Pulling {image.reference} on {host.name}")
 
 
-def _on(seen: HostSnapshot, **arguments: Any) -> OnHost:
+def _on(seen: HostSnapshot, **arguments: Any) -> HostCall:
     named = "" if arguments.get("alone", True) else f"image on {seen.name}"
-    return OnHost(seen.name, seen.address, arguments, step=named)
+    return HostCall(seen.name, seen.address, arguments, step=named)
 
 
 def _image(

@@ -108,7 +108,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def heard_as(name: str) -> Iterator[None]:
+def listen_as(name: str) -> Iterator[None]:
     """Let listeners hear the flows inside the block under a name: several run at once."""
     own = tuple(_Named(listener, name) for listener in _LISTENERS.get())
     token = _LISTENERS.set(own)
@@ -140,7 +140,7 @@ def tell(text: str) -> None:
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def mute_steps() -> Iterator[None]:
     """Let nobody hear the steps inside the block: of many models they are too many to read."""
     token = _JOURNAL.set(None)
     try:

@@ -1,4 +1,4 @@
-"""Step launch: start what the plan says. No retries: the saga around it undoes a half launch."""
+"""Step launch: start and stop what a plan says. No retries: the saga undoes a half launch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from prefect import task
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets.secrets import provide_secrets
 from moorage.adapters.system.parallel import all_at_once
-from moorage.common.failures import Cause, Failure
-from moorage.common.joint import joint
+from moorage.common.failures import Cause, Failure, combine
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.engines.recovery import Correction
 from moorage.engines.registry import ENGINES
@@ -23,9 +22,9 @@ from moorage.placement.placement import Role
 from moorage.readiness.diagnosis import diagnose
 from moorage.releases.release import ReleaseState
 from moorage.spec import EngineName
-from tasks.context import in_full, in_thread, ledger, settings
+from tasks.context import in_thread, ledger, run_uninterrupted, settings
 from tasks.journal import step, tell
-from tasks.map_hosts import OnHost, on_each
+from tasks.map_hosts import HostCall, map_hosts
 from tasks.retries import PLAIN
 
 ABORT_SECONDS = 2.0
@@ -62,7 +61,7 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
 @task(name="launch on a host", task_run_name="launch {release} on {specs[0].host}", **PLAIN)
 async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Workload, ...]:
     """Start the containers of one host, one after the other."""
-    return tuple([await in_full(start, release, spec) for spec in specs])
+    return tuple([await run_uninterrupted(start, release, spec) for spec in specs])
 
 
 async def _everywhere(plan: LaunchPlan) -> list[Workload]:
@@ -87,10 +86,10 @@ async def _side_by_side(release: str, specs: Sequence[ContainerSpec]) -> dict[st
     for spec in specs:
         hosts.setdefault(spec.host, []).append(spec)
     calls = [
-        OnHost(host, LOCAL, {"release": release, "specs": tuple(own)})
+        HostCall(host, LOCAL, {"release": release, "specs": tuple(own)})
         for host, own in hosts.items()
     ]
-    started = await on_each(launch_on, calls, settings().hosts_at_once)
+    started = await map_hosts(launch_on, calls, settings().hosts_at_once)
     return {workload.name: workload for workloads in started for workload in workloads}
 
 
@@ -139,7 +138,7 @@ def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
             raise outcome
         failed.extend(outcome)
     if failed:
-        raise failed[0][1] if len(workloads) == 1 else joint(failed)
+        raise failed[0][1] if len(workloads) == 1 else combine(failed)
 
 
 def _stopped(group: Sequence[Workload], grace_seconds: float) -> list[tuple[str, Failure]]:
@@ -161,10 +160,10 @@ async def correct(part: LaunchPlan, correction: Correction) -> None:
         correction: What the second try will change.
     """
     with step("correct") as note:
-        tell(f"the first try failed ({correction.cause}); trying again with {correction.said}")
+        tell(f"the first try failed ({correction.cause}); trying again with {correction.summary}")
         for spec in part.containers:
-            await in_full(stop, planned_workload(spec), ABORT_SECONDS)
-        note.say(correction.said)
+            await run_uninterrupted(stop, planned_workload(spec), ABORT_SECONDS)
+        note.say(correction.summary)
 
 
 def must_listen(spec: ContainerSpec, engine: EngineName, seconds: float = LISTEN_SECONDS) -> None:

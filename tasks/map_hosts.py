@@ -1,4 +1,4 @@
-"""The same work on many hosts: one task run for each, so many at once, and every error told."""
+"""Map a task over hosts: a task run for each, here or in a Ray cluster, so many at once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from prefect.context import FlowRunContext
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from moorage.common.failures import Cause, Failure
-from moorage.common.joint import joint
+from moorage.common.failures import Cause, Failure, combine
 from moorage.inventory.access import parse_access
 from tasks.context import in_thread, settings
 from tasks.journal import step
@@ -25,7 +24,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class OnHost:
+class HostCall:
     """One call of a task, for one host.
 
     Attributes:
@@ -41,8 +40,8 @@ class OnHost:
     step: str = ""
 
 
-async def on_each(
-    work: Task[..., Coroutine[Any, Any, R]], calls: Sequence[OnHost], at_once: int
+async def map_hosts(
+    work: Task[..., Coroutine[Any, Any, R]], calls: Sequence[HostCall], at_once: int
 ) -> list[R]:
     """Do the same for several hosts, side by side; a slow one holds up nobody but the end.
 
@@ -63,7 +62,7 @@ async def on_each(
     """
     gate, failed, not_begun = asyncio.Semaphore(at_once), _Failed(), list[str]()
 
-    async def one(call: OnHost) -> R | None:
+    async def one(call: HostCall) -> R | None:
         async with gate:
             if failed.any:
                 not_begun.append(call.host)
@@ -81,11 +80,11 @@ async def on_each(
         raise failed.others[0]
     if failed.failures:
         alone = len({call.host for call in calls}) == 1
-        raise failed.failures[0][1] if alone else joint(failed.failures, not_begun)
+        raise failed.failures[0][1] if alone else combine(failed.failures, not_begun)
     return [result for result in done if result is not None]
 
 
-async def every(*jobs: Awaitable[Any]) -> list[Any]:
+async def gather_all(*jobs: Awaitable[Any]) -> list[Any]:
     """Wait until all have ended, whatever becomes of one; then the first error counts."""
     ended = await asyncio.gather(*jobs, return_exceptions=True)
     for outcome in ended:
@@ -107,7 +106,7 @@ class _Failed:
         return bool(self.failures or self.others)
 
 
-async def _called(work: Task[..., Coroutine[Any, Any, R]], call: OnHost) -> R:
+async def _called(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
     flow_run = FlowRunContext.get()
     if flow_run is None:  # outside a flow there is no task run to be seen
         return await work.fn(**call.arguments)
@@ -122,7 +121,7 @@ async def _called(work: Task[..., Coroutine[Any, Any, R]], call: OnHost) -> R:
         return result
 
 
-async def _submitted(work: Task[..., Coroutine[Any, Any, R]], call: OnHost) -> R:
+async def _submitted(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
     with light():
         future: PrefectFuture[R] = work.submit(**call.arguments)
     return await in_thread(future.result)

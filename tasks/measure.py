@@ -1,4 +1,4 @@
-"""Step measure: what the engines logged about memory. It fails no deployment, whatever happens."""
+"""Steps measure and facts: what engines log and answer about themselves. They fail no deploy."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.common.failures import Failure
 from moorage.common.units import human_bytes
-from moorage.engines.calibration import key_of_container
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, serving
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.calibration import Measurement
+from moorage.memory.calibration_key import key_of_command
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Role
 from moorage.readiness.engine_facts import MODELS_PATH, VERSION_PATH, EngineFacts, engine_facts
@@ -72,7 +72,7 @@ async def measure(
         return tuple(found)
 
 
-def remember(release: Release, journal: Journal) -> None:
+def record_measurements(release: Release, journal: Journal) -> None:
     """Keep what a release measured for later predictions; it serves all the same if that fails."""
     if not release.measured:
         return
@@ -99,7 +99,14 @@ def _entry(
     container = next(spec for spec in plan.containers if spec.name == workload.name)
     return Measurement(
         workload=workload.name,
-        key=key_of_container(profile, plan, container, snapshot.host(container.host)),
+        key=key_of_command(
+            profile,
+            plan.engine,
+            plan.engine_version,
+            container.accelerator_type,
+            snapshot.host(container.host).accelerator_name(container.devices),
+            container.argv,
+        ),
         measured=measured,
         predicted=dict(predicted or {}),
         release=plan.release,
@@ -114,13 +121,13 @@ def _said(error: Exception) -> str:
 def _summary(measured: Measured | None) -> str:
     if measured is None:
         return "the engine logged nothing about memory"
-    told = (
+    sizes = (
         ("weights", measured.weights_bytes or measured.consumed_bytes),
         ("activation", measured.activation_bytes),
         ("CUDA graphs", measured.graph_bytes),
         ("KV cache", measured.kv_cache_bytes),
     )
-    return ", ".join(f"{name} {human_bytes(size)}" for name, size in told if size is not None)
+    return ", ".join(f"{name} {human_bytes(size)}" for name, size in sizes if size is not None)
 
 
 @task(name="facts", task_run_name="facts {plan.release}", **PLAIN)
@@ -146,7 +153,7 @@ async def read_facts(
                 found.append(await _facts(plan, container, measured))
             except Exception as error:  # what serves is not ended because it tells little
                 tell(f"{container.name} could not be asked about itself: {error}")
-        note.say("; ".join(one.said or f"{one.workload} says nothing" for one in found))
+        note.say("; ".join(one.summary or f"{one.workload} says nothing" for one in found))
         for surprise in (text for one in found for text in one.surprises):
             tell(surprise)
         return tuple(found)

@@ -35,8 +35,8 @@ async def propose_placement(analyzed: Analyzed, snapshot: FleetSnapshot, running
     """Choose where the model would run. Nothing is claimed."""
     with step("place") as note:
         subject = await in_thread(subject_of, analyzed)
-        placement = await proposed(subject, snapshot, running)
-        await published(analyzed.spec, placement, summary(placement))
+        placement = await propose_or_show(subject, snapshot, running)
+        await show_placement(analyzed.spec, placement, summary(placement))
         note.say(summary(placement))
         return placement
 
@@ -54,15 +54,15 @@ async def place(
     """
     with step("place") as note:
         subject = await in_thread(subject_of, analyzed)
-        propose_on = partial(proposed, subject, running=running)
-        placed = await claimed(propose_on, analyzed, fleet, snapshot, release, running)
-        told = summary(placed.placement)
-        note.say(told)
-        await published(placed.spec, placed.placement, f"Placement of {release}: {told}")
+        propose_on = partial(propose_or_show, subject, running=running)
+        placed = await propose_and_claim(propose_on, analyzed, fleet, snapshot, release, running)
+        text = summary(placed.placement)
+        note.say(text)
+        await show_placement(placed.spec, placed.placement, f"Placement of {release}: {text}")
         return placed
 
 
-async def claimed(
+async def propose_and_claim(
     propose_on: Callable[[FleetSnapshot], Awaitable[Placement]],
     analyzed: Analyzed,
     fleet: Fleet,
@@ -105,12 +105,12 @@ async def claimed(
             return analyzed.placed(placement, snapshot, release)
 
 
-async def proposed(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
+async def propose_or_show(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placement:
     """Place a model on a snapshot; that it fits nowhere is shown before it is raised."""
     try:
         return await in_thread(_propose, subject, snapshot, running)
     except NoFit as failure:
-        await published(subject.spec, failure.placement, failure.suggestion)
+        await show_placement(subject.spec, failure.placement, failure.suggestion)
         raise
 
 
@@ -122,7 +122,7 @@ def _propose(subject: Subject, snapshot: FleetSnapshot, running: str) -> Placeme
         return propose(subject, snapshot, ENGINES, running)
 
 
-async def published(spec: ModelSpec, placement: Placement, description: str) -> None:
+async def show_placement(spec: ModelSpec, placement: Placement, description: str) -> None:
     """Show a placement, with what became of every host, as an artifact."""
     page = placement_document(spec.name, placement).markdown()
     await show_markdown(f"placement-{spec.slug}", page, description)

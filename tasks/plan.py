@@ -1,4 +1,4 @@
-"""Planning the launch: what a plan shows is what a deploy executes."""
+"""Step plan: check the arguments and plan the launch. What a plan shows, a deploy executes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import in_thread, ledger, settings
 
 
-def planned(placed: Placed, image: Image | None, notes: tuple[str, ...] = ()) -> LaunchPlan:
+def plan_release(placed: Placed, image: Image | None, notes: tuple[str, ...] = ()) -> LaunchPlan:
     """The plan of a release in this ledger, with what the check of its arguments said.
 
     Raises:

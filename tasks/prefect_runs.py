@@ -1,4 +1,4 @@
-"""Flow runs that have ended, but not as Prefect shows them."""
+"""Close flow runs that have ended, but that Prefect still shows as running."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from moorage.engines.draining import requests_in_flight
 from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
 from moorage.operations.reconcile.actions import Action
-from moorage.operations.reconcile.facts import Record
+from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
 from moorage.releases.release import ReleaseRow
 from tasks.context import ledger, settings
-from tasks.events import tell_of
+from tasks.events import emit_release_event
 from tasks.verify import api_key
 
 METRICS_SECONDS = 5.0
@@ -48,10 +48,10 @@ async def answers(row: ReleaseRow, workload: Workload) -> str:
     engine = ENGINES[release.plan.engine]
     question = engine.probes(release.spec, release.profile)[-1]
     key = api_key(release.plan)
-    status, said = await ask(workload.endpoint, question, settings().probe_timeout_seconds, key)
+    status, answer = await ask(workload.endpoint, question, settings().probe_timeout_seconds, key)
     if status and status < 500:
         return ""
-    return f"{workload.name}: {question.path or 'connection'}: {judge(question, status, said)[0]}"
+    return f"{workload.name}: {question.path or 'connection'}: {judge(question, status, answer)[0]}"
 
 
 def lease_of(release: str) -> str:
@@ -59,12 +59,12 @@ def lease_of(release: str) -> str:
     return hashlib.sha256(f"restart {release}".encode()).hexdigest()
 
 
-async def _wrong(row: ReleaseRow, asked: list[Workload]) -> str:
-    told = await asyncio.gather(*(answers(row, one) for one in asked))
-    return "; ".join(filter(None, told))
+async def _wrong(row: ReleaseRow, workloads: list[Workload]) -> str:
+    wrong = await asyncio.gather(*(answers(row, one) for one in workloads))
+    return "; ".join(filter(None, wrong))
 
 
-def _grew(workload: Workload, tokens: dict[str, int | None], record: Record) -> bool:
+def _grew(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:
     """Whether it has generated since the last look; one that was just started must be asked."""
     now, before = tokens[workload.name], record.tokens.get(workload.name)
     return not record.started_at and now is not None and before is not None and now > before
@@ -83,7 +83,7 @@ def _generated(row: ReleaseRow, workload: Workload) -> int | None:
     return requests_in_flight(text, busy.progress)
 
 
-def _missed(row: ReleaseRow, record: Record) -> str:
+def _missed(row: ReleaseRow, record: RepairRecord) -> str:
     """One that is starting may yet answer: that has a deadline of its own."""
     if record.started_at:
         ledger().repairs.keep(record)
@@ -91,11 +91,11 @@ def _missed(row: ReleaseRow, record: Record) -> str:
     missed = record.missed + 1
     ledger().repairs.keep(record.model_copy(update={"missed": missed}))
     if missed == MOST_MISSED:
-        tell_of("unresponsive", row, record.failure)
+        emit_release_event("unresponsive", row, record.failure)
     return f"no answer, {missed} times in a row: {record.failure}"
 
 
-def _well(row: ReleaseRow, record: Record) -> str:
+def _well(row: ReleaseRow, record: RepairRecord) -> str:
     again = record.started_at is not None
     better: dict[str, object] = {
         "started_at": None,
@@ -107,5 +107,5 @@ def _well(row: ReleaseRow, record: Record) -> str:
         ledger().locks.drop(lease_of(row.id))
     ledger().repairs.keep(record.model_copy(update=better))
     if again or record.missed:
-        tell_of("recovered", row, "it answers again")
+        emit_release_event("recovered", row, "it answers again")
     return "it answers again" if again or record.missed else "it answers"

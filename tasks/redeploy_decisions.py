@@ -12,7 +12,13 @@ from moorage.adapters.files.desired import load_specs
 from moorage.adapters.registry.pinning import digest_now
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
-from moorage.operations.redeploy.drift import Drift, Moved, branch_drift, file_drift, image_drift
+from moorage.operations.redeploy.drift import (
+    Drift,
+    DriftKind,
+    branch_drift,
+    file_drift,
+    image_drift,
+)
 from moorage.operations.redeploy.intent import Intent, intent_of
 from moorage.operations.redeploy.selection import chosen
 from moorage.releases.release import Release, ReleaseRow
@@ -21,13 +27,13 @@ from moorage.spec import ModelSpec, OnDrift
 from moorage.spec.image_reference import parse_reference
 from tasks.compare import serving
 from tasks.context import in_thread, ledger, settings
-from tasks.journal import step, unheard
-from tasks.resolve import resolve_in_passing
+from tasks.journal import mute_steps, step
+from tasks.resolve import resolve_untracked
 from tasks.retries import PLAIN
 
 
 @task(name="look", task_run_name="look at what serves", **PLAIN)
-async def intents_of(
+async def find_intents(
     names: list[str],
     labels: dict[str, str],
     fleet: Fleet,
@@ -42,11 +48,11 @@ async def intents_of(
         Failure: When a name is unknown, or the files cannot be read; that one model cannot be
             looked at is in its intent.
     """
-    with step("look") as note, unheard():
+    with step("look") as note, mute_steps():
         found = await _intents(names, labels, fleet, files, by_policy=by_policy, force=force)
         counts = Counter(one.action.value for one in found)
-        told = ", ".join(f"{action}: {counts[action]}" for action in OnDrift if counts[action])
-        note.say(f"{len(found)} models looked at{'; ' if told else ''}{told}")
+        text = ", ".join(f"{action}: {counts[action]}" for action in OnDrift if counts[action])
+        note.say(f"{len(found)} models looked at{'; ' if text else ''}{text}")
         return found
 
 
@@ -76,7 +82,7 @@ async def _one(
     spec: ModelSpec, release: Release, fleet: Fleet, *, by_policy: bool, force: bool
 ) -> Intent:
     try:
-        drifts = await look(spec, release, fleet, not by_policy)
+        drifts = await find_drift(spec, release, fleet, not by_policy)
     except (Failure, TimeoutError) as error:
         failure = error if isinstance(error, Failure) else Failure(Cause.STEP_TIMEOUT, str(error))
         unseen = Intent(spec=spec, release=release.id)
@@ -98,7 +104,7 @@ def _written(files: str) -> dict[str, ModelSpec]:
     return {spec.name: spec for spec in load_specs([folder])}
 
 
-async def look(
+async def find_drift(
     spec: ModelSpec, release: Release, fleet: Fleet, whether_it_serves: bool
 ) -> tuple[Drift, ...]:
     """Everything that a deploy of the model would make otherwise now.
@@ -107,16 +113,16 @@ async def look(
         spec: The model as it is meant to be served now.
         release: What serves.
         fleet: It names the registries.
-        whether_it_serves: Whether the engine is asked too.
+        whether_it_serves: Whether to check the engine too.
 
     Raises:
         Failure: When its source cannot be asked.
     """
-    model = await resolve_in_passing(spec)
+    model = await resolve_untracked(spec)
     drifts = (*file_drift(release, spec), *branch_drift(release, model.revision, model.pins))
     drifts += image_drift(release, await in_thread(_digest, release, fleet))
     if whether_it_serves and not (await serving.fn(spec))[1]:
-        gone = Drift(kind=Moved.GONE, what=release.id, before="served", after="does not")
+        gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts
 

@@ -1,43 +1,99 @@
-"""The life of a release as its flow leads it: from state to state, and closed when it fails."""
+"""The record and the states of a release while its flow makes it, until it serves or fails."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
 
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.claims import Claim
-from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.placement.placed import Analyzed
+from moorage.placement.propose import NoFit
+from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState
+from moorage.releases.timeline import outage
 from moorage.spec import ModelSpec
-from tasks.context import in_full, in_thread, ledger, to_its_end, was_interrupted
+from tasks.context import in_thread, ledger, run_shielded, run_uninterrupted, was_interrupted
 from tasks.journal import Journal
 
 
-async def begin(spec: ModelSpec, flow_run_id: str) -> str:
+class ReleaseDraft:
+    """The record of a release while it is made.
+
+    Attributes:
+        release: The record as far as it has come.
+
+    Args:
+        journal: Its steps go into the record.
+        old: The release that it replaces; None = nothing serves.
+    """
+
+    release: Release
+
+    def __init__(self, journal: Journal, old: ReleaseRow | None) -> None:
+        self._journal, self._old = journal, old
+
+    async def begin(self, spec: ModelSpec, flow_run_id: str, facts: Mapping[str, Any]) -> str:
+        """Begin the release in the ledger; returns its id."""
+        at = datetime.now(UTC)
+        identity = await begin_release(spec, flow_run_id)
+        self.release = Release.begun(identity, spec, flow_run_id, at, self._old, **facts)
+        return identity
+
+    async def enter(self, state: ReleaseState) -> None:
+        """Move the release on."""
+        await in_thread(ledger().releases.move, self.release.id, state)
+
+    async def pin(self, analyzed: Analyzed) -> None:
+        """Pin the release to the revisions that were resolved."""
+        model = analyzed.model
+        await in_thread(ledger().releases.pin, self.release.id, model.revision)
+        self.add(revision=model.revision, companions=model.pins, profile=analyzed.profile)
+
+    def add(self, **values: object) -> None:
+        """Add values that a step has made."""
+        self.release = self.release.model_copy(update=values)
+
+    def finish(self, **values: object) -> None:
+        """Add the last values, the steps and the end."""
+        self.add(steps=tuple(self._journal.steps), finished_at=datetime.now(UTC), **values)
+
+    async def fail(self, error: Exception, failure: Failure) -> None:
+        """Record why the release failed."""
+        if isinstance(error, NoFit):
+            self.add(placement=error.placement)
+        record = FailureRecord(
+            cause=failure.cause,
+            detail=failure.detail,
+            suggestion=failure.suggestion,
+            log_tail=failure.log_tail,
+        )
+        downtime = await in_thread(_downtime, self._old, self.release)
+        self.finish(downtime_seconds=downtime, failure=record)
+        await in_thread(ledger().releases.fail, self.release.id, failure.cause, self.release)
+
+
+async def begin_release(spec: ModelSpec, flow_run_id: str) -> str:
     """Begin a release; its id. One that was begun for a flow that was stopped then is closed."""
     try:
-        return await in_full(ledger().releases.begin, spec, "", flow_run_id)
+        return await run_uninterrupted(ledger().releases.begin, spec, "", flow_run_id)
     except BaseException as error:
         cause = cause_of(error)
-        to_its_end(lambda: close_begun(spec.name, flow_run_id, cause))
+        run_shielded(lambda: close_begun(spec.name, flow_run_id, cause))
         raise
 
 
 def close_begun(model: str, flow_run_id: str, cause: str) -> None:
-    """Undo of `begin`: close what a flow run has begun of a model, whose lock it holds."""
+    """Undo of `begin_release`: close what a flow run has begun of a model, whose lock it holds."""
     for row in ledger().releases.unfinished():
         if (row.model, row.flow_run_id, row.state) == (model, flow_run_id, ReleaseState.PENDING):
             ledger().releases.give_up(row.id, cause)
 
 
-async def enter(release: str, state: ReleaseState, cause: str = "") -> None:
-    """Move a release on."""
-    await in_thread(ledger().releases.move, release, state, cause)
-
-
 @contextmanager
-def closed(release: str, old: ReleaseRow | None, journal: Journal) -> Iterator[None]:
+def close_on_failure(release: str, old: ReleaseRow | None, journal: Journal) -> Iterator[None]:
     """Close a release at once when the block fails, before anything of it is undone.
 
     So it cannot take over any more, its transition has the cause and the moment of the failure,
@@ -52,7 +108,7 @@ def closed(release: str, old: ReleaseRow | None, journal: Journal) -> Iterator[N
         yield
     except BaseException as error:
         cause = cause_of(error)
-        to_its_end(lambda: _give_up(release, cause, old, journal))
+        run_shielded(lambda: _give_up(release, cause, old, journal))
         raise
 
 
@@ -77,3 +133,13 @@ def _give_up(release: str, cause: str, old: ReleaseRow | None, journal: Journal)
         ledger().releases.give_up(release, cause, *claims_of(old))
     except Failure as failure:
         journal.tell(f"could not close {release}: {failure}")
+
+
+def _downtime(old: ReleaseRow | None, draft: Release) -> float | None:
+    """How long a release that stopped for one that failed has served nobody; None = no release.
+
+    It was started again by now, or never stopped.
+    """
+    if old is None:
+        return None
+    return outage(ledger().releases.transitions(old.id), draft.created_at, datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""Step repair: what was decided is done, each model under its lock, all models at once."""
+"""Step repair: carry out what reconciling decided, each model under its lock, all at once."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from moorage.adapters.hosts import workload_inventory as inventory
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Avoided, Fleet
-from moorage.operations.reconcile.actions import Action, Deed, Outcome
-from moorage.operations.reconcile.backoff import not_before
+from moorage.operations.reconcile.actions import Action, ActionKind, Outcome
+from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from tasks.cleanup import made_room, recover
 from tasks.compare import mark
-from tasks.context import held, in_thread, ledger, settings
-from tasks.events import tell_of
+from tasks.context import hold_lock, in_thread, ledger, settings
+from tasks.events import emit_release_event
 from tasks.journal import step
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import lease_of, probe
 from tasks.release_lifecycle import claims_of
-from tasks.restart import accelerators, restart, tried
-from tasks.restore_release import bring_back
+from tasks.restart import count_attempt, lease_accelerators, restart
+from tasks.restore_release import restore_release
 from tasks.retries import PLAIN
 
 AT_ONCE = 16
 """Models that are repaired at the same time."""
 
-WITHOUT_LOCK = {Deed.PROBE, Deed.FORGET}
+WITHOUT_LOCK = {ActionKind.PROBE, ActionKind.FORGET}
 """What only looks: a deploy that begins meanwhile is not held up."""
 
-ELSEWHERE = {Deed.WAIT, Deed.REPLACE}
+ELSEWHERE = {ActionKind.WAIT, ActionKind.REPLACE}
 """What is not done here: nothing at all, or a deploy of its own."""
 
 LOCK = "reconcile:fleet"
@@ -53,7 +53,7 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
     Returns:
         What became of each, but for what is done elsewhere.
     """
-    with step("repair") as said:
+    with step("repair") as summary:
         models: dict[str, list[Action]] = {}
         for action in actions:
             if action.deed not in ELSEWHERE:
@@ -66,7 +66,7 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
 
         done = await asyncio.gather(*(one(model, own) for model, own in models.items()))
         outcomes = tuple(outcome for own in done for outcome in own)
-        said.say(f"{sum(outcome.done for outcome in outcomes)} of {len(outcomes)} done")
+        summary.say(f"{sum(outcome.done for outcome in outcomes)} of {len(outcomes)} done")
         return outcomes
 
 
@@ -80,20 +80,20 @@ def _of_model(model: str, actions: list[Action], note: str) -> list[Outcome]:
                 outcomes = [_done(action) for action in acting]
         except Failure as failure:
             why = str(failure) if isinstance(failure, LockHeld) else f"failed: {failure}"
-            outcomes = [Outcome(action=one, done=False, said=why) for one in acting]
+            outcomes = [Outcome(action=one, done=False, summary=why) for one in acting]
     return outcomes + [_done(action) for action in looking]
 
 
 def _done(action: Action) -> Outcome:
     try:
-        if action.deed == Deed.REMOVE:
-            return Outcome(action=action, said=_remove(action))
+        if action.deed == ActionKind.REMOVE:
+            return Outcome(action=action, summary=_remove(action))
         row = ledger().releases.get(action.release)
         if row.state != action.state:
-            return Outcome(action=action, done=False, said=f"it is {row.state} by now")
-        return Outcome(action=action, said=DEEDS[action.deed](action, row))
+            return Outcome(action=action, done=False, summary=f"it is {row.state} by now")
+        return Outcome(action=action, summary=DEEDS[action.deed](action, row))
     except Failure as failure:
-        return Outcome(action=action, done=False, said=f"failed: {failure}")
+        return Outcome(action=action, done=False, summary=f"failed: {failure}")
 
 
 def _undo(_action: Action, row: ReleaseRow) -> str:
@@ -101,9 +101,9 @@ def _undo(_action: Action, row: ReleaseRow) -> str:
 
 
 def _bring_back(action: Action, row: ReleaseRow) -> str:
-    with accelerators(row), tried(row, action.reason):
-        bring_back(row)
-    tell_of("restarted", row, action.reason)
+    with lease_accelerators(row), count_attempt(row, action.reason):
+        restore_release(row)
+    emit_release_event("restarted", row, action.reason)
     return "it serves again"
 
 
@@ -141,8 +141,8 @@ def _give_up(action: Action, row: ReleaseRow) -> str:
         ledger().claims.hand_back(row.id, *back)
     with suppress(Failure):  # a lease that is not given back runs out
         ledger().locks.drop(lease_of(row.id))
-    told = f"; {', '.join(left)} could not be stopped" if left else ""
-    return f"it holds nothing any more{told}"
+    rest = f"; {', '.join(left)} could not be stopped" if left else ""
+    return f"it holds nothing any more{rest}"
 
 
 def _forget(_action: Action, row: ReleaseRow) -> str:
@@ -166,22 +166,22 @@ def _remove(action: Action) -> str:
     return "it is gone"
 
 
-DEEDS: dict[Deed, Callable[[Action, ReleaseRow], str]] = {
-    Deed.UNDO: _undo,
-    Deed.FINISH: _undo,
-    Deed.BRING_BACK: _bring_back,
-    Deed.MARK_UNREACHABLE: _mark_unreachable,
-    Deed.MARK_SEEN: _mark_seen,
-    Deed.ADOPT: _adopt,
-    Deed.RESTART: restart,
-    Deed.GIVE_UP: _give_up,
-    Deed.PROBE: probe,
-    Deed.FORGET: _forget,
+DEEDS: dict[ActionKind, Callable[[Action, ReleaseRow], str]] = {
+    ActionKind.UNDO: _undo,
+    ActionKind.FINISH: _undo,
+    ActionKind.BRING_BACK: _bring_back,
+    ActionKind.MARK_UNREACHABLE: _mark_unreachable,
+    ActionKind.MARK_SEEN: _mark_seen,
+    ActionKind.ADOPT: _adopt,
+    ActionKind.RESTART: restart,
+    ActionKind.GIVE_UP: _give_up,
+    ActionKind.PROBE: probe,
+    ActionKind.FORGET: _forget,
 }
 
 
 @asynccontextmanager
-async def alone(note: str) -> AsyncIterator[None]:
+async def sole_reconciler(note: str) -> AsyncIterator[None]:
     """Be the only one that reconciles.
 
     Args:
@@ -190,11 +190,11 @@ async def alone(note: str) -> AsyncIterator[None]:
     Raises:
         LockHeld: When somebody else does.
     """
-    async with held(ledger().locks.holding(LOCK, wait_seconds=0, note=note)):
+    async with hold_lock(ledger().locks.holding(LOCK, wait_seconds=0, note=note)):
         yield
 
 
-def tried_elsewhere(action: Action) -> Release | None:
+def count_replacement(action: Action) -> Release | None:
     """Count that a release is to be placed elsewhere, before it is.
 
     Returns:
@@ -214,6 +214,6 @@ def tried_elsewhere(action: Action) -> Release | None:
     return row.release
 
 
-def narrowed(fleet: Fleet, avoid: Sequence[Avoided]) -> Fleet:
+def narrow_fleet(fleet: Fleet, avoid: Sequence[Avoided]) -> Fleet:
     """A fleet that avoids more."""
     return fleet.model_copy(update={"avoid": (*fleet.avoid, *avoid)})

@@ -1,4 +1,4 @@
-"""An earlier release once more: its place, its image by digest, its plan."""
+"""Replay an earlier release for a rollback: its place, its image by digest, its plan."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.operations.history.replanned import replanned
+from moorage.operations.history.rollback import replanned
 from moorage.placement.again import bound, gone, moved_from, place_again
 from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
 from moorage.releases.release import Release
 from tasks.context import in_thread
-from tasks.image import have_everywhere, image_hosts
+from tasks.image import image_hosts, pull_everywhere
 from tasks.journal import step, tell
-from tasks.place import claimed, proposed, published, subject_of, summary
-from tasks.plan import planned
+from tasks.place import propose_and_claim, propose_or_show, show_placement, subject_of, summary
+from tasks.plan import plan_release
 from tasks.retries import PLAIN
 
 DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
@@ -35,8 +35,8 @@ async def propose_where_it_was(
 ) -> Placement:
     """Where a release would run again. Nothing is claimed."""
     with step("place") as note:
-        placement = await _proposed_again(target, analyzed, running, snapshot)
-        note.say(_told(placement))
+        placement = await _propose_again(target, analyzed, running, snapshot)
+        note.say(_summary(placement))
         return placement
 
 
@@ -60,19 +60,19 @@ async def place_where_it_was(
         The model with its place, on the snapshot that the place was chosen on.
     """
     with step("place") as note:
-        propose_on = partial(_proposed_again, target, analyzed, running)
-        placed = await claimed(propose_on, analyzed, fleet, snapshot, release, running)
+        propose_on = partial(_propose_again, target, analyzed, running)
+        placed = await propose_and_claim(propose_on, analyzed, fleet, snapshot, release, running)
         placement = placed.placement
-        note.say(_told(placement))
+        note.say(_summary(placement))
         if placement.moved:
             tell(f"placed anew: {placement.moved}")
-        description = f"Placement of {release}: {_told(placement)}"
-        await published(target.spec, placement, description)
+        description = f"Placement of {release}: {_summary(placement)}"
+        await show_placement(target.spec, placement, description)
         return placed
 
 
 @task(name="image", task_run_name="have the image of {target.id}", **PLAIN)
-async def have_same_image(
+async def pull_same_image(
     target: Release, placement: Placement, snapshot: FleetSnapshot
 ) -> Image | None:
     """Have the very image of a release on every placed host, by its digest.
@@ -89,7 +89,7 @@ async def have_same_image(
         wanted = image.model_copy(update={"reference": image.pinned})
         try:
             if image.digest:
-                await have_everywhere(wanted, hosts, target.spec)
+                await pull_everywhere(wanted, hosts, target.spec)
             else:
                 await in_thread(_must_be_there, image, hosts)
         except Failure as failure:
@@ -101,7 +101,7 @@ async def have_same_image(
         return image
 
 
-def planned_again(
+def replan_release(
     target: Release, placed: Placed, image: Image | None, notes: tuple[str, ...] = ()
 ) -> LaunchPlan:
     """The recorded plan, with what the new release and its place demand.
@@ -110,18 +110,18 @@ def planned_again(
         Failure: `BAD_SPEC` when the engine cannot do any more what the spec asks for.
     """
     before, recorded = target.placement, target.plan
-    fresh = planned(placed, image, notes)
+    fresh = plan_release(placed, image, notes)
     if recorded is None or before is None:
         return fresh
     then = None
     if not gone(before.seats, placed.snapshot):
-        then = planned(placed.placed(before, placed.snapshot, target.id), image)
+        then = plan_release(placed.placed(before, placed.snapshot, target.id), image)
     version, now = recorded.engine_version, fresh.engine_version
     note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
     return replanned(recorded, then, fresh, note if version and now and version != now else "")
 
 
-async def _proposed_again(
+async def _propose_again(
     target: Release, analyzed: Analyzed, running: str, snapshot: FleetSnapshot
 ) -> Placement:
     before = target.placement
@@ -129,17 +129,17 @@ async def _proposed_again(
         raise Failure(Cause.CANNOT_ROLL_BACK, f"{target.id} was never placed")
     if target.spec.placement.cluster:
         subject = await in_thread(subject_of, analyzed)
-        return await proposed(subject, snapshot, running)
+        return await propose_or_show(subject, snapshot, running)
     found = place_again(target.spec, before, target.id, snapshot, running)
     if isinstance(found, Placement):
         return found
     spec = bound(target.spec, before, target.image)
     subject = await in_thread(subject_of, replace(analyzed, spec=spec))
-    placement = await proposed(subject, snapshot, running)
+    placement = await propose_or_show(subject, snapshot, running)
     return placement.model_copy(update={"moved": moved_from(before, target.id, found)})
 
 
-def _told(placement: Placement) -> str:
+def _summary(placement: Placement) -> str:
     return summary(placement) + (f"; {placement.moved}" if placement.moved else "")
 
 

@@ -29,7 +29,7 @@ class Watched(Protocol):
         ...
 
 
-async def ready_together(
+async def wait_for_replica(
     leader: Watched,
     others: Sequence[Watched],
     poll_seconds: float = POLL_SECONDS,

@@ -11,12 +11,11 @@ from moorage.adapters.sources import resolve_one
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.common.units import human_bytes
 from moorage.models.assets import Asset, assets_of
-from moorage.models.companions import brought_together
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ResolvedModel, brought_together
 from moorage.spec import ModelSpec
 from tasks.context import in_thread, settings
 from tasks.journal import step
-from tasks.retries import RETRIED, patiently
+from tasks.retries import RETRIED, with_retries
 
 RESOLVE_SECONDS = 300
 
@@ -29,12 +28,12 @@ async def resolve(spec: ModelSpec) -> ResolvedModel:
     return brought_together(assets, found).model_copy(update={"updates_folder": later})
 
 
-async def resolve_in_passing(spec: ModelSpec) -> ResolvedModel:
+async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
     """The same without task runs: of many models in one run they would be too many to read."""
 
     async def found(asset: Asset) -> ResolvedModel:
         async with asyncio.timeout(RESOLVE_SECONDS):
-            return await patiently()(resolve_asset.fn, spec, asset)
+            return await with_retries()(resolve_asset.fn, spec, asset)
 
     assets = assets_of(spec)
     return brought_together(assets, await asyncio.gather(*map(found, assets)))

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.ledger.author import author
 from moorage.adapters.ledger.lock_owner import Owner
+from moorage.adapters.ledger.transitions import author
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
-from moorage.engines.start_order import in_turns
+from moorage.engines.start_order import start_groups
 from moorage.operations.reconcile.actions import Action
-from moorage.operations.reconcile.backoff import not_before
+from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import ReleaseRow, Restart
 from tasks.accelerator_start_lock import lock_names
 from tasks.context import ledger, settings
-from tasks.events import tell_of
-from tasks.image import have_again
+from tasks.events import emit_release_event
+from tasks.image import restore_image
 from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import answers, lease_of
 from tasks.restore_release import plan_of, start_part
@@ -35,23 +35,23 @@ def restart(action: Action, row: ReleaseRow) -> str:
     if not replicas:
         return "it runs and answers by now"
     part = _part(plan_of(row), replicas)
-    with accelerators(row), tried(row, action.reason):
-        ledger().releases.started_again(row.id, _told(action, replicas))
+    with lease_accelerators(row), count_attempt(row, action.reason):
+        ledger().releases.started_again(row.id, _restart_record(action, replicas))
         for workload in row.workloads:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)
         if row.release:
-            have_again(row.release)
+            restore_image(row.release)
         started = start_part(row, part)
-    tell_of("restarted", row, action.reason)
+    emit_release_event("restarted", row, action.reason)
     return f"started again: {', '.join(one.name for one in started)}"
 
 
 @contextmanager
-def tried(row: ReleaseRow, reason: str) -> Iterator[None]:
+def count_attempt(row: ReleaseRow, reason: str) -> Iterator[None]:
     """Count a start before it is made, so that one that kills its flow counts as well.
 
-    A start that waits for another engine's is not made yet, see `accelerators`.
+    A start that waits for another engine's is not made yet, see `lease_accelerators`.
     """
     own, now = ledger().repairs, datetime.now(UTC)
     attempts = own.of(row.id).attempts + 1
@@ -73,7 +73,7 @@ def tried(row: ReleaseRow, reason: str) -> Iterator[None]:
 
 
 @contextmanager
-def accelerators(row: ReleaseRow) -> Iterator[None]:
+def lease_accelerators(row: ReleaseRow) -> Iterator[None]:
     """Its accelerators, taken until it answers; given back at once when it cannot be started.
 
     The lease has no process for an owner: it outlives this one.
@@ -100,7 +100,7 @@ def accelerators(row: ReleaseRow) -> Iterator[None]:
         raise
 
 
-def _told(action: Action, replicas: set[int]) -> Restart:
+def _restart_record(action: Action, replicas: set[int]) -> Restart:
     return Restart(
         at=datetime.now(UTC),
         replicas=tuple(sorted(replicas)),
@@ -116,8 +116,8 @@ def _failed(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
         planned = {spec.name: spec for spec in plan_of(row).containers}
         gone = {name for name in dead & planned.keys() if not _runs(known.get(name))}
         return {int(planned[name].labels[LABEL_REPLICA]) for name in gone}
-    told = {one.replica: asyncio.run(answers(row, one)) for one in row.serving}
-    return {replica for replica, wrong in told.items() if wrong}
+    wrong = {one.replica: asyncio.run(answers(row, one)) for one in row.serving}
+    return {replica for replica, text in wrong.items() if text}
 
 
 def _runs(workload: Workload | None) -> bool:
@@ -129,4 +129,4 @@ def _runs(workload: Workload | None) -> bool:
 def _part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
     """What is started now. Of replicas that share an accelerator one is, the next a look later."""
     wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
-    return in_turns(plan.model_copy(update={"containers": tuple(wanted)}))[0]
+    return start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]

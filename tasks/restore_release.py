@@ -1,4 +1,4 @@
-"""Bringing a release back that stopped first for one that failed: as it was planned."""
+"""Start a release again, as it was planned, that stopped first for one that failed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from moorage.engines.launch import (
     Workload,
     planned_workload,
 )
-from moorage.engines.start_order import in_turns
+from moorage.engines.start_order import start_groups
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from moorage.spec import Deadlines
 from tasks.cleanup import ENDING, abandon, free_claims, successor_of
 from tasks.context import ledger, router, settings
-from tasks.image import have_again
+from tasks.image import restore_image
 from tasks.journal import tell
 from tasks.launch import ABORT_SECONDS, must_listen, start, stop_all
 
@@ -35,7 +35,7 @@ COME_UP_SECONDS = 60.0
 POLL_SECONDS = 0.5
 
 
-def start_again(
+def undo_stop(
     row: ReleaseRow, successor: str, *, spare: bool = True, seconds: float | None = None
 ) -> None:
     """Undo of a stop-first: the old release serves again, exactly as it was planned.
@@ -58,7 +58,7 @@ def start_again(
     plan = plan_of(row)
     down = _what_is_down(plan) if spare else plan
     if row.release and down.containers:
-        have_again(row.release)
+        restore_image(row.release)
     wait = _load_seconds(row) if seconds is None else seconds
     if down.containers:
         tell(f"{row.id} is started again; it may take {human_seconds(wait)} to answer")
@@ -70,7 +70,7 @@ def start_again(
         router().reopen(row.id, "; ".join(("its successor failed", *lost)))
 
 
-def bring_back(row: ReleaseRow) -> None:
+def restore_release(row: ReleaseRow) -> None:
     """Start a release again that stopped for one whose flow is gone, and undo that one."""
     successor = successor_of(row)
     try:
@@ -81,7 +81,7 @@ def bring_back(row: ReleaseRow) -> None:
         if not left or left & {spec.host for spec in plan_of(row).containers}:
             raise
         tell(f"{successor} keeps its claims: {failure}")  # elsewhere; this one can serve
-    start_again(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
+    undo_stop(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
 
 
 def plan_of(row: ReleaseRow) -> LaunchPlan:
@@ -98,10 +98,10 @@ def plan_of(row: ReleaseRow) -> LaunchPlan:
 def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
     """Start the containers of a part of a plan as they were, what others await first."""
     ordered = sorted(part.containers, key=lambda spec: bool(spec.awaits))
-    return [_started_again(row, part, spec) for spec in ordered]
+    return [_start_container(row, part, spec) for spec in ordered]
 
 
-def _started_again(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
+def _start_container(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
     if spec.awaits:
         first = next(other for other in part.containers if other.name == spec.awaits)
         must_listen(first, part.engine)
@@ -113,23 +113,23 @@ def _start_replicas(
 ) -> dict[str, Failure]:
     """Start replicas in their turns, and wait for each; those that failed, and why."""
     failed: dict[str, Failure] = {}
-    for part in in_turns(plan):
+    for part in start_groups(plan):
         started: dict[str, list[Workload]] = {}
         for replica in sorted(_replicas(part)):
-            with _noted(failed, replica):
+            with _collect_failure(failed, replica):
                 own = _only(part, {replica})
                 if anew:  # a process that was told to end still runs, but not for long
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
                 started[replica] = start_part(row, own)
         for replica, workloads in started.items():
-            with _noted(failed, replica):
+            with _collect_failure(failed, replica):
                 for workload in workloads:
                     _must_come_up(workload, row, wait)
     return failed
 
 
 @contextmanager
-def _noted(failed: dict[str, Failure], replica: str) -> Iterator[None]:
+def _collect_failure(failed: dict[str, Failure], replica: str) -> Iterator[None]:
     try:
         yield
     except Failure as failure:
@@ -151,8 +151,8 @@ def _must_come_up(workload: Workload, row: ReleaseRow, seconds: float) -> None:
             raise Failure(Cause.ENGINE_EXITED, f"{workload.name}: {seen.detail}")
         if seen.ready or not workload.serves:
             return
-        asked = seen.ready is None and asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))
-        if asked and asked[0] == 200:
+        answer = seen.ready is None and asyncio.run(ask(workload.endpoint, probe, POLL_SECONDS))
+        if answer and answer[0] == 200:
             return
         time.sleep(POLL_SECONDS)
 

@@ -19,7 +19,7 @@ def is_retryable(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> boo
     return isinstance(error, Failure) and error.facts.retryable
 
 
-def patiently() -> AsyncRetrying:
+def with_retries() -> AsyncRetrying:
     """The same for a call that is no task run of its own: again after 1, 2, 4 s, with jitter."""
     return AsyncRetrying(
         stop=stop_after_attempt(RETRIES + 1),

@@ -1,4 +1,4 @@
-"""Step gate: golden prompts for every replica of a part, before anything more is started."""
+"""Steps gate and canary: what replicas have to show before more of them are started."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from moorage.readiness.smoke_test import (
     speed_of,
 )
 from moorage.releases.release import Release
-from moorage.spec import Mode, ModelSpec, PromptSpec
+from moorage.spec import Mode, ModelSpec, PromptSpec, ReplaceStrategy
 from tasks.context import in_thread
 from tasks.journal import step, tell
 from tasks.retries import PLAIN
@@ -61,7 +61,7 @@ async def gate(
         key = await in_thread(api_key, plan)
         asking = [_Asking(spec, profile, one, key, before) for one in serving(workloads)]
         gates = tuple(await asyncio.gather(*(one.gate() for one in asking)))
-        note.say("; ".join(one.said for one in gates))
+        note.say("; ".join(one.summary for one in gates))
         if failure := _failure(gates):
             note.fail(failure)
         return gates
@@ -141,6 +141,16 @@ class _Asking:
             )
         except TimeoutError:
             return 0, f"no answer within {allowed:g} s"
+
+
+def is_canary(draft: Release, before: Release | None) -> bool:
+    """Whether a share of a release starts first and is watched.
+
+    Only beside another one, which spares it; and what is gone back to has shown before that it
+    serves, and is often wanted in a hurry.
+    """
+    wanted = draft.spec.replace.strategy == ReplaceStrategy.CANARY
+    return wanted and before is not None and not draft.rolled_back_to
 
 
 @task(name="canary", task_run_name="canary of {plan.release}", **PLAIN)

@@ -1,4 +1,4 @@
-"""Step stage: the weights, complete and verified, where they will be served."""
+"""Step stage: weights, complete and verified, and cache folders on the hosts that serve."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prefect import task
 
 from moorage.adapters.docker.helper import PULL_SECONDS, have_helper
 from moorage.adapters.engines.engine_caches import keeps, make_kept_on
-from moorage.adapters.sources import source_for, ways_to
+from moorage.adapters.sources import mirrors_of, source_for
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.os_errors import watching_the_disk
 from moorage.adapters.transfer.bring_model import bring
@@ -19,21 +19,19 @@ from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
-from moorage.models.companions import brought_together
-from moorage.models.placed import folder_of
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ResolvedModel, brought_together, folder_of
 from moorage.placement.lending import lender_for
 from moorage.placement.placed import Placed
 from moorage.spec import ModelSpec, slug
-from tasks.artifacts import Progress, shown
+from tasks.artifacts import Progress, with_progress
 from tasks.context import in_thread, settings
 from tasks.journal import step, tell
-from tasks.map_hosts import OnHost, every, on_each
+from tasks.map_hosts import HostCall, gather_all, map_hosts
 from tasks.retries import RETRIED
 
 
 async def stage(placed: Placed) -> ResolvedModel:
-    """Have the model, its adapters and its draft model on every placed host, complete."""
+    """Have the model, its adapters and its draft model on gather_all placed host, complete."""
     spec, model, snapshot = placed.spec, placed.model, placed.snapshot
     if snapshot.clusters:
         with step("stage") as note:
@@ -48,9 +46,11 @@ async def stage(placed: Placed) -> ResolvedModel:
     pairs = list(zip(assets, found, strict=True))
     here = [host for host in hosts if not host.store][:1]
     at_once = settings().hosts_at_once
-    staged, _ = await every(
-        on_each(stage_asset, [_on(host, spec, *pair) for host in here for pair in pairs], at_once),
-        on_each(
+    staged, _ = await gather_all(
+        map_hosts(
+            stage_asset, [_on(host, spec, *pair) for host in here for pair in pairs], at_once
+        ),
+        map_hosts(
             stage_remotely,
             [
                 _on(host, spec, *pair, host=host, fleet=snapshot)
@@ -79,7 +79,7 @@ async def stage_asset(spec: ModelSpec, asset: Asset, found: ResolvedModel) -> Re
             return await in_thread(source.stage, found, progress, deadline_seconds=deadline)
 
         title, key = f"Downloading {asset.source}", f"download-{slug(spec.name + asset.step)}"
-        staged = await shown(download, note, key, title)
+        staged = await with_progress(download, note, key, title)
         if found.staged:
             note.say(f"already in {found.path}")
             return staged
@@ -104,7 +104,7 @@ async def stage_remotely(
                 found,
                 host,
                 folder_of(asset.role, host.store),
-                await in_thread(ways_to, found, settings(), keys, deadline),
+                await in_thread(mirrors_of, found, settings(), keys, deadline),
                 lender,
                 progress,
                 workers=settings().download_workers,
@@ -115,7 +115,7 @@ async def stage_remotely(
         origin = f" from {lender.name}" if lender else ""
         title = f"Bringing {asset.source} to {host.name}{origin}"
         key = f"download-{slug(f'{spec.name}{asset.step} {host.name}')}"
-        staged = await shown(work, note, key, title)
+        staged = await with_progress(work, note, key, title)
         size, origins = human_bytes(found.bytes_to_stage), _origins(staged)
         note.say(f"{size}, verified,{origins} in {staged.path} (by {staged.helper})")
         return note.summary
@@ -127,9 +127,9 @@ def _on(
     asset: Asset,
     found: ResolvedModel,
     **more: HostSnapshot | FleetSnapshot,
-) -> OnHost:
+) -> HostCall:
     arguments = {"spec": spec, "asset": asset, "found": found, **more}
-    return OnHost(seen.name, seen.address, arguments, step=f"stage{asset.step} on {seen.name}")
+    return HostCall(seen.name, seen.address, arguments, step=f"stage{asset.step} on {seen.name}")
 
 
 def _origins(staged: Staged) -> str:
@@ -145,18 +145,18 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-async def keep(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
+async def make_caches(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
     """Have the folders of a plan on hosts that are other machines; here the runtime makes them."""
     hosts = {
         spec.host
         for spec in plan.containers
         if keeps(spec) and parse_access(spec.address).is_remote
     }
-    await asyncio.gather(*(keep_on(host, plan, snapshot) for host in sorted(hosts)))
+    await asyncio.gather(*(make_caches_on(host, plan, snapshot) for host in sorted(hosts)))
 
 
 @task(name="keep", task_run_name="have folders to keep things in on {host}", **RETRIED)
-async def keep_on(host: str, plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
+async def make_caches_on(host: str, plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
     """Have them on one host."""
     with step(f"keep on {host}") as note:
         specs = [spec for spec in plan.containers if spec.host == host]

@@ -1,4 +1,4 @@
-"""Stopping releases that serve: their requests may end first."""
+"""Stop releases that serve, once they have no request in flight."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moorage.engines.stopping import Ending
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import FINAL, SERVING
 from tasks.cleanup import ENDING, SUPERSEDED, end_release, ending_of
-from tasks.context import in_full, in_thread, ledger, router, to_its_end
+from tasks.context import in_thread, ledger, router, run_shielded, run_uninterrupted
 from tasks.journal import Journal, tell
 from tasks.launch import stop_all
 
@@ -30,7 +30,8 @@ IDLE_READINGS = 2
 async def retire(row: ReleaseRow) -> Drained:
     """End a release on purpose, once its requests are done."""
     drained = await _close(row)
-    await in_full(end_release, row, ReleaseState.STOPPED, _and("retired", drained.told))
+    cause = _and("retired", drained.summary)
+    await run_uninterrupted(end_release, row, ReleaseState.STOPPED, cause)
     return drained
 
 
@@ -43,9 +44,9 @@ async def stop_for(old: ReleaseRow, release: str) -> None:
     await in_thread(_must_be_wanted, release)
     cause = f"{SUPERSEDED} {release}, stopped first"
     drained = await _close(old, cause)
-    if drained.told:
-        tell(f"{old.id}: {drained.told}")
-    await in_full(_stop_all, old, _and(cause, drained.told))
+    if drained.summary:
+        tell(f"{old.id}: {drained.summary}")
+    await run_uninterrupted(_stop_all, old, _and(cause, drained.summary))
 
 
 async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
@@ -68,7 +69,7 @@ async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: floa
                 await asyncio.sleep(linger_seconds)
             drained = await drain(row)
     finally:
-        to_its_end(lambda: _end_superseded(old.id, drained.told, journal))
+        run_shielded(lambda: _end_superseded(old.id, drained.summary, journal))
 
 
 def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:
@@ -87,11 +88,11 @@ async def _close(row: ReleaseRow, cause: str = "") -> Drained:
     release serves on, for nothing was stopped.
     """
     try:
-        await in_full(router().close, row.id, cause)
+        await run_uninterrupted(router().close, row.id, cause)
         await asyncio.sleep(_linger_seconds(row))
         return await drain(row)
     except BaseException:
-        to_its_end(lambda: _reopen(row.id))
+        run_shielded(lambda: _reopen(row.id))
         raise
 
 
@@ -117,19 +118,19 @@ def _stop_all(row: ReleaseRow, cause: str) -> None:
     ledger().releases.explain(row.id, cause)
 
 
-def _end_superseded(release: str, told: str, journal: Journal) -> None:
+def _end_superseded(release: str, outcome: str, journal: Journal) -> None:
     try:
         row = ledger().releases.get(release)
-        end_release(row, ReleaseState.SUPERSEDED, _and(row.cause, told))
+        end_release(row, ReleaseState.SUPERSEDED, _and(row.cause, outcome))
     except Failure as failure:
         journal.tell(f"{release} could not be stopped: {failure}")
     else:
-        if told:
-            journal.tell(f"{release}: {told}")
+        if outcome:
+            journal.tell(f"{release}: {outcome}")
 
 
-def _and(cause: str, told: str) -> str:
-    return f"{cause}; {told}" if told else cause
+def _and(cause: str, outcome: str) -> str:
+    return f"{cause}; {outcome}" if outcome else cause
 
 
 class Pause(Protocol):
@@ -178,11 +179,11 @@ def until_idle(
             watch.look(max(POLL_SECONDS, min(left, ASK_SECONDS)))
             if watch.ended or left <= 0 or hurry.wait(POLL_SECONDS):
                 break
-    told = [watch.count for watch in watches if watch.count is not None]
+    counts = [watch.count for watch in watches if watch.count is not None]
     return Drained(
         seconds=round(clock() - began, 1),
         waited=any(watch.waited for watch in watches),
-        left=sum(told) if told else None,
+        left=sum(counts) if counts else None,
     )
 
 

@@ -11,7 +11,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from tasks.context import in_thread, ledger, settings
 from tasks.journal import step
-from tasks.map_hosts import OnHost, on_each
+from tasks.map_hosts import HostCall, map_hosts
 from tasks.retries import PLAIN, RETRIED
 
 
@@ -37,16 +37,16 @@ async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
 async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
     """Survey all hosts, each in a task run of its own."""
     calls = [
-        OnHost(host.name, host.access.url, {"alone": fleet.model_copy(update={"hosts": (host,)})})
+        HostCall(host.name, host.access.url, {"alone": fleet.model_copy(update={"hosts": (host,)})})
         for host in fleet.hosts
     ]
-    hosts = await on_each(look, calls, settings().surveys_at_once)
+    hosts = await map_hosts(survey_host, calls, settings().surveys_at_once)
     claims = await in_thread(ledger().claims.all)
     return await in_thread(whole_snapshot, hosts, fleet, claims, settings().models)
 
 
 @task(name="look", task_run_name="survey {alone.hosts[0].name}", **PLAIN)
-async def look(alone: Fleet) -> HostSnapshot:
+async def survey_host(alone: Fleet) -> HostSnapshot:
     """Look at one host, given as a fleet of its own; one that does not answer is no failure."""
     (seen,) = await in_thread(survey_hosts, alone, HOST_SECONDS)
     return seen

@@ -1,4 +1,4 @@
-"""What a deploy fetches, and the undo of that: models and images that no release needs.
+"""Undo what a deploy fetched: models and images that no release needs.
 
 By default they stay, for the next deploy goes on where this one ended. Where disks are small,
 `MOORAGE_KEEP_FETCHED=false` has them removed when the deploy fails.

@@ -37,7 +37,7 @@ from moorage.spec import ModelSpec, RuntimeName
 from tasks.artifacts import show_markdown
 from tasks.context import in_thread, settings
 from tasks.journal import step
-from tasks.replica_watch import ready_together
+from tasks.replica_watch import wait_for_replica
 from tasks.retries import PLAIN
 
 R = TypeVar("R")
@@ -83,7 +83,7 @@ async def verify(
         engine = ENGINES[plan.engine]
         key = await in_thread(api_key, plan)
         watches = [Watch(spec, profile, engine, workload, key) for workload in workloads]
-        results = await _all(ready_together(*replica) for replica in _replicas(watches))
+        results = await _all(wait_for_replica(*replica) for replica in _replicas(watches))
         # The first one to be ready may have died while the last one loaded.
         watches += [Watch(spec, profile, engine, workload, key) for workload in earlier]
         await _all(watch.must_live() for watch in watches)
@@ -157,10 +157,10 @@ class Watch:
         for probe in self._probes:
             if probe.deadline != deadline:
                 deadline, phase_began = probe.deadline, time.monotonic()
-            asked = time.monotonic()
+            sent = time.monotonic()
             results.append(await self._pass(probe, phase_began))
             if probe.phase == Phase.ANSWERED:
-                first_token = time.monotonic() - asked
+                first_token = time.monotonic() - sent
         return Readiness(
             workload=self.workload.name,
             endpoint=self.workload.endpoint,

@@ -22,7 +22,8 @@ from moorage.images.image import Image
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.cluster_snapshot import ClusterSnapshot
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
-from moorage.memory.calibration import CalibrationKey, Measurement
+from moorage.memory.calibration import Measurement
+from moorage.memory.calibration_key import CalibrationKey
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile, ResolvedModel, WeightSummary

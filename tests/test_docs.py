@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections import Counter
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -92,6 +93,18 @@ def test_documents_name_only_files_that_are_there() -> None:
     assert missing == []
 
 
+def test_documents_name_only_python_files_that_are_there() -> None:
+    roots = ("moorage", "flows", "tasks", "tests", "scripts", "benchmarks")
+    there = {path.name for root in roots for path in (REPOSITORY / root).rglob("*.py")}
+    named = {
+        (document.name, name)
+        for document in [REPOSITORY / "CONTRIBUTING.md", *(REPOSITORY / "docs").rglob("*.md")]
+        for name in re.findall(r"`(\w+\.py)`", document.read_text())
+    }
+    placeholders = {"NAME.py", "vNNNN_what.py"}
+    assert {(page, name) for page, name in named if name not in there | placeholders} == set()
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     documents = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
     missing = [
@@ -101,6 +114,12 @@ def test_links_between_documents_lead_somewhere() -> None:
         if not (document.parent / target).exists()
     ]
     assert missing == []
+
+
+def test_the_walkthrough_names_each_file_once() -> None:
+    named = _paths_in((REPOSITORY / "docs" / "walkthrough.md").read_text())
+    assert len(named) > 50
+    assert [path for path, times in Counter(named).items() if times > 1] == []
 
 
 def _paths_in(text: str) -> list[str]:

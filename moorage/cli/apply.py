@@ -21,9 +21,9 @@ from moorage.cli.output import dump, out, print_table
 from moorage.cli.status import observed
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
-from moorage.operations.history.change import Change
+from moorage.operations.history.changes import Change
 from moorage.operations.history.desired import IDLE, Action, Applied, Intent, intents
-from moorage.operations.history.pinned import pinned_spec
+from moorage.operations.history.rollback import pinned_spec
 from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 

@@ -20,7 +20,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli.output import err, failure_json, show_failure
 from moorage.cli.progress import StepPrinter, TerminalAsker
 from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.policy.channel import Channel
+from moorage.policy.request import Channel
 from moorage.reports.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run_flow(
         # Importing Prefect takes longer than refusing a bad spec should.
         from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
 
-        from flows.result_recovery import failure_left, has_end_left, whole  # noqa: PLC0415
+        from flows.result_recovery import has_unreported_end, unreported_failure, whole  # noqa: PLC0415
         from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
         from moorage.adapters.prefect.api_login import login_refused, sign_in  # noqa: PLC0415
         from tasks.approval import asking  # noqa: PLC0415
@@ -120,10 +120,10 @@ def run_flow(
     except Exception as error:
         # All that flows ask others has failures of its own, so this was Prefect's own client.
         if failure := server_failure(error):
-            if is_login_refused(error) and not has_end_left():
+            if is_login_refused(error) and not has_unreported_end():
                 raise login_refused() from error
-            lost = _LostApi(failure, begun=has_end_left())
-            raise failure_left() or lost from lost
+            lost = _LostApi(failure, begun=has_unreported_end())
+            raise unreported_failure() or lost from lost
         if was_interrupted(error):
             raise KeyboardInterrupt from error
         raise

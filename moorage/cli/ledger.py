@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
-from moorage.adapters.ledger.copies import restore as bring_back
+from moorage.adapters.ledger.copies import restore as restore_release
 from moorage.adapters.ledger.troubles import shown_url
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, guarded
@@ -52,7 +52,7 @@ def restore(
     """
     with interrupted_in_order():
         now = datetime.now(UTC)
-        kept = guarded(lambda: bring_back(Settings().ledger, file, now), as_json=as_json)
+        kept = guarded(lambda: restore_release(Settings().ledger, file, now), as_json=as_json)
     if as_json:
         return dump({"ledger": _shown(), "restored": str(file), "kept": str(kept or "") or None})
     out.print(f"{_shown()} is {file} again", soft_wrap=True, highlight=False)

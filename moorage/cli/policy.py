@@ -14,8 +14,8 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import guarded
 from moorage.cli.options import AsJson, existing
 from moorage.cli.output import dump, out, print_table
-from moorage.policy.channel import Channel, Submission
 from moorage.policy.judge import parameter_violations, violations
+from moorage.policy.request import Channel, Submission
 from moorage.policy.rules import EffectivePolicy
 from moorage.policy.violation import PolicyRefused, Violation
 

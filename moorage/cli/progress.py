@@ -25,7 +25,7 @@ from rich.progress import (
 
 from moorage.cli.output import err
 from moorage.common.units import human_seconds
-from moorage.operations.redeploy.question import Answer, Question
+from moorage.operations.redeploy.intent import Answer, Question
 from moorage.releases.release import StepRecord
 
 QUIET_SECONDS = 2.0

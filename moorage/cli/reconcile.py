@@ -53,5 +53,5 @@ def _data(one: Outcome) -> dict[str, Any]:
         "host": action.host,
         "reason": action.reason,
         "done": one.done,
-        "outcome": one.said,
+        "outcome": one.summary,
     }

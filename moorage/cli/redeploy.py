@@ -14,9 +14,9 @@ from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
+from moorage.operations.redeploy.intent import Answer
 from moorage.operations.redeploy.outcome import HEADER, Redeployed, is_failure, row_of
-from moorage.operations.redeploy.question import Answer
-from moorage.operations.redeploy.waves import StopAt, WaveSize
+from moorage.operations.redeploy.selection import StopAt, WaveSize
 
 
 def redeploy(

@@ -18,7 +18,7 @@ from moorage.cli.options import AsJson, FleetFile, ModelName, fleet_of
 from moorage.cli.output import dump, out, print_table
 from moorage.cli.render import page
 from moorage.operations.history.comparison import Comparison, compare
-from moorage.operations.history.targets import last_two
+from moorage.operations.history.rollback import last_two
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.timeline import Stay, Transition, stays
 from moorage.reports.document import Document

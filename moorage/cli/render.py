@@ -73,5 +73,5 @@ def retired(name: str, outcome: Outcome[str], *, as_json: bool) -> None:
 
 def surprises(release: Release) -> tuple[str, ...]:
     """What a person should know about a release that serves: it is not quite what was planned."""
-    corrected = (f"second try: {one.said}" for one in release.corrections)
+    corrected = (f"second try: {one.summary}" for one in release.corrections)
     return (*corrected, *(text for one in release.facts for text in one.surprises))

@@ -14,7 +14,7 @@ from moorage.spec.arguments import has_argument, user_tokens
 
 KEY_OPTION = "--api-key"
 PREFIX = "moorage-key-"
-"""How the names of the keys begin that moorage makes: names of Prefect blocks, too."""
+"""Prefix of the names of generated keys; they are names of Prefect blocks, too."""
 
 
 def key_name(model: str) -> str:
@@ -26,26 +26,26 @@ def key_name(model: str) -> str:
     return f"{PREFIX}{plain}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
 
 
-def is_made_here(name: str) -> bool:
-    """Whether a secret is a key that moorage makes where there is none."""
+def is_generated(name: str) -> bool:
+    """Whether a secret is a key that moorage generates."""
     return name.startswith(PREFIX)
 
 
-def gives_a_key(spec: ModelSpec, variable: str) -> bool:
-    """Whether the spec itself makes the server ask for a key.
+def states_a_key(spec: ModelSpec, variable: str) -> bool:
+    """Whether the spec itself gives the server a key.
 
     Args:
         spec: What the user wrote.
-        variable: The one that the engine takes its key from; empty = it has none.
+        variable: The variable of the engine's key; empty = it has none.
     """
     words = (*user_tokens(spec.engine.args), *(spec.engine.command or ()))
     return variable in spec.secrets or has_argument(words, KEY_OPTION)
 
 
-def made_key(request: LaunchRequest, variable: str) -> tuple[Variable, ...]:
-    """The key that moorage gives an engine that other machines reach, where nobody else does."""
+def generated_key(request: LaunchRequest, variable: str) -> tuple[Variable, ...]:
+    """The key that moorage generates for an engine that other machines reach and that has none."""
     spec = request.spec
-    decided = gives_a_key(spec, variable) or variable in spec.engine.env
+    decided = states_a_key(spec, variable) or variable in spec.engine.env
     wanted = spec.engine.api_key == ApiKey.AUTO and not decided
     if not (variable and wanted and request.leads and is_exposed(request)):
         return ()
@@ -54,18 +54,18 @@ def made_key(request: LaunchRequest, variable: str) -> tuple[Variable, ...]:
     return (Variable(name=variable, secret=secret, origin=Origin.DEFAULT, reason=reason),)
 
 
-def asks_for_a_key(request: LaunchRequest, variable: str) -> bool:
-    """Whether the server will ask for a key, whoever gave it."""
-    return gives_a_key(request.spec, variable) or bool(made_key(request, variable))
+def requires_key(request: LaunchRequest, variable: str) -> bool:
+    """Whether the server will ask for a key."""
+    return states_a_key(request.spec, variable) or bool(generated_key(request, variable))
 
 
 def is_exposed(request: LaunchRequest) -> bool:
-    """Whether other machines reach it; `bind` is an IP address, and `--host` is ours to give."""
+    """Whether other machines reach it by the host's `bind`, an IP address."""
     return not ipaddress.ip_address(request.host.bind).is_loopback
 
 
-def open_to_all(request: LaunchRequest) -> tuple[str, ...]:
-    """The warning about an engine that knows no key and that other machines reach."""
+def open_access_warning(request: LaunchRequest) -> tuple[str, ...]:
+    """The warning about an engine without a key that other machines reach."""
     if not is_exposed(request):
         return ()
     return (
@@ -75,7 +75,7 @@ def open_to_all(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def key_secret(plan: LaunchPlan, variable: str) -> str:
-    """Name of the secret that holds the key of what a plan starts; empty = it asks for none."""
+    """Name of the secret with the key of a plan's engine; empty = it asks for none."""
     return next(
         (v.secret for v in _variables(plan) if variable and v.name == variable and v.secret), ""
     )

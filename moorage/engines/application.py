@@ -29,17 +29,17 @@ from moorage.spec import ApplicationSpec, ModelSpec
 
 
 class ApplicationRequest(Value):
-    """What is needed to make an application of a model.
+    """The facts that an application of a model follows from.
 
     Attributes:
         spec: What the user wrote.
         profile: The model.
-        model: Its files, as they were found.
+        model: Its resolved files.
         seat: The cluster that it runs on.
         cluster: That cluster.
         release: The release's id.
         ledger: Identity of the ledger that it is in.
-        arguments: What vLLM takes, in the version that runs there as far as it is known.
+        arguments: vLLM's arguments, in the version that runs there as far as it is known.
     """
 
     spec: ModelSpec
@@ -52,8 +52,8 @@ class ApplicationRequest(Value):
     arguments: Schema
 
     @property
-    def wish(self) -> ApplicationSpec:
-        """What the user says about the application."""
+    def settings(self) -> ApplicationSpec:
+        """The user's settings of the application."""
         return self.spec.engine.application or ApplicationSpec()
 
     @property
@@ -63,14 +63,14 @@ class ApplicationRequest(Value):
         return rest if kind == "hf" else self.model.path
 
 
-class Built(Value):
-    """What Ray Serve builds an application from.
+class ApplicationParts(Value):
+    """The parts that Ray Serve builds an application from.
 
     Attributes:
         import_path: The builder.
         args: Its arguments.
-        flags: What they follow from, each with its reason.
-        variables: The engine's own; the user's win over them.
+        flags: The flags that they follow from, each with its reason.
+        variables: The engine's own; the user's override them.
         deployments: Options of its deployments.
     """
 
@@ -81,11 +81,11 @@ class Built(Value):
     deployments: tuple[dict[str, Any], ...] = ()
 
 
-def application(request: ApplicationRequest, built: Built) -> ContainerSpec:
+def application(request: ApplicationRequest, built: ApplicationParts) -> ContainerSpec:
     """The application of a release, under a name and a route of its own.
 
-    So a new release runs beside the old one until it is verified, and an end of either is the end
-    of one application.
+    A new release and the old one run side by side until the new one is verified, and each ends by
+    removing one application.
     """
     name, route = application_name(request.release), f"/{request.release}"
     variables = _variables(request, built)
@@ -95,7 +95,7 @@ def application(request: ApplicationRequest, built: Built) -> ContainerSpec:
         "import_path": built.import_path,
         "args": built.args,
         "runtime_env": {
-            **request.wish.runtime_env,
+            **request.settings.runtime_env,
             "env_vars": {variable.name: variable.value for variable in variables},
         },
     }
@@ -122,22 +122,24 @@ def application(request: ApplicationRequest, built: Built) -> ContainerSpec:
     )
 
 
-def custom_application(request: ApplicationRequest) -> Built:
+def custom_application(request: ApplicationRequest) -> ApplicationParts:
     """An application of the user's own, placeholders in its arguments filled in.
 
     Raises:
         Failure: `BAD_SPEC` when it has no builder.
     """
-    wish = request.wish
-    if wish.import_path is None:
+    settings = request.settings
+    if settings.import_path is None:
         raise Failure(Cause.BAD_SPEC, "engine.application.import_path: it is missing")
     known = {"model_path": request.source, "model_name": request.spec.name}
     reason = "engine.application"
-    return Built(
-        import_path=wish.import_path,
-        args=_filled(wish.args, known),
-        flags=(Flag(tokens=(wish.import_path,), origin=Origin.USER, reason=reason, written=True),),
-        deployments=wish.deployments,
+    return ApplicationParts(
+        import_path=settings.import_path,
+        args=_filled(settings.args, known),
+        flags=(
+            Flag(tokens=(settings.import_path,), origin=Origin.USER, reason=reason, written=True),
+        ),
+        deployments=settings.deployments,
     )
 
 
@@ -149,7 +151,7 @@ def _filled(value: Any, known: Mapping[str, str]) -> Any:
     return [_filled(item, known) for item in value] if isinstance(value, list) else value
 
 
-def _variables(request: ApplicationRequest, built: Built) -> tuple[Variable, ...]:
+def _variables(request: ApplicationRequest, built: ApplicationParts) -> tuple[Variable, ...]:
     variables = {variable.name: variable for variable in built.variables}
     for name, value in request.spec.engine.env.items():
         variables[name] = Variable(name=name, value=value, origin=Origin.USER, reason="engine.env")

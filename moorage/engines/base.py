@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from moorage.common.failures import Failure
 from moorage.common.values import Origin
-from moorage.engines.api_key import made_key
-from moorage.engines.command_line import kept_flags, own_command, start_flags
+from moorage.engines.api_key import generated_key
+from moorage.engines.command_line import own_command, start_flags, without_user_flags
 from moorage.engines.draining import Busy
 from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.launch import (
@@ -41,7 +41,7 @@ from moorage.spec.arguments import user_tokens
 
 
 class Engine(EngineTraits):
-    """An inference engine: pure decisions on how it is started and how it is asked."""
+    """An inference engine: pure decisions on its command line and its probes."""
 
     lists_models: ClassVar[bool]
     """Whether `/v1/models` lists the served name."""
@@ -50,22 +50,22 @@ class Engine(EngineTraits):
     """Variable that makes the server ask for a key, where it has one."""
 
     busy: ClassVar[Busy | None] = None
-    """What tells whether requests are in flight; None = nothing does."""
+    """Where it reports requests in flight; None = nowhere."""
 
     shutdown_option: ClassVar[str] = ""
-    """Option that says how many seconds it takes to end after SIGTERM, where it has one."""
+    """Option with the seconds that it may take to end after SIGTERM, where it has one."""
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Other names of its options, so that the user's writing is seen."""
+    """Other names of its options, to recognise them in the user's arguments."""
 
-    wishes: ClassVar[frozenset[str]] = frozenset()
-    """Fields of the spec that not every engine can fulfil, and this one can."""
+    features: ClassVar[frozenset[str]] = frozenset()
+    """Optional fields of the spec that it supports."""
 
     updates: ClassVar[AdapterUpdates | None] = None
     """How it takes adapters while it serves; None = it does not."""
 
     argument_rules: ClassVar[Rules | None] = None
-    """What is known of its arguments; None = they are not checked before it starts."""
+    """Rules for its arguments; None = they are not checked before it starts."""
 
     log_causes: ClassVar[tuple[LogCause, ...]] = ()
 
@@ -79,27 +79,27 @@ class Engine(EngineTraits):
 
     @abstractmethod
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        """Derived and default variables; the user's win over them."""
+        """Derived and default variables; the user's override them."""
 
     def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:  # noqa: ARG002
-        """Names of variables that the user's do not win over."""
+        """Names of derived variables that the user cannot override."""
         return frozenset()
 
     def refusal(self, request: LaunchRequest) -> Failure | None:  # noqa: ARG002
-        """Why it must not be started on a seat; None = it may be."""
+        """The reason not to start it on a seat; None = it may start."""
         return None
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None] | None:
-        """Reads from the log of a healthy start what it says about memory; None = it says none."""
+        """Reader of the memory figures in the log of a healthy start; None = it logs none."""
         return None
 
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:  # noqa: ARG002
-        """A number that the engine named itself, with which it would start; None = there is none.
+        """A number that the engine named, with which it would start; None = there is none.
 
         Args:
             failure: Why it did not start.
-            need: What the memory of one accelerator is for, where it was worked out.
+            need: The predicted memory of one accelerator, where there is a prediction.
         """
         return None
 
@@ -108,11 +108,11 @@ class Engine(EngineTraits):
         return ()
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:  # noqa: ARG002
-        """Directories of the host that a container needs besides the model's."""
+        """Further directories of the host that a container needs."""
         return ()
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:  # noqa: ARG002
-        """Wishes of the spec that are left out where this seat is, and why."""
+        """Fields of the spec that have no effect on this seat, and why."""
         return ()
 
     def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
@@ -120,11 +120,11 @@ class Engine(EngineTraits):
         return ""
 
     def probes(self, spec: ModelSpec, profile: ModelProfile) -> tuple[Probe, ...]:
-        """How readiness is proven, in order."""
+        """The probes that prove readiness, in order."""
         return readiness_probes(spec, profile, lists_models=self.lists_models)
 
     def container(self, request: LaunchRequest) -> ContainerSpec:
-        """Everything about the container (or process) of one seat.
+        """The container (or process) of one seat.
 
         Raises:
             Failure: When the engine must not be started there.
@@ -177,13 +177,13 @@ class Engine(EngineTraits):
         first, *derived = (*self.base_command(request), *self.serving_flags(request))
         start = start_flags(request, self.name, first)
         stated = (*(word for flag in start for word in flag.tokens), *tokens)
-        kept = kept_flags(derived, stated, self.aliases)
+        kept = without_user_flags(derived, stated, self.aliases)
         own = Flag(tokens=tokens, origin=Origin.USER, reason="engine.args", written=True)
         return (*start, *kept, *[own] * bool(tokens))
 
     def _environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
         derived = (*self.environment(request), *visibility(request), *compatibility(request))
-        derived = (*derived, *made_key(request, self.api_key_variable))
+        derived = (*derived, *generated_key(request, self.api_key_variable))
         variables = {variable.name: variable for variable in derived}
         fixed = self.fixed_variables(request)
         for name, value in request.spec.engine.env.items():

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.application import (
+    ApplicationParts,
     ApplicationRequest,
-    Built,
     application,
     custom_application,
 )
@@ -17,7 +17,7 @@ from moorage.engines.vllm.ray_application import vllm_application
 from moorage.readiness.diagnosis import LogCause
 from moorage.spec import EngineName
 
-BUILDERS: dict[EngineName, Callable[[ApplicationRequest], Built]] = {
+BUILDERS: dict[EngineName, Callable[[ApplicationRequest], ApplicationParts]] = {
     EngineName.VLLM: vllm_application,
     EngineName.CUSTOM: custom_application,
 }
@@ -31,15 +31,15 @@ CLUSTER_CAUSES = (
         " `engine.application.runtime_env`.",
     ),
 )
-"""What an application's messages give away that is no matter of its engine."""
+"""Texts in an application's messages that do not come from its engine."""
 
 
 def plan_on_cluster(request: ApplicationRequest, engine: EngineName) -> LaunchPlan:
     """The plan of a release on a Ray cluster.
 
     Args:
-        request: What is to be served there.
-        engine: What serves it.
+        request: The application.
+        engine: Its engine.
 
     Raises:
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
@@ -68,18 +68,18 @@ def _open_to_all(request: ApplicationRequest) -> list[str]:
 
 def _warnings(request: ApplicationRequest, engine: EngineName) -> tuple[str, ...]:
     spec, cluster = request.spec, request.cluster.name
-    told = _open_to_all(request)
+    notes = _open_to_all(request)
     if not request.model.source.startswith("hf://"):
-        told.append(f"{request.source} has to be on every node of {cluster}; nothing is copied")
+        notes.append(f"{request.source} has to be on every node of {cluster}; nothing is copied")
     if "HF_TOKEN" in spec.secrets:
-        told.append(
+        notes.append(
             f"HF_TOKEN is used here only: the nodes of {cluster} need one in their own environment,"
             " for Ray's dashboard would show it"
         )
     if engine == EngineName.VLLM and not spec.engine.version:
         version = request.arguments.version
-        told.append(
+        notes.append(
             f"arguments are written as for vLLM {version}; which one {cluster} has is not known,"
             " `engine.version` says it"
         )
-    return tuple(told)
+    return tuple(notes)

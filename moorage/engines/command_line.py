@@ -26,16 +26,16 @@ OTHER_NAMES = {
 def filled(
     words: Iterable[str], values: Mapping[str, str], environment: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Words with their placeholders filled in; a word stays one word, whatever is put into it.
+    """Words with their placeholders filled in; each word stays one word.
 
     Args:
         words: Words that may hold `{{name}}`.
-        values: What the launch knows.
-        environment: The user's variables; they count where the launch knows no such name.
+        values: Values of the placeholders.
+        environment: The user's variables, for names that `values` lacks.
 
     Returns:
-        The same number of words. A name that nobody knows is left as it is: it may be meant for
-        the engine, as in a chat template.
+        The same number of words. An unknown name is left as it is: it may be meant for the
+        engine, as in a chat template.
     """
     known = {**environment, **values}
     known.update({other: values[name] for other, name in OTHER_NAMES.items() if name in values})
@@ -44,13 +44,13 @@ def filled(
     )
 
 
-def kept_flags(
+def without_user_flags(
     flags: Iterable[Flag], words: Sequence[str], aliases: Mapping[str, tuple[str, ...]]
 ) -> tuple[Flag, ...]:
-    """Derived flags without those that the user decides about in any writing.
+    """Derived flags without those that the user gives, in any spelling.
 
     Args:
-        flags: What was derived.
+        flags: The derived flags.
         words: The user's words.
         aliases: Other names of the engine's options.
     """
@@ -69,7 +69,7 @@ def own_command(request: LaunchRequest) -> Flag:
 
 
 def placeholders(request: LaunchRequest) -> dict[str, str]:
-    """What a command line can name in `{{...}}`."""
+    """Values that a command line can use in `{{...}}`."""
     seat = request.seat
     return {
         "model_path": request.engine_model_path,
@@ -99,15 +99,15 @@ def command_line(
 ) -> CommandLine:
     """How a version is started.
 
-    A run command is split before it is filled in. One that starts with a program of its own is a
-    whole command line; nothing is put before it.
+    A run command is split before its placeholders are filled in. One that starts with a program
+    is a whole command line, without an entrypoint.
 
     Args:
         engine: The engine's own way, such as `vllm serve` and the model.
-        chosen: What is configured for the version; None = nothing.
+        chosen: The configuration of the version; None = none.
         values: Of the placeholders.
         environment: The user's variables.
-        entrypoint: Of the spec; it wins over the version's.
+        entrypoint: Of the spec; it overrides the version's.
     """
     own = entrypoint or tuple(shlex.split(chosen.entrypoint if chosen else ""))
     own = filled(own, values, environment)
@@ -123,10 +123,10 @@ _Configured = tuple[str, EngineVersion]
 
 
 def configured_version(request: LaunchRequest, engine: EngineName) -> _Configured | None:
-    """What the fleet says about the version that will run, with its name; None = nothing.
+    """The fleet's configuration of the version that will run, with its name; None = none.
 
-    An installed program is started as it is: what is configured is for a version's image. A custom
-    engine is nothing but what is configured.
+    Configuration is for a version's image: an installed program is started as it is. A custom
+    engine always needs it.
     """
     spec = request.spec.engine
     versions = request.host.engine_versions(spec.custom or engine)
@@ -137,7 +137,7 @@ def configured_version(request: LaunchRequest, engine: EngineName) -> _Configure
 
 
 def start_flags(request: LaunchRequest, engine: EngineName, own: Flag) -> tuple[Flag, ...]:
-    """Entrypoint and model, as spec and fleet have them.
+    """Entrypoint and model, as spec and fleet state them.
 
     Args:
         request: The seat.

@@ -12,11 +12,11 @@ from moorage.models.profile import ModelProfile
 from moorage.spec import EngineName, Mode
 
 PROCESS_BYTES = 2 * GIB
-"""RAM for the server itself beside the weights, where the spec does not state `placement.ram`."""
+"""RAM for the server itself without the weights, where the spec does not state `placement.ram`."""
 
 
 class Custom(Engine):
-    """A server that moorage knows nothing about but how it is started and asked."""
+    """A server of which moorage knows only its command line and its API."""
 
     name = EngineName.CUSTOM
     program = ""

@@ -10,16 +10,16 @@ from moorage.common.units import human_seconds
 from moorage.common.values import Value
 
 MOST_LABEL_SETS, MOST_DIGITS, MOST_COUNT = 10_000, 64, 2**53
-"""What is believed at most: ranks of an engine, characters of a number, and what it counts."""
+"""Limits of what is read: ranks of an engine, characters of a number, and its value."""
 
 
 class Busy(Value):
-    """Where an engine tells what it has in flight.
+    """Where an engine reports its requests in flight.
 
     Attributes:
         path: HTTP path of its metrics, in Prometheus' text format.
-        metrics: Names of those that count requests in flight; they are added up.
-        progress: Names of those that only grow while it generates.
+        metrics: Names of the metrics that count requests in flight; they are added up.
+        progress: Names of the metrics that grow only while it generates.
     """
 
     path: str
@@ -28,12 +28,12 @@ class Busy(Value):
 
 
 class Drained(Value):
-    """How the waiting for requests in flight ended.
+    """The result of waiting for requests in flight.
 
     Attributes:
         seconds: How long it took.
         waited: Whether any request was in flight.
-        left: Requests that still ran at the end; None = the engine did not tell.
+        left: Requests that still ran at the end; None = not known.
     """
 
     seconds: float = 0.0
@@ -41,7 +41,7 @@ class Drained(Value):
     left: int | None = None
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """One line about it; empty when nothing is known."""
         if self.left is None:
             return ""
@@ -58,10 +58,10 @@ def requests_in_flight(text: str, metrics: Sequence[str]) -> int | None:
 
     Args:
         text: Its metrics in Prometheus' text format.
-        metrics: Names of those that count.
+        metrics: Names of the metrics that count.
 
     Returns:
-        Their sum; None when none of them is there, or one is no count.
+        Their sum; None when all of them are missing, or one is no count.
     """
     # Label values may hold spaces, and a time stamp may follow. Other lines are not even cut out:
     # there may be millions of them.
@@ -73,7 +73,7 @@ def requests_in_flight(text: str, metrics: Sequence[str]) -> int | None:
 
 
 def _count(text: str) -> int | None:
-    """A number as Prometheus writes it; None = no count, such as `NaN`, or beyond all measure."""
+    """A number as Prometheus writes it; None = no count, such as `NaN`, or too large."""
     try:
         number = float(text[:MOST_DIGITS])
     except ValueError:

@@ -13,15 +13,15 @@ from moorage.spec import ContainerSettings, IpcMode, NetworkMode, RestartPolicy
 
 
 class Isolation(Value):
-    """Everything that a container has of its host beside model, memory and processors.
+    """What a container shares with its host, except model, memory and processors.
 
     Attributes:
         user: `id` or `id:group`; empty = as the image says.
         groups: More groups, by name or id.
         ulimits: By name; -1 = unlimited. Soft and hard limit are the same.
         ipc: Whose shared memory it has.
-        shares_memory_of: Container whose shared memory it has instead; empty = as `ipc` says.
-        sees_processes_of: Container whose processes it sees beside its own; empty = none.
+        shares_memory_of: Container whose shared memory it uses instead; empty = as `ipc` says.
+        sees_processes_of: Container whose processes it sees as well; empty = none.
         network: How it is reached.
         restart: What Docker does when it ends.
         capabilities: Added to Docker's own set.
@@ -45,31 +45,31 @@ class Isolation(Value):
 
 
 def isolation(request: LaunchRequest) -> Isolation:
-    """What the container has of its host; a process is not shut off."""
+    """The isolation of a seat's container; a process has none."""
     if not request.in_container:
         return Isolation()
-    wish, kind = request.spec.engine.container, kind_of_seat(request)
+    settings, kind = request.spec.engine.container, device_kind_of(request)
     return Isolation(
-        user=_user(wish),
-        groups=tuple(dict.fromkeys((*kind.groups, *wish.groups))),
-        ulimits=wish.ulimits,
-        ipc=wish.ipc,
-        network=NetworkMode.HOST if request.spans_hosts else wish.network,
-        restart=wish.restart,
-        capabilities=() if wish.privileged else _added(kind, wish),
-        privileged=wish.privileged,
-        nodes=device_nodes(kind, claimed(request)),
+        user=_user(settings),
+        groups=tuple(dict.fromkeys((*kind.groups, *settings.groups))),
+        ulimits=settings.ulimits,
+        ipc=settings.ipc,
+        network=NetworkMode.HOST if request.spans_hosts else settings.network,
+        restart=settings.restart,
+        capabilities=() if settings.privileged else _added(kind, settings),
+        privileged=settings.privileged,
+        nodes=device_nodes(kind, claimed_accelerators(request)),
         runtime=kind.runtime,
     )
 
 
-def kind_of_seat(request: LaunchRequest) -> DeviceKind:
-    """How the seat's accelerators are handed out; a seat on CPU has none."""
+def device_kind_of(request: LaunchRequest) -> DeviceKind:
+    """The kind of the seat's accelerators; empty for a seat on CPU."""
     seat = request.seat
     return DeviceKind() if seat.accelerator_type == CPU else device_kind(seat.accelerator_type)
 
 
-def claimed(request: LaunchRequest) -> tuple[Accelerator, ...]:
+def claimed_accelerators(request: LaunchRequest) -> tuple[Accelerator, ...]:
     """The seat's accelerators, in its order."""
     own = {(item.type, item.index): item for item in request.host.accelerators}
     return tuple(own[request.seat.accelerator_type, index] for index in request.seat.accelerators)
@@ -79,7 +79,7 @@ def sees_more_than_claimed(request: LaunchRequest) -> bool:
     """Whether the engine could use accelerators that are not its own."""
     if not request.in_container or request.spec.engine.container.privileged:
         return True
-    return sees_others(kind_of_seat(request), claimed(request))
+    return sees_others(device_kind_of(request), claimed_accelerators(request))
 
 
 def shm_bytes(request: LaunchRequest) -> int:
@@ -99,36 +99,36 @@ def memory_bytes(request: LaunchRequest) -> int:
 
 def cores(request: LaunchRequest) -> int:
     """Limit of processor cores: the claim, else what the spec says; 0 = none."""
-    wished = request.spec.engine.container.cores if request.in_container else None
-    return request.seat.cores or wished or 0
+    limit = request.spec.engine.container.cores if request.in_container else None
+    return request.seat.cores or limit or 0
 
 
 def isolation_warnings(request: LaunchRequest) -> Iterator[str]:
-    """What a person should know before such a container is started."""
-    wish, seat = request.spec.engine.container, request.seat
+    """Warnings about a container's rights and limits."""
+    settings, seat = request.spec.engine.container, request.seat
     if not request.in_container:
         return
-    if wish.privileged:
+    if settings.privileged:
         yield (
             "PRIVILEGED: engine.container.privileged gives the engine every right and every device"
             f" of {request.host.name}"
         )
-    if wish.memory and seat.accelerator_type == CPU:
+    if settings.memory and seat.accelerator_type == CPU:
         yield "engine.container.memory: on CPU the claim is the limit; set `placement.ram`"
-    if wish.cores and seat.cores:
+    if settings.cores and seat.cores:
         yield f"engine.container.cores: {seat.cores} cores were claimed, and they are the limit"
-    if not wish.privileged and sees_more_than_claimed(request):
+    if not settings.privileged and sees_more_than_claimed(request):
         yield (
             f"{request.host.name}: the container gets /dev/dri as a whole; write down `node` of"
             f" each {seat.accelerator_type} accelerator in the fleet file to narrow it"
         )
 
 
-def _user(wish: ContainerSettings) -> str:
-    if wish.user is None:
+def _user(settings: ContainerSettings) -> str:
+    if settings.user is None:
         return ""
-    return str(wish.user) if wish.group is None else f"{wish.user}:{wish.group}"
+    return str(settings.user) if settings.group is None else f"{settings.user}:{settings.group}"
 
 
-def _added(kind: DeviceKind, wish: ContainerSettings) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*kind.capabilities, *wish.capabilities)))
+def _added(kind: DeviceKind, settings: ContainerSettings) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*kind.capabilities, *settings.capabilities)))

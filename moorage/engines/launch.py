@@ -1,6 +1,6 @@
-"""The launch plan: exactly what will run, each flag and variable with its origin.
+"""The launch plan: the containers of a release, each flag and variable with its origin.
 
-What `moorage plan` prints is the very object that `moorage deploy` executes.
+`moorage plan` prints the object that `moorage deploy` executes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ LABEL_REPLICA = "moorage.replica"
 
 
 class Flag(Value):
-    """Consecutive words of a command line that belong together, and why they are there.
+    """Words of a command line that belong together, and their origin.
 
     Attributes:
         tokens: The words.
-        origin: Who decided that they are there.
+        origin: Who decided about them.
         reason: Why, or the field that they stand in.
         written: Whether they are the user's own words, out of `engine.args`,
             `engine.command` or `engine.entrypoint`.
@@ -51,9 +51,9 @@ class Variable(Value):
 
 
 class Mount(Value):
-    """A directory of the host that the engine sees; one that is kept is made where it is not.
+    """A directory of the host that the engine sees; a kept one is created where it is missing.
 
-    Where it is a volume, its source is a name: Docker makes it, and it goes with the containers.
+    The source of a volume is a name: Docker creates it and removes it with the containers.
     """
 
     source: str
@@ -71,7 +71,7 @@ class Link(Value):
 
 
 class Preparation(Value):
-    """What a script does in a container before it becomes the engine.
+    """The work of a script in a container before it becomes the engine.
 
     Attributes:
         packages: Python packages that it installs, without blanks.
@@ -98,7 +98,7 @@ class Application(Value):
 
     Attributes:
         endpoint: Base URL under which it answers: Ray Serve's own, and its route.
-        config: Its entry in the config that is put to the cluster, exactly.
+        config: Its entry in the config that is sent to the cluster.
     """
 
     endpoint: str
@@ -129,10 +129,11 @@ class ContainerSpec(Value):
         working_directory: Where a container starts; empty = as its image says. A process starts in
             a folder of its own.
         links: Made in the working directory (process runtime).
-        isolation: How far the container is shut off from its host.
+        isolation: How far the container is isolated from its host.
         awaits: Container of the plan whose port must be open before this one starts; empty = none.
-        application: What a Ray cluster is told; None = it runs on a host. `command` then holds what
-            its arguments were made of, `host` names the cluster, and bind and port are empty.
+        application: The application on a Ray cluster; None = it runs on a host. `command` then
+            holds the flags that its arguments follow from, `host` names the cluster, and bind and
+            port are empty.
     """
 
     name: str
@@ -190,12 +191,12 @@ class ContainerSpec(Value):
         """Base URL under which the engine answers."""
         if self.application:
             return self.application.endpoint
-        host = self._everywhere.get(self.bind, self.bind)
+        host = self._reachable.get(self.bind, self.bind)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     @property
-    def _everywhere(self) -> dict[str, str]:
-        """Where an engine is found that listens on all addresses of its host."""
+    def _reachable(self) -> dict[str, str]:
+        """Addresses that reach an engine which listens on all addresses of its host."""
         access = parse_access(self.address)
         if access.is_remote:
             return {"0.0.0.0": access.machine, "::": access.machine}
@@ -210,7 +211,7 @@ class LaunchPlan(Value):
         engine: The engine.
         engine_version: Its version; empty = unknown.
         containers: What is started.
-        warnings: What a person should know, such as wishes that cannot be met there.
+        warnings: Warnings, such as fields of the spec that have no effect there.
     """
 
     release: str
@@ -239,7 +240,7 @@ class Workload(Value):
         endpoint: Base URL under which it answers, if it leads.
         role: Part that it plays in its replica.
         replica: Number of the replica.
-        adapters: LoRA adapters that were loaded into it since it serves; a start forgets them.
+        adapters: LoRA adapters that were loaded while it serves; a start drops them.
     """
 
     name: str
@@ -256,12 +257,12 @@ class Workload(Value):
 
     @property
     def serves(self) -> bool:
-        """Whether it answers for its replica; its followers only help it."""
+        """Whether it answers for its replica; followers do not."""
         return self.role == Role.LEADER
 
 
 def planned_workload(spec: ContainerSpec) -> Workload:
-    """A workload as it is known before it is started."""
+    """A workload of the plan, before it is started."""
     return Workload(
         name=spec.name,
         release=spec.labels[LABEL_RELEASE],

@@ -9,7 +9,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.request import LaunchRequest, Peer
 from moorage.images.image import Image
-from moorage.models.placed import on_host
+from moorage.models.source import on_host
 from moorage.placement.overcommit import overcommit_warnings
 from moorage.placement.placed import Placed
 from moorage.placement.placement import Seat
@@ -17,7 +17,7 @@ from moorage.spec import EngineSpec, ModelSpec, RuntimeName
 
 
 def plan_launch(placed: Placed, image: Image | None, ledger: str, caches: str = "") -> LaunchPlan:
-    """The plan of a release: one container for each seat, and what it needs beside it.
+    """The plan of a release: one container for each seat, and its Ray head where it needs one.
 
     Args:
         placed: The model and its place.
@@ -30,7 +30,7 @@ def plan_launch(placed: Placed, image: Image | None, ledger: str, caches: str = 
         Failure: `BAD_SPEC` when the engine cannot do what the spec asks for.
     """
     engine = ENGINES[placed.placement.engine]
-    _require_wishes(placed.spec, engine)
+    _require_features(placed.spec, engine)
     _require_own_store(placed)
     requests = [_request(placed, seat, image, ledger, caches) for seat in placed.placement.seats]
     return LaunchPlan(
@@ -88,21 +88,21 @@ def _version(request: LaunchRequest, engine: Engine) -> str:
 
 def _warnings(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
     return (
-        *_unused(request.spec.engine),
-        *_idle(engine, request),
+        *_unused_arguments(request.spec.engine),
+        *_unused_accelerators(engine, request),
         *isolation_warnings(request),
         *engine.warnings(request),
     )
 
 
-def _unused(engine: EngineSpec) -> tuple[str, ...]:
+def _unused_arguments(engine: EngineSpec) -> tuple[str, ...]:
     if engine.command is None or not engine.args:
         return ()
     return ("engine.args: not used, for `engine.command` is the whole line",)
 
 
-def _idle(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
-    """Accelerators that the engine cannot use, where nobody has said that it shall do without."""
+def _unused_accelerators(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
+    """Accelerators that the engine cannot use, unless the spec asks for none."""
     there = {item.type for item in request.host.accelerators}
     if request.seat.accelerators or request.spec.placement.accelerators != "auto" or not there:
         return ()
@@ -114,7 +114,7 @@ def _idle(engine: Engine, request: LaunchRequest) -> tuple[str, ...]:
 
 
 def _require_own_store(placed: Placed) -> None:
-    """Adapters that come later are put into folders of this machine."""
+    """Adapters that are loaded later are stored in folders of this machine."""
     hosts = [seat.host for seat in placed.placement.seats]
     remote = [name for name in hosts if placed.snapshot.host(name).store]
     if placed.spec.lora_updates and remote:
@@ -125,11 +125,11 @@ def _require_own_store(placed: Placed) -> None:
         )
 
 
-def _require_wishes(spec: ModelSpec, engine: Engine) -> None:
-    every = frozenset[str]().union(*(other.wishes for other in ENGINES.values()))
-    for field in sorted(every - engine.wishes):
+def _require_features(spec: ModelSpec, engine: Engine) -> None:
+    every = frozenset[str]().union(*(other.features for other in ENGINES.values()))
+    for field in sorted(every - engine.features):
         if getattr(spec, field):
-            able = ", ".join(name for name, other in ENGINES.items() if field in other.wishes)
+            able = ", ".join(name for name, other in ENGINES.items() if field in other.features)
             raise Failure(
                 Cause.BAD_SPEC,
                 f"{field}: {engine.name} cannot do that",

@@ -15,16 +15,16 @@ from typing import Any
 from moorage.common.values import Value
 
 MARK_LEDGER, MARK_RELEASE = "MOORAGE_LEDGER", "MOORAGE_RELEASE"
-"""Variables of an application that say whose it is; Ray's applications have no labels."""
+"""Variables that mark an application's ledger and release; Ray's applications have no labels."""
 
 WHOLE = ("proxy_location", "http_options", "grpc_options", "target_capacity")
-"""What the config says beside its applications. Left out, it falls back to Ray's defaults."""
+"""Settings of the config besides applications. Ray resets those that are left out."""
 
 IMPERATIVE = "imperative"
-"""Applications that `serve.run` made: they stand in no config, and a PUT lets them be."""
+"""Applications that `serve.run` made: no config holds them, and a PUT leaves them."""
 
 REDACTED = "<redacted>"
-"""What a dashboard puts in place of variables for readers that it takes for a browser."""
+"""The text that replaces variables where the dashboard takes the client for a browser."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _OPENING = re.compile(r"^\S*(?:Error|Exception)\b.*: Traceback \(most recent call last\):$")
@@ -54,8 +54,7 @@ class AppState(Value):
 
     Attributes:
         status: Its status; one that this release of moorage does not know counts as deploying.
-        message: What the cluster says about it, and about those of its deployments that it says
-            something about; without colours.
+        message: Messages of the cluster about it and its deployments, without colours.
         ledger: Ledger that it belongs to; empty = it is not moorage's.
         release: Release that it belongs to.
         logs: Logs of its replicas.
@@ -68,8 +67,8 @@ class AppState(Value):
     logs: tuple[ReplicaLog, ...] = ()
 
 
-class Unkept(Exception):
-    """An application of somebody else that could not be sent along unchanged; says why."""
+class LossyChange(Exception):
+    """A change would alter an application of somebody else; the message says how."""
 
 
 def app_state(details: Mapping[str, Any], name: str) -> AppState | None:
@@ -83,11 +82,14 @@ def app_state(details: Mapping[str, Any], name: str) -> AppState | None:
     if found is None:
         return None
     deployments: Mapping[str, Any] = found.get("deployments") or {}
-    told = [found.get("message", ""), *(_told(*item) for item in deployments.items())]
+    messages = [
+        found.get("message", ""),
+        *(_deployment_message(*item) for item in deployments.items()),
+    ]
     marks = _variables(found.get("deployed_app_config") or {})
     return AppState(
         status=_status(found.get("status", "")),
-        message=_plain("\n".join(filter(None, told))),
+        message=_plain("\n".join(filter(None, messages))),
         ledger=marks.get(MARK_LEDGER, ""),
         release=marks.get(MARK_RELEASE, ""),
         logs=tuple(log for each in deployments.values() for log in _logs(each)),
@@ -95,19 +97,19 @@ def app_state(details: Mapping[str, Any], name: str) -> AppState | None:
 
 
 def with_application(details: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The cluster's config with one application more, or in place of the one of its name.
+    """The cluster's config with an application added or replaced.
 
     Args:
         details: What `GET /api/serve/applications/` answers.
         config: The application.
 
     Raises:
-        Unkept: When another application would not come out of it unchanged.
+        LossyChange: When another application would be altered.
     """
     whole = without_application(details, str(config["name"]))
     for other in whole["applications"]:
         if other.get("route_prefix", "/") == config["route_prefix"]:
-            raise Unkept(f"{other['name']} has the route {config['route_prefix']} already")
+            raise LossyChange(f"{other['name']} has the route {config['route_prefix']} already")
     return {**whole, "applications": [*whole["applications"], dict(config)]}
 
 
@@ -115,7 +117,7 @@ def without_application(details: Mapping[str, Any], name: str) -> dict[str, Any]
     """The cluster's config without one application, the others exactly as they are.
 
     Raises:
-        Unkept: As in `with_application`.
+        LossyChange: As in `with_application`.
     """
     applications: Mapping[str, Any] = details.get("applications", {})
     kept = [_config(other, app) for other, app in applications.items() if other != name]
@@ -126,7 +128,7 @@ def without_application(details: Mapping[str, Any], name: str) -> dict[str, Any]
 def _config(name: str, application: Mapping[str, Any]) -> dict[str, Any] | None:
     """The config that an application was deployed with; None = it must not be sent.
 
-    One that is being deleted would come back, and one of `serve.run` is in no config.
+    An application that is being deleted would come back; one of `serve.run` is in no config.
     """
     if application.get("status") == AppStatus.DELETING:
         return None
@@ -134,9 +136,9 @@ def _config(name: str, application: Mapping[str, Any]) -> dict[str, Any] | None:
     if config is None:
         if str(application.get("source", "")).lower() == IMPERATIVE:
             return None
-        raise Unkept(f"the cluster does not tell the config of its application {name}")
+        raise LossyChange(f"the cluster does not tell the config of its application {name}")
     if REDACTED in str(config):
-        raise Unkept(f"the dashboard hides variables of {name}, which a change would lose")
+        raise LossyChange(f"the dashboard hides variables of {name}, which a change would lose")
     # Both stand above all applications; older Rays list them here too, and refuse them.
     return {key: value for key, value in config.items() if key not in ("host", "port")}
 
@@ -145,7 +147,7 @@ def _status(word: str) -> AppStatus:
     return AppStatus(word) if word in set(AppStatus) else AppStatus.DEPLOYING
 
 
-def _told(name: str, deployment: Mapping[str, Any]) -> str:
+def _deployment_message(name: str, deployment: Mapping[str, Any]) -> str:
     message = deployment.get("message", "")
     return f"{name} is {deployment.get('status', '')}: {message}" if message else ""
 

@@ -17,7 +17,7 @@ from moorage.spec.arguments import is_written, user_tokens
 
 
 class Remedy(Value):
-    """A number that would let an engine start which did not.
+    """A number with which a failed engine would start.
 
     Attributes:
         option: Option of its command line, such as `--max-model-len`.
@@ -35,7 +35,7 @@ class Remedy(Value):
 
 
 class Correction(Value):
-    """What the second try of a release changed.
+    """The change of the second try of a release.
 
     Attributes:
         option: Option of the engine, such as `--max-model-len`.
@@ -56,24 +56,24 @@ class Correction(Value):
     evidence: str = ""
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The correction in a line."""
         stated = f", though `{self.stated}` states it" if self.stated else ""
         return f"{self.option} {self.value} instead of {self.before}{stated}: {self.reason}"
 
 
-def corrected_by(
+def correction_for(
     spec: ModelSpec, cause: Cause, evidence: str, remedy: Remedy | None
 ) -> Correction | None:
-    """The correction that a spec lets a remedy be; None = there is no second try.
+    """The correction that a remedy leads to; None = there is no second try.
 
-    A command line that is the user's own stays as it is: only its author knows what it starts.
+    A command line of the user's own is not changed: only its author knows what it starts.
 
     Args:
         spec: What the user wrote.
         cause: Why the first try failed.
-        evidence: The line of the log that gave it away.
-        remedy: What the engine named, if it named anything.
+        evidence: The line of the log that shows it.
+        remedy: The number that the engine named, if any.
     """
     if remedy is None or not spec.readiness.second_try or spec.engine.command is not None:
         return None
@@ -88,19 +88,19 @@ def corrected_by(
     )
 
 
-def amended(plan: LaunchPlan, correction: Correction, names: Collection[str]) -> LaunchPlan:
+def with_correction(plan: LaunchPlan, correction: Correction, names: Collection[str]) -> LaunchPlan:
     """A plan with a correction in some of its containers.
 
     Args:
-        plan: What was planned.
-        correction: What changes.
-        names: The containers that it changes in: those that do not run.
+        plan: The plan of the first try.
+        correction: The change.
+        names: Names of the containers to change: those that do not run.
     """
     containers = tuple(
         _amended(spec, correction) if spec.name in names and spec.runs_engine else spec
         for spec in plan.containers
     )
-    warning = f"second try with {correction.said}"
+    warning = f"second try with {correction.summary}"
     return plan.model_copy(update={"containers": containers, "warnings": (*plan.warnings, warning)})
 
 
@@ -111,7 +111,7 @@ def _stated(spec: ModelSpec, remedy: Remedy) -> str:
 
 
 def _amended(spec: ContainerSpec, correction: Correction) -> ContainerSpec:
-    """The option goes last: of several, an engine takes the last, and the user's words stay."""
+    """The option goes last: an engine takes the last one, and the user's words stay."""
     kept = (flag for flag in spec.command if not _is_only(flag, correction.option))
     flag = Flag(
         tokens=(correction.option, correction.value),

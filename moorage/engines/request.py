@@ -19,7 +19,7 @@ class Peer(Value):
 
     Attributes:
         address: Address that the others reach.
-        seat: What the replica has there.
+        seat: The replica's seat there.
     """
 
     address: str
@@ -27,23 +27,23 @@ class Peer(Value):
 
 
 class LaunchRequest(Value):
-    """What an engine needs to know to be started for one seat.
+    """The facts with which an engine is started for one seat.
 
     Attributes:
         spec: What the user wrote.
         profile: The model.
-        seat: Where it runs.
+        seat: The seat.
         host: That host.
         release: The release's id.
         ledger: Identity of the ledger that it is in.
         model_path: Directory of the model on the host.
         files: Its files.
-        companions: What is loaded beside it.
+        companions: Adapters and draft model that are loaded with it.
         updates_folder: Directory on the host for adapters that are loaded while it serves; empty =
             none are.
         image: The image, or None for a process.
-        caches: Directory of the host under which caches are kept; empty = none are.
-        peers: Hosts of its replica, the leader's first; empty = it is alone.
+        caches: Directory of the host for caches; empty = none are kept.
+        peers: Hosts of its replica, the leader's first; empty = it is on one host.
     """
 
     spec: ModelSpec
@@ -62,7 +62,7 @@ class LaunchRequest(Value):
 
     @property
     def spans_hosts(self) -> bool:
-        """Whether its replica runs on several hosts together."""
+        """Whether its replica runs on several hosts."""
         return len(self.peers) > 1
 
     @property
@@ -84,7 +84,7 @@ class LaunchRequest(Value):
     def publishes(self) -> bool:
         """Whether the engine has a network of its own, of which one port is published.
 
-        Hosts that run a replica together meet on ports that nobody can tell in advance.
+        Hosts of one replica connect on ports that are not known in advance.
         """
         alone = self.in_container and not self.spans_hosts
         return alone and self.spec.engine.container.network == NetworkMode.PUBLISHED

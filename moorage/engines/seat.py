@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from moorage.common.values import Origin
-from moorage.engines.isolation import claimed, kind_of_seat, sees_more_than_claimed
+from moorage.engines.isolation import claimed_accelerators, device_kind_of, sees_more_than_claimed
 from moorage.engines.launch import Mount, Preparation, Variable
 from moorage.engines.request import LaunchRequest
 from moorage.models.source import ModelFile
@@ -23,7 +23,7 @@ WITHOUT_CHECK = {"NVIDIA_DISABLE_REQUIRE": "1"}
 
 
 def preparation(request: LaunchRequest) -> Preparation | None:
-    """What is done in a seat's container first; None = nothing, and there is no script."""
+    """The preparation of a seat's container; None = nothing, and there is no script."""
     if not request.in_container:
         return None
     spec = request.spec.engine
@@ -48,7 +48,7 @@ def by_minor_version(image: str, accelerator_type: str, host_runtime: str) -> bo
     """Whether an image runs on a host only by CUDA's minor-version compatibility, by its tag.
 
     Args:
-        image: Its reference; the tag tells its CUDA (`cuda12.9-...`).
+        image: Its reference; the tag names its CUDA (`cuda12.9-...`).
         accelerator_type: Of the host.
         host_runtime: Newest CUDA that the host's driver was made for; empty = unknown.
     """
@@ -60,8 +60,8 @@ def by_minor_version(image: str, accelerator_type: str, host_runtime: str) -> bo
 
 
 def visibility(request: LaunchRequest) -> tuple[Variable, ...]:
-    """Where more than the claimed accelerators can be seen, the engine is told its own."""
-    kind, seat = kind_of_seat(request), request.seat
+    """Variables that limit an engine to its claimed accelerators where it could use others."""
+    kind, seat = device_kind_of(request), request.seat
     indexes = ",".join(map(str, seat.accelerators))
     pairs: list[tuple[str, str, str]] = []
     if kind.chosen_by and request.in_container:
@@ -88,13 +88,13 @@ def compatibility(request: LaunchRequest) -> tuple[Variable, ...]:
 
 
 def mounts(request: LaunchRequest) -> tuple[Mount, ...]:
-    """The model's directory, and what the host's driver brings, all read-only.
+    """The model's directory and the files of the host's driver, all read-only.
 
     File by file where links lead out of the directory, as in the hub's cache.
     """
     if not request.in_container:
         return ()
-    driver = tuple(Mount(source=path, target=path) for path in kind_of_seat(request).mounts)
+    driver = tuple(Mount(source=path, target=path) for path in device_kind_of(request).mounts)
     return (
         *mounts_of(request.model_path, request.files, request.engine_model_path),
         *driver,
@@ -112,5 +112,5 @@ def mounts_of(source: str, files: Sequence[ModelFile], target: str) -> tuple[Mou
 
 
 def devices(request: LaunchRequest) -> tuple[str, ...]:
-    """Identifiers of the seat's accelerators: UUIDs where the host tells them."""
-    return tuple(item.uuid or str(item.index) for item in claimed(request))
+    """Identifiers of the seat's accelerators: UUIDs where they are known."""
+    return tuple(item.identifier for item in claimed_accelerators(request))

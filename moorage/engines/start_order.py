@@ -9,11 +9,11 @@ from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
 Device = tuple[str, str, str]
 
 
-def in_turns(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:
-    """The plan in parts, each of which starts once the part before is ready.
+def start_groups(plan: LaunchPlan) -> tuple[LaunchPlan, ...]:
+    """The plan in groups; each starts once the group before is ready.
 
     vLLM profiles the free memory of its accelerators while it starts, so replicas that share one
-    take turns. All others start in the first part, and a replica's leader with its followers.
+    are in different groups. All others are in the first, and leaders with their followers.
     """
     parts: list[list[ContainerSpec]] = []
     taken: list[set[Device]] = []
@@ -36,7 +36,7 @@ def split_off(plan: LaunchPlan, share: float) -> tuple[LaunchPlan, LaunchPlan]:
         share: More than 0, at most 1: at least one replica is in the first part.
     """
     replicas = _replicas(plan)
-    # Rounded first: 0.3 of 10 is 3, though 0.1 * 30 is a little more than that for a computer.
+    # Rounded first: 0.1 * 30 is a little more than 3 in floating point.
     count = max(1, ceil(round(share * len(replicas), 9)))
     first, rest = (
         [spec for containers in part for spec in containers]

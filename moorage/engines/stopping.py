@@ -10,15 +10,15 @@ from moorage.spec import StoppingSpec
 from moorage.spec.arguments import argument
 
 KILL_AFTER_SECONDS = 15
-"""How much longer than its own time-out an engine is let, for what it does not count into it."""
+"""Seconds added to an engine's own time-out, for work that the time-out does not cover."""
 
 
 class Ending(Value):
-    """How a release that serves is ended.
+    """The time limits for stopping a release that serves.
 
     Attributes:
-        busy: What tells whether requests are in flight; None = nothing does.
-        drain_seconds: How long they are waited for before SIGTERM.
+        busy: Where its engine reports requests in flight; None = nowhere.
+        drain_seconds: How long to wait for them before SIGTERM.
         grace_seconds: From SIGTERM to SIGKILL.
     """
 
@@ -28,11 +28,11 @@ class Ending(Value):
 
 
 def ending(stopping: StoppingSpec, plan: LaunchPlan | None) -> Ending:
-    """From what the spec says and what really was started.
+    """The limits that follow from the spec and the plan that was started.
 
     Args:
         stopping: The spec's section.
-        plan: What was started; None = nobody knows.
+        plan: The plan that was started; None = not known.
     """
     if plan is None:
         return Ending(drain_seconds=0, grace_seconds=stopping.grace_seconds)

@@ -1,14 +1,14 @@
 """Hugging Face transformers: `transformers serve`, the engine that every machine can run.
 
-It has no option for a served name and answers only to the path that it was started with. So it is
-started in a directory that holds the model (as a process: a link to it) under its served name.
+It has no option for a served name and answers only to the path that it was started with. So it
+starts in a directory that contains the model (as a process: a link to it) under its served name.
 """
 
 from __future__ import annotations
 
 from moorage.common.units import GIB
 from moorage.common.values import Origin
-from moorage.engines.api_key import open_to_all
+from moorage.engines.api_key import open_access_warning
 from moorage.engines.base import Engine
 from moorage.engines.launch import Flag, Link, Variable
 from moorage.engines.request import MODELS_FOLDER, LaunchRequest
@@ -85,7 +85,7 @@ class Transformers(Engine):
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
         """It knows no key."""
-        return open_to_all(request)
+        return open_access_warning(request)
 
     def working_directory(self, request: LaunchRequest) -> str:  # noqa: ARG002
         """Where the model is mounted under its served name."""

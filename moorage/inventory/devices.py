@@ -1,6 +1,6 @@
 """Accelerator types as data: how a container or a process gets the devices that were claimed.
 
-What is not verified is not in the table: a type without a way into a container is refused there.
+Only what is verified is in the table; a type that no container can use has a `refusal`.
 Sources, by type: AMD's pages on ROCm in Docker; the quick start of vllm-ascend; vLLM's own images
 and platforms; Intel's pages on Gaudi; the device lists of GPUStack's runtime (`deployer/cdi/`).
 """
@@ -20,16 +20,16 @@ class DeviceKind(Value):
     """How accelerators of one type are handed out.
 
     Attributes:
-        visibility: Variable that tells a process its devices, by index; empty = none is known.
+        visibility: Variable that names a process's devices, by index; empty = none is known.
         order: Variable and value that make it count as the driver does.
         requested: Whether Docker is asked for them by their identifiers.
         shared: Device nodes that every container of the type needs.
         node: Node of one device, with `{index}`; empty = it has none of its own.
-        renders: Whether each has a render node, which the survey (AMD) or the fleet file tells.
+        renders: Whether each has a render node, known from the survey (AMD) or the fleet file.
         groups: Groups that may open the nodes.
-        mounts: What the host's driver brings, seen read-only at the same place.
+        mounts: Files of the host's driver, mounted read-only at the same place.
         runtime: Docker runtime that hands them out; empty = the daemon's own.
-        chosen_by: Variable that tells that runtime the devices, by index.
+        chosen_by: Variable that names the devices to that runtime, by index.
         capabilities: Capabilities that the type's runtime asks for.
         refusal: Why a container cannot have them; empty = it can.
         remedy: What to do where the host cannot hand them out.
@@ -140,15 +140,15 @@ def device_kind(accelerator_type: str) -> DeviceKind:
     return DEVICES.get(accelerator_type, UNKNOWN)
 
 
-def in_a_process(accelerator_type: str) -> str:
-    """Why a process cannot be held to its accelerators of a type; empty = it can."""
+def process_refusal(accelerator_type: str) -> str:
+    """Why a process cannot be limited to its accelerators of a type; empty = it can."""
     if device_kind(accelerator_type).visibility:
         return ""
-    return f"no variable is known that holds a process to its accelerators of {accelerator_type}"
+    return f"no variable is known that limits a process to its accelerators of {accelerator_type}"
 
 
 def device_nodes(kind: DeviceKind, accelerators: Sequence[Accelerator]) -> tuple[str, ...]:
-    """The nodes that a container needs for its accelerators; none where a runtime cares."""
+    """The nodes that a container needs for its accelerators; none where a runtime adds them."""
     if kind.node:
         return (*kind.shared, *(kind.node.format(index=item.index) for item in accelerators))
     if not kind.renders:

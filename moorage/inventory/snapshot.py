@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from moorage.common.values import Value
 from moorage.inventory.catalogue import CatalogueRow
@@ -44,6 +44,11 @@ class Accelerator(Value):
     runtime_version: str = ""
     family: str = ""
     node: str = ""
+
+    @property
+    def identifier(self) -> str:
+        """What it is told apart by on its host: its UUID, or its index as text."""
+        return self.uuid or str(self.index)
 
 
 class Program(Value):
@@ -136,6 +141,11 @@ class HostSnapshot(Value):
     def first(self, kind: str) -> Accelerator | None:
         """The first accelerator of a type; those of one type share their driver."""
         return next((item for item in self.accelerators if item.type == kind), None)
+
+    def accelerator_name(self, identifiers: Collection[str]) -> str:
+        """Name of the first of some accelerators; empty = none of them is there."""
+        found = (item.name for item in self.accelerators if item.identifier in identifiers)
+        return next(found, "")
 
     def claimed(self, resource: Resource, index: int = 0) -> int:
         """Bytes (or ports) of a resource that are claimed."""

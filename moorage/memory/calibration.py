@@ -11,42 +11,11 @@ from datetime import datetime
 
 from moorage.common.units import GIB
 from moorage.common.values import Value
+from moorage.memory.calibration_key import CalibrationKey
 from moorage.readiness.measured import Measured
 
 ROUNDING = GIB // 100
 """Bytes by which a logged size may be off, and with it a difference: two digits of a GiB."""
-
-
-class CalibrationKey(Value):
-    """The properties that two starts share when a measurement of one holds for the other.
-
-    Attributes:
-        architecture: vLLM's class, such as `LlamaForCausalLM`.
-        shape: What else of the model decides: sizes, dtype, quantisation, mode.
-        engine: Name of the engine.
-        engine_version: Its version.
-        accelerator_type: `cuda`, ...; `cpu` without accelerators.
-        accelerator: Name of the device; empty on CPU.
-        tensor_parallel_size: Ranks that share each layer.
-        pipeline_parallel_size: Stages that share the layers.
-        max_num_batched_tokens: Tokens of one scheduler step; 0 = the engine's default.
-        max_num_seqs: Requests that run at once; 0 = the engine's default.
-        eager: Whether CUDA graphs are off.
-        options: Other options that change what the engine takes, such as LoRA's.
-    """
-
-    architecture: str
-    shape: str
-    engine: str
-    engine_version: str
-    accelerator_type: str
-    accelerator: str = ""
-    tensor_parallel_size: int = 1
-    pipeline_parallel_size: int = 1
-    max_num_batched_tokens: int = 0
-    max_num_seqs: int = 0
-    eager: bool = False
-    options: str = ""
 
 
 class Residual(Value):

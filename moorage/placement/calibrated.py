@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.common.units import human_bytes
-from moorage.engines.calibration import BATCHED, PIPELINE, SEQUENCES, TENSOR, calibration_key
-from moorage.memory.calibration import CalibrationKey, Measurement, apply
+from moorage.memory.calibration import Measurement, apply
+from moorage.memory.calibration_key import (
+    BATCHED,
+    PIPELINE,
+    SEQUENCES,
+    TENSOR,
+    CalibrationKey,
+    calibration_key,
+)
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
 from moorage.memory.refusal import MemoryRefusal

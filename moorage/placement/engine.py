@@ -11,6 +11,7 @@ from moorage.common.values import Origin
 from moorage.common.versions import version_key
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
 
@@ -68,6 +69,19 @@ class EngineTraits(ABC):
             claimed: Bytes of accelerator memory that the seat claims.
         """
         return 0
+
+    def memory_arguments(
+        self,
+        spec: ModelSpec,  # noqa: ARG002
+        lora: LoraOptions | None,  # noqa: ARG002
+    ) -> tuple[str, ...]:
+        """Arguments that fields of the spec will add, as far as they decide about memory.
+
+        Args:
+            spec: What the user wrote.
+            lora: Adapters that were counted, of `lora` and `lora_updates`.
+        """
+        return ()
 
 
 Engines = Mapping[EngineName, EngineTraits]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.engines.calibration import words_of_fields
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
@@ -185,8 +184,7 @@ def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None)
     configured = fleet.engine_versions(engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
     given = user_tokens(spec.engine.args)
-    fields = words_of_fields(subject.memory.options.lora, spec.speculative, given)
-    arguments = (*fields, *given)
+    arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.common.failures import Failure
 from moorage.common.values import Origin, Value
-from moorage.inventory.devices import device_kind, in_a_process
+from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
 from moorage.placement.image import image_on
@@ -64,7 +64,7 @@ def _no_process(
         return "the spec names an image"
     if spec.engine.container != ContainerSettings():
         return "`engine.container` asks for a container"
-    if accelerator_type != CPU and (refusal := in_a_process(accelerator_type)):
+    if accelerator_type != CPU and (refusal := process_refusal(accelerator_type)):
         return refusal
     if spec.engine.packages:
         return "engine.packages are installed in a container, never on a host"

@@ -62,7 +62,7 @@ class EngineFacts(Value):
         return self.planned_version in (self.version, self.version.partition("+")[0])
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The facts in a line."""
         told = (
             (f"version {self.version}", self.version),

@@ -73,7 +73,7 @@ class Gate(Value):
         return max((answer.seconds for answer in self.answers), default=0.0)
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The gate in a line."""
         if self.wrong:
             return self.wrong
@@ -95,8 +95,8 @@ def request_of(spec: ModelSpec, prompt: PromptSpec, *, chat: bool) -> tuple[str,
     """
     body = {"model": spec.name, "max_tokens": prompt.max_tokens, "temperature": 0, "stream": False}
     if chat:
-        said = [message.model_dump() for message in prompt.messages]
-        messages = said or [{"role": "user", "content": prompt.prompt}]
+        summary = [message.model_dump() for message in prompt.messages]
+        messages = summary or [{"role": "user", "content": prompt.prompt}]
         return "/v1/chat/completions", {**body, "messages": messages}
     return "/v1/completions", {**body, "prompt": asked_in(prompt)}
 

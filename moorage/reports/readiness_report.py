@@ -44,7 +44,7 @@ def gate_section(gates: Iterable[Gate]) -> Section:
     found = tuple(gates)
     return Section(
         title="Golden prompts" * bool(found),
-        text="\n".join(f"{one.workload}: {one.said}" for one in found if not one.wrong),
+        text="\n".join(f"{one.workload}: {one.summary}" for one in found if not one.wrong),
         header=("workload", "asked", "answered", "took", "tokens", "wrong"),
         rows=tuple(
             (

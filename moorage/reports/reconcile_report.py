@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moorage.operations.reconcile.actions import QUIET, Action, Outcome
-from moorage.operations.reconcile.facts import World
+from moorage.operations.reconcile.cluster_state import ClusterState
 
 COLUMNS = ("what", "about", "why", "outcome")
 
@@ -24,7 +24,7 @@ def table(outcomes: Iterable[Outcome]) -> list[dict[str, str]]:
 
 def planned(actions: Iterable[Action]) -> tuple[Outcome, ...]:
     """What would be done."""
-    return tuple(Outcome(action=one, done=False, said="not done: dry run") for one in actions)
+    return tuple(Outcome(action=one, done=False, summary="not done: dry run") for one in actions)
 
 
 def changing(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -32,7 +32,7 @@ def changing(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     return tuple(one for one in outcomes if one.action.deed not in QUIET)
 
 
-def summary(world: World, outcomes: Iterable[Outcome]) -> str:
+def summary(world: ClusterState, outcomes: Iterable[Outcome]) -> str:
     """One line about a look and what came of it."""
     told = tuple(outcomes)
     acted = changing(told)
@@ -46,7 +46,7 @@ def summary(world: World, outcomes: Iterable[Outcome]) -> str:
     return f"{seen}: {names or 'nothing done'}{f'; {left} left' if left else ''}"
 
 
-def hosts_table(world: World) -> list[dict[str, str]]:
+def hosts_table(world: ClusterState) -> list[dict[str, str]]:
     """Each place that was looked at."""
     return [
         {
@@ -63,7 +63,7 @@ def hosts_table(world: World) -> list[dict[str, str]]:
 
 
 def _became(one: Outcome) -> str:
-    return one.said or ("done" if one.done else "not done")
+    return one.summary or ("done" if one.done else "not done")
 
 
 def _counted(number: int, noun: str) -> str:

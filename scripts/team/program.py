@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-TELL_SECONDS = 2.0
+REPORT_SECONDS = 2.0
 LOG_LINES = 15
 
 
@@ -71,15 +71,15 @@ class Program:
         Raises:
             Trouble: When it ends before, or is not ready in time; with the end of its log.
         """
-        began = told = time.monotonic()
+        began = reported = time.monotonic()
         while not is_ready():
             now = time.monotonic()
             if self.process() is None:
                 raise Trouble(f"{self.name} ended while it started{self._tail()}")
             if now - began > seconds:
                 raise Trouble(f"{self.name} is not ready within {seconds:g} s{self._tail()}")
-            if now - told >= TELL_SECONDS:
-                told = now
+            if now - reported >= REPORT_SECONDS:
+                reported = now
                 say(f"{self.name}: starting, {now - began:.0f} s of at most {seconds:g} s")
             time.sleep(0.2)
         say(f"{self.name}: ready at {where} after {time.monotonic() - began:.1f} s")
@@ -90,7 +90,7 @@ class Program:
         if process is None:
             self._number.unlink(missing_ok=True)
             return
-        began = told = time.monotonic()
+        began = reported = time.monotonic()
         with suppress(psutil.NoSuchProcess):
             process.send_signal(self._signal)
         while self.process() is not None:
@@ -100,8 +100,8 @@ class Program:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, Signals.SIGKILL)
                 break
-            if now - told >= TELL_SECONDS:
-                told = now
+            if now - reported >= REPORT_SECONDS:
+                reported = now
                 say(f"{self.name}: ending, {now - began:.0f} s of at most {self._seconds:g} s")
             time.sleep(0.1)
         self._number.unlink(missing_ok=True)

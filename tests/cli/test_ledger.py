@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from moorage.adapters.ledger import Ledger, copies
-from moorage.adapters.ledger.author import Author, writing_as
+from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.cli.app import app
 from moorage.cli.output import WIDE, out
 from moorage.common.failures import Cause, ExitCode

@@ -28,7 +28,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "after the claim": ("after", "moorage.adapters.ledger.claims", "Claims.commit"),
     "image": ("before", "tasks.image", "_image"),
     "stage": ("before", "tasks.stage", "step"),
-    "plan": ("before", "flows.plan_source", "planned"),
+    "plan": ("before", "flows.plan_model", "plan_release"),
     "before the start": ("before", "tasks.launch", "start"),
     "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.begin"),
     "engine started": ("after", "tasks.launch", "runtime_for.start"),
@@ -38,24 +38,24 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "facts": ("before", "tasks.measure", "ask"),
     "before the record": ("before", "moorage.adapters.ledger.releases", "Releases.take_over"),
     "after the record": ("after", "moorage.adapters.ledger.releases", "Releases.take_over"),
-    "old one stopping": ("before", "flows.release_rollout", "end_superseded"),
+    "old one stopping": ("before", "flows.deploy_model", "end_superseded"),
     "old one drained": ("before", "tasks.stopping", "end_release"),
     "old one stopped": ("after", "tasks.cleanup", "stop_all"),
     "old one closed": ("after", "moorage.adapters.ledger.releases", "Releases.end"),
-    "before it is kept what was measured": ("before", "flows.release_rollout", "remember"),
+    "before it is kept what was measured": ("before", "flows.deploy_model", "record_measurements"),
 }
 """Points in the order of the flow: before or after a call."""
 
 SECOND_TRY: dict[str, tuple[str, str, str]] = {
     "before the first try is stopped": ("before", "tasks.launch", "stop"),
     "after the first try is stopped": ("after", "tasks.launch", "stop"),
-    "before the second try": ("before", "flows.start_replicas", "amended"),
+    "before the second try": ("before", "flows.start_replicas", "with_correction"),
 }
 """Points that only a deploy passes whose first try fails and is corrected."""
 
 
 STOP_FIRST: dict[str, tuple[str, str, str]] = {
-    "before the old one makes room": ("before", "flows.release_rollout", "stop_for"),
+    "before the old one makes room": ("before", "flows.deploy_model", "stop_for"),
     "the old one is to stop": ("before", "tasks.stopping", "drain"),
     "the old one is drained": ("before", "tasks.stopping", "_stop_all"),
     "the old one has stopped": ("after", "tasks.stopping", "_stop_all"),

@@ -18,7 +18,7 @@ from tasks import context
 from tasks.adapters import tidy
 from tasks.cleanup import abandon, free_claims, recover
 from tasks.journal import Journal
-from tasks.restore_release import start_again
+from tasks.restore_release import undo_stop
 from tasks.stopping import finish_switch
 from tests.e2e.command_server import FAILS, STOPS
 from tests.e2e.conftest import installed_engine
@@ -162,7 +162,7 @@ def undo_again(old: ReleaseRow, new: ReleaseRow) -> None:
     """Every undo, in the order in which a saga runs them, and what reconciling does."""
     finish_switch(old, new.id, Journal([]))
     abandon(new.id)
-    start_again(old, new.id)
+    undo_stop(old, new.id)
     tidy(new.model)
     free_claims(new.id, old)
     for row in (old, new):

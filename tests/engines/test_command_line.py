@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.common.values import Origin
-from moorage.engines.command_line import CommandLine, command_line, filled, kept_flags
+from moorage.engines.command_line import CommandLine, command_line, filled, without_user_flags
 from moorage.engines.launch import Flag, Preparation
 from moorage.engines.seat import by_minor_version
 from moorage.inventory.fleet_engines import EngineVersion
@@ -35,7 +35,7 @@ def test_a_derived_flag_goes_where_the_user_decides_in_any_writing() -> None:
         for name in ("--size", "--config", "--switch", "--other")
     ]
     words = ("-s=2", "--config.key", "3", "--no-switch")
-    kept = kept_flags(flags, words, {"--size": ("-s",)})
+    kept = without_user_flags(flags, words, {"--size": ("-s",)})
     assert [flag.tokens[0] for flag in kept] == ["--other"]
 
 

@@ -88,4 +88,4 @@ def test_no_text_is_more_than_nothing_or_a_count(text: str) -> None:
     ],
 )
 def test_how_it_ended_is_one_line(drained: Drained, told: str) -> None:
-    assert drained.told == told
+    assert drained.summary == told

@@ -8,8 +8,8 @@ from moorage.engines.ray_serve import (
     MARK_LEDGER,
     MARK_RELEASE,
     AppStatus,
+    LossyChange,
     ReplicaLog,
-    Unkept,
     app_state,
     with_application,
     without_application,
@@ -101,7 +101,7 @@ class TestConfig:
         ],
     )
     def test_nothing_is_sent_that_would_harm_another(self, other: dict[str, Any], why: str) -> None:
-        with pytest.raises(Unkept, match=why):
+        with pytest.raises(LossyChange, match=why):
             with_application(details(other=an_application(**other)), OURS)
 
 

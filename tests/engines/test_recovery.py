@@ -7,7 +7,7 @@ import pytest
 from moorage.common.failures import Cause
 from moorage.common.values import Origin
 from moorage.engines.launch import LABEL_ROLE, Flag, LaunchPlan
-from moorage.engines.recovery import Remedy, amended, corrected_by
+from moorage.engines.recovery import Remedy, correction_for, with_correction
 from moorage.spec import EngineName
 from tests.builders import a_container, a_spec
 
@@ -22,7 +22,7 @@ FIRST, SECOND = "moorage-tiny.v1-r0-leader", "moorage-tiny.v1-r1-leader"
 
 
 def corrected(**spec: Any) -> Any:
-    return corrected_by(a_spec(**spec), Cause.ENGINE_KV_CACHE_TOO_SMALL, "the line", REMEDY)
+    return correction_for(a_spec(**spec), Cause.ENGINE_KV_CACHE_TOO_SMALL, "the line", REMEDY)
 
 
 def flag(*tokens: str, origin: Origin = Origin.DERIVED) -> Flag:
@@ -40,7 +40,7 @@ def test_a_correction_holds_both_numbers_and_the_line_that_names_the_new_one() -
     found = corrected()
     assert (found.before, found.value, found.stated) == ("8192", "4096", "")
     assert (found.cause, found.evidence) == (Cause.ENGINE_KV_CACHE_TOO_SMALL, "the line")
-    assert found.said == "--max-model-len 4096 instead of 8192: the engine named it"
+    assert found.summary == "--max-model-len 4096 instead of 8192: the engine named it"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_the_user_stated_is_corrected_too_and_said_so(
 ) -> None:
     found = corrected(**spec)
     assert found.stated == stated
-    assert (f"though `{stated}` states it" in found.said) == bool(stated)
+    assert (f"though `{stated}` states it" in found.summary) == bool(stated)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_there_is_no_second_try_where_the_spec_leaves_none(spec: dict[str, Any])
 
 
 def test_without_a_remedy_there_is_no_correction() -> None:
-    assert corrected_by(a_spec(), Cause.ENGINE_EXITED, "", None) is None
+    assert correction_for(a_spec(), Cause.ENGINE_EXITED, "", None) is None
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_without_a_remedy_there_is_no_correction() -> None:
     ],
 )
 def test_the_planned_value_gives_way_to_the_corrected_one(command: tuple[Flag, ...]) -> None:
-    plan = amended(a_plan(*command), corrected(), {FIRST, SECOND})
+    plan = with_correction(a_plan(*command), corrected(), {FIRST, SECOND})
     for container in plan.containers:
         assert container.argv == ("vllm", "serve", "/m", "--port", "1", "--max-model-len", "4096")
         assert container.command[-1].origin == Origin.DERIVED
@@ -92,16 +92,16 @@ def test_the_planned_value_gives_way_to_the_corrected_one(command: tuple[Flag, .
 
 def test_the_users_words_stay_and_the_correction_after_them_counts() -> None:
     words = flag("--max-model-len", "8192", "--enforce-eager", origin=Origin.USER)
-    plan = amended(a_plan(flag("vllm", "serve", "/m"), words), corrected(), {FIRST})
+    plan = with_correction(a_plan(flag("vllm", "serve", "/m"), words), corrected(), {FIRST})
     assert plan.containers[0].argv[3:] == (*words.tokens, "--max-model-len", "4096")
 
 
 def test_a_container_that_runs_is_left_as_it_is_and_the_plan_warns() -> None:
     before = a_plan(flag("vllm", "serve", "/m"), flag("--max-model-len", "8192"))
-    plan = amended(before, corrected(), {SECOND})
+    plan = with_correction(before, corrected(), {SECOND})
     assert plan.containers[0] == before.containers[0]
     assert plan.containers[1].argv[-2:] == ("--max-model-len", "4096")
-    assert plan.warnings == (f"second try with {corrected().said}",)
+    assert plan.warnings == (f"second try with {corrected().summary}",)
 
 
 def test_what_only_joins_the_hosts_is_never_corrected() -> None:
@@ -117,5 +117,5 @@ def test_what_only_joins_the_hosts_is_never_corrected() -> None:
         for name in names
     )
     plan = a_plan().model_copy(update={"containers": containers})
-    found = amended(plan, corrected(), names)
+    found = with_correction(plan, corrected(), names)
     assert ["--max-model-len" in c.argv for c in found.containers] == [False, True, False]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.engines.launch import LABEL_REPLICA, ContainerSpec, LaunchPlan
-from moorage.engines.start_order import in_turns, split_off
+from moorage.engines.start_order import split_off, start_groups
 from moorage.spec import EngineName
 from tests.builders import a_container
 
@@ -18,7 +18,7 @@ def turns(*containers: ContainerSpec) -> list[list[str]]:
     plan = LaunchPlan(
         release="tiny.v1", engine=EngineName.VLLM, engine_version="0.32.0", containers=containers
     )
-    parts = in_turns(plan)
+    parts = start_groups(plan)
     assert {part.release for part in parts} == {"tiny.v1"}
     return [[one.name for one in part.containers] for part in parts]
 

@@ -18,7 +18,7 @@ PLACE = f"{FOLDER}/poet/a1"
 
 def test_engines_that_grant_the_wish_say_how_adapters_are_loaded() -> None:
     for engine in ENGINES.values():
-        assert (engine.updates is not None) is ("lora_updates" in engine.wishes)
+        assert (engine.updates is not None) is ("lora_updates" in engine.features)
 
 
 def test_a_name_and_a_directory_are_posted() -> None:

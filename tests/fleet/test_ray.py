@@ -28,7 +28,7 @@ WHERE = """\
 import asyncio, json, os
 from prefect import flow, task
 from moorage.common.failures import Cause, Failure
-from tasks.map_hosts import OnHost, on_each
+from tasks.map_hosts import HostCall, map_hosts
 from tasks.map_hosts import task_runner
 
 @task(persist_result=False)
@@ -39,10 +39,10 @@ async def where(host: str) -> int:
 
 @flow(task_runner=task_runner(), persist_result=False)
 async def ask() -> dict:
-    calls = [OnHost(h, a, {"host": h}) for h, a in (("here", "local"), ("there", "tcp://127.1.0.1:1"))]
-    here, there = await on_each(where, calls, 8)
+    calls = [HostCall(h, a, {"host": h}) for h, a in (("here", "local"), ("there", "tcp://127.1.0.1:1"))]
+    here, there = await map_hosts(where, calls, 8)
     try:
-        await on_each(where, [OnHost("wrong", "tcp://127.1.0.1:1", {"host": "wrong"})], 8)
+        await map_hosts(where, [HostCall("wrong", "tcp://127.1.0.1:1", {"host": "wrong"})], 8)
     except Failure as failure:
         told = [failure.cause, failure.detail, failure.log_tail]
     return {"mine": os.getpid(), "here": here, "there": there, "told": told}

@@ -14,7 +14,7 @@ from prefect.states import Completed
 from prefect.testing.utilities import prefect_test_harness
 
 from flows import result_recovery as ending
-from flows.result_recovery import remembered, whole
+from flows.result_recovery import keep_result, whole
 from flows.retire_model import retire_model
 from moorage.common.failures import Cause, Failure
 from tests.e2e.workplace import REPOSITORY
@@ -36,13 +36,13 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @flow(name="answer", persist_result=False)
-@remembered
+@keep_result
 async def answer(number: int) -> State[int]:
     return Completed(name="Unchanged", message=f"it is {number}", data=number)
 
 
 @flow(name="plain", persist_result=False)
-@remembered
+@keep_result
 async def plain(number: int) -> int:
     return number
 
@@ -85,4 +85,4 @@ def test_an_end_that_prefect_tells_is_its_own_and_nothing_is_kept() -> None:
 
 def test_every_flow_is_remembered() -> None:
     text = "".join(path.read_text() for path in (REPOSITORY / "flows").glob("*.py"))
-    assert text.count("\n@flow(") == text.count(")\n@remembered\nasync def ") > 8
+    assert text.count("\n@flow(") == text.count(")\n@keep_result\nasync def ") > 8

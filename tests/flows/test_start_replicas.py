@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flows import start_replicas as flow
-from flows.start_replicas import starting
+from flows.start_replicas import start_replicas
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.launch import LABEL_REPLICA, Flag, LaunchPlan, Workload, planned_workload
@@ -105,7 +105,7 @@ def started(before: Release | None = None, back_to: str = "", **spec: Any) -> Re
     known = [a_release(spec=a_spec(**spec), plan=plan, rolled_back_to=back_to)]
 
     async def run() -> None:
-        async for further in starting(known[0], plan, a_profile(), before):
+        async for further in start_replicas(known[0], plan, a_profile(), before):
             known.append(further)
 
     with suppress(Failure):

@@ -55,7 +55,7 @@ class Runs:
 
 
 def deployed(runs: Runs) -> Applied:
-    return asyncio.run(below.deployed_below(MODEL, runs))
+    return asyncio.run(below.deploy_subflow(MODEL, runs))
 
 
 BROKEN = [
@@ -125,7 +125,7 @@ def test_a_run_that_had_begun_a_release_is_told_by_the_ledger_and_never_done_twi
 
 def test_a_retirement_is_done_again_whatever_happened() -> None:
     runs = Runs(answered(503), Completed(message="retired", data="llama.v1"))
-    ended = asyncio.run(below.retired_below(MODEL, runs))
+    ended = asyncio.run(below.retire_subflow(MODEL, runs))
     assert (ended.outcome, ended.release, runs.begun) == ("done", "llama.v1", 2)
 
 

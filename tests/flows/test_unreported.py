@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from flows.reconcile_fleet import _over
-from moorage.adapters.ledger.author import Author, writing_as
+from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.releases.states import ReleaseState
 from tasks.context import ledger
 from tests.builders import REVISION, a_spec

@@ -8,7 +8,7 @@ from moorage.common.failures import Failure
 from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
-from moorage.inventory.devices import DEVICES, device_kind, in_a_process
+from moorage.inventory.devices import DEVICES, device_kind, process_refusal
 from moorage.inventory.snapshot import VENDORS, HostSnapshot, Program
 from moorage.placement.placed import Placed
 from moorage.placement.propose import Subject, propose
@@ -172,7 +172,7 @@ def test_gaudis_are_handed_out_by_their_own_container_runtime() -> None:
 
 def test_a_type_that_is_not_in_the_table_is_refused_everywhere() -> None:
     assert device_kind("tpu").refusal
-    assert in_a_process("tpu")
+    assert process_refusal("tpu")
 
 
 def test_every_type_has_a_vendor_and_a_way_or_a_reason() -> None:

@@ -28,6 +28,14 @@ def test_claims_add_up_by_resource_and_index() -> None:
     assert host.claimed(Resource.ACCELERATOR, 1) == 0
 
 
+@pytest.mark.parametrize(
+    ("identifiers", "name"), [(("GPU-1",), "B"), (("GPU-0",), "A"), ((), ""), (("7",), "")]
+)
+def test_accelerators_are_found_by_identifier(identifiers: tuple[str, ...], name: str) -> None:
+    host = a_host(accelerators=(an_accelerator(name="A"), an_accelerator(1, name="B")))
+    assert host.accelerator_name(identifiers) == name
+
+
 def test_ports_that_were_refused_are_not_proposed_again() -> None:
     refused = [a_claim(Resource.PORT, 1, 40000), a_claim(Resource.RAM, GIB, 40001)]
     seen = a_fleet(a_host(ports_in_use=(40002,)), a_host("gpu-2")).with_ports_in_use(refused)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.engines.calibration import calibration_key
 from moorage.memory.calibration import Measurement
+from moorage.memory.calibration_key import calibration_key
 from moorage.memory.demand import memory_model
 from moorage.memory.need import Need
 from moorage.models.config import derive_profile

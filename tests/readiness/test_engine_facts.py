@@ -32,7 +32,9 @@ def test_an_engine_tells_its_version_names_context_and_cache() -> None:
         kv_tokens=32768,
     )
     assert found.surprises == ()
-    assert found.said == "version 0.32.0, 4096 tokens, 1.0 GiB of KV cache, room for 32768 tokens"
+    assert (
+        found.summary == "version 0.32.0, 4096 tokens, 1.0 GiB of KV cache, room for 32768 tokens"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,4 +68,4 @@ def test_a_version_that_was_not_planned_is_told() -> None:
 def test_answers_that_make_no_sense_are_no_facts(nonsense: Any) -> None:
     found = engine_facts(NAME, ("serve",), "", nonsense, nonsense, None)
     assert found == EngineFacts(workload=NAME)
-    assert (found.said, found.surprises) == ("", ())
+    assert (found.summary, found.surprises) == ("", ())

@@ -116,7 +116,7 @@ def test_a_replica_may_be_slower_than_the_release_before_only_by_so_much(
 def test_the_first_release_is_compared_with_nothing() -> None:
     gate = passed("w", [an_answer(2.0)], least=0.8)
     assert (gate.tokens_per_second, gate.wrong) == (5.0, "")
-    assert gate.said == "1 prompts, slowest 2.00 s, 5 tokens/s"
+    assert gate.summary == "1 prompts, slowest 2.00 s, 5 tokens/s"
 
 
 def test_an_engine_that_counts_no_tokens_cannot_be_compared() -> None:
@@ -129,7 +129,7 @@ def test_an_engine_that_counts_no_tokens_cannot_be_compared() -> None:
 def test_what_was_asked_and_answered_is_told_of_a_wrong_answer() -> None:
     gate = passed("w", [an_answer(1.0), an_answer(1.0, wrong="'5' is not in it")])
     assert gate.wrong == "w: asked '2+2=', answered '4': '5' is not in it"
-    assert gate.said == gate.wrong
+    assert gate.summary == gate.wrong
 
 
 def test_speeds_are_compared_only_for_the_same_questions() -> None:

@@ -10,7 +10,7 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.launch import Flag, LaunchPlan, Preparation, Workload
 from moorage.engines.plan import plan_launch
-from moorage.engines.recovery import Correction, amended
+from moorage.engines.recovery import Correction, with_correction
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.assets import AssetRole, Pin
@@ -148,7 +148,9 @@ def test_the_record_of_a_release_that_needed_a_second_try(golden: Golden) -> Non
     )
     release = planned(ON_CPU, None, a_cpu_host())
     assert release.plan
-    plan = amended(release.plan, correction, {spec.name for spec in release.plan.containers})
+    plan = with_correction(
+        release.plan, correction, {spec.name for spec in release.plan.containers}
+    )
     corrected = release.model_copy(update={"plan": plan, "corrections": (correction,)})
     golden("release_corrected.md", release_document(corrected).markdown() + "\n")
 

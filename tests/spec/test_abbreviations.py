@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import moorage
-from moorage.engines.calibration import calibration_key
 from moorage.engines.schema.reading import read
+from moorage.memory.calibration_key import calibration_key
 from moorage.placement.demand import wish_of
 from moorage.placement.parallelism import stated_parallelism
 from moorage.spec.abbreviations import OTHER_WRITINGS, SHORTEST, in_full

@@ -14,7 +14,7 @@ from moorage.placement.placement import Placement, Seat
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import Deadlines, EngineName, RuntimeName
 from tasks import accelerator_start_lock as turns
-from tasks.accelerator_start_lock import Turn, lock_names
+from tasks.accelerator_start_lock import AcceleratorStartLock, lock_names
 from tasks.context import ledger
 from tasks.journal import journal
 from tasks.probing import lease_of
@@ -71,8 +71,8 @@ def on(*accelerators: str) -> Placement:
     )
 
 
-def turn(release: str, placement: Placement, clock: Clock | None = None) -> Turn:
-    return Turn(release, release.split(".")[0], placement, clock=clock or Clock())
+def turn(release: str, placement: Placement, clock: Clock | None = None) -> AcceleratorStartLock:
+    return AcceleratorStartLock(release, release.split(".")[0], placement, clock=clock or Clock())
 
 
 def running(placement: Placement) -> ReleaseRow:
@@ -91,11 +91,11 @@ def running(placement: Placement) -> ReleaseRow:
     )
 
 
-async def waits(mine: Turn) -> list[str]:
+async def waits(mine: AcceleratorStartLock) -> list[str]:
     """What is told while a turn is waited for."""
     ear = Ear()
     with journal(ear) as diary:
-        await mine.wait(DEADLINES, diary)
+        await mine.acquire(DEADLINES, diary)
     return ear.heard
 
 
@@ -109,10 +109,10 @@ async def test_a_release_that_is_stopped_first_need_not_become_ready_before() ->
     owner = Owner(machine="", pid=0, started_at=0, note=old.id)
     ledger().locks.take_all(["start:gpu-1:cuda:0"], lease_of(old.id), owner, 600)
     first = on("gpu-1:0").model_copy(update={"stop_first": "it is full"})
-    mine = Turn("tiny.v2", "tiny", first, old, Clock())
+    mine = AcceleratorStartLock("tiny.v2", "tiny", first, old, Clock())
     assert await waits(mine) == []
     assert held() == {"start:gpu-1:cuda:0"}
-    mine.end()
+    mine.release()
 
 
 @pytest.mark.parametrize(("runs", "wrong"), [(False, "no connection"), (True, "")])
@@ -121,19 +121,19 @@ async def test_an_old_release_that_has_died_again_or_answers_by_now_is_not_waite
 ) -> None:
     """Reconciling has started it again, and looks at it no more: its model is worked on."""
     old = started_again(monkeypatch, runs, [wrong])
-    mine = Turn("tiny.v2", "tiny", on("gpu-1:1"), old, Clock())
+    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:1"), old, Clock())
     assert await waits(mine) == []
-    mine.end()
+    mine.release()
 
 
 async def test_an_old_release_that_still_loads_is_waited_for_until_it_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     old = started_again(monkeypatch, True, ["loads", "loads", ""])
-    mine = Turn("tiny.v2", "tiny", on("gpu-1:0"), old, Clock())
+    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:0"), old, Clock())
     assert "waits: tiny.v1 is starting on gpu-1 cuda:0" in await waits(mine)
     assert held() == {"start:gpu-1:cuda:0"}
-    mine.end()
+    mine.release()
 
 
 def started_again(monkeypatch: pytest.MonkeyPatch, runs: bool, wrong: list[str]) -> ReleaseRow:
@@ -167,7 +167,7 @@ def test_there_is_one_lock_for_each_accelerator(
 
 
 def test_the_release_that_is_replaced_ends_in_the_same_turn() -> None:
-    mine = Turn("tiny.v2", "tiny", on("gpu-1:0"), running(on("gpu-1:1")))
+    mine = AcceleratorStartLock("tiny.v2", "tiny", on("gpu-1:0"), running(on("gpu-1:1")))
     assert mine.names == ("start:gpu-1:cuda:0", "start:gpu-1:cuda:1")
 
 
@@ -175,16 +175,16 @@ async def test_nobody_waits_where_nobody_starts() -> None:
     first, second = turn("llama.v3", on("gpu-1:0")), turn("tiny.v1", on("gpu-1:1"))
     assert await waits(first) == await waits(second) == []
     assert held() == {"start:gpu-1:cuda:0", "start:gpu-1:cuda:1"}
-    first.end()
+    first.release()
     assert held() == {"start:gpu-1:cuda:1"}
-    second.end()
+    second.release()
 
 
 async def test_who_starts_there_is_waited_for_and_told() -> None:
     first = turn("llama.v3", on("gpu-1:0"))
     await waits(first)
     clock = Clock()
-    clock.happenings = {300: first.end}
+    clock.happenings = {300: first.release}
     second = turn("tiny.v1", on("gpu-1:0"), clock)
     who = "llama.v3 is starting on gpu-1 cuda:0"
     assert await waits(second) == [
@@ -193,7 +193,7 @@ async def test_who_starts_there_is_waited_for_and_told() -> None:
         f"wait ended: until the start before had ended: {who}",
     ]
     assert held() == {"start:gpu-1:cuda:0"}
-    second.end()
+    second.release()
 
 
 async def test_who_does_not_end_in_time_is_waited_for_no_longer() -> None:
@@ -206,25 +206,25 @@ async def test_who_does_not_end_in_time_is_waited_for_no_longer() -> None:
         await waits(second)
     assert caught.value.cause is Cause.ACCELERATOR_STARTING
     assert PATIENCE < clock.now < PATIENCE + 300
-    second.end()  # ends what it never had
+    second.release()  # ends what it never had
     assert held() == {"start:gpu-1:cuda:0"}
-    first.end()
+    first.release()
 
 
 async def test_each_that_goes_before_has_its_own_time() -> None:
     first, other, clock = turn("llama.v3", on("gpu-1:0")), turn("qwen.v1", on("gpu-1:0")), Clock()
     await waits(first)
 
-    def overtaken() -> None:
-        first.end()
+    def superseded_since() -> None:
+        first.release()
         assert other._try() == {}
 
-    clock.happenings = {800: overtaken, 1500: lambda: ledger().locks.drop(other._token)}
+    clock.happenings = {800: superseded_since, 1500: lambda: ledger().locks.drop(other._token)}
     last = turn("tiny.v1", on("gpu-1:0"), clock)
     told = [text for text in await waits(last) if text.startswith("waits")]
     assert [text.split()[1] for text in told] == ["llama.v3", "qwen.v1"]
     assert clock.now > PATIENCE
-    last.end()
+    last.release()
 
 
 async def test_who_waits_holds_nothing_meanwhile() -> None:
@@ -242,19 +242,19 @@ async def test_who_waits_holds_nothing_meanwhile() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert clock.now == 300
-    second.end()
+    second.release()
     assert held() == before
-    first.end()
+    first.release()
 
 
 async def test_a_turn_ends_once_however_often_it_is_told_to() -> None:
     first, second = turn("llama.v3", on("gpu-1:0")), turn("tiny.v1", on("gpu-1:0"))
     await waits(first)
-    first.end()
+    first.release()
     await waits(second)
-    first.end()
+    first.release()
     assert held() == {"start:gpu-1:cuda:0"}
-    second.end()
+    second.release()
     assert held() == set()
 
 
@@ -264,7 +264,7 @@ async def test_what_a_flow_that_is_gone_was_starting_is_cleaned_up_before_the_st
     told = await waits(mine)
     assert ledger().releases.get(gone).state == ReleaseState.ERROR
     assert told == [f"cleaned up after {gone}, whose flow was interrupted while it was pending"]
-    mine.end()
+    mine.release()
 
 
 async def test_a_release_whose_flow_is_at_work_is_left_alone() -> None:
@@ -274,4 +274,4 @@ async def test_a_release_whose_flow_is_at_work_is_left_alone() -> None:
     with ledger().locks.holding("other", wait_seconds=0):
         assert await waits(mine) == []
     assert {row.id for row in ledger().releases.unfinished()} == {own, other}
-    mine.end()
+    mine.release()

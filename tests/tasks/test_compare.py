@@ -11,11 +11,11 @@ from prefect.states import Completed
 from flows import reconcile_fleet
 from moorage.engines.launch import LaunchPlan
 from moorage.inventory.fleet import Fleet
-from moorage.operations.reconcile.actions import Action, Deed
+from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.readiness.protocol import Readiness
 from moorage.releases.release import ReleaseState
 from moorage.spec import EngineName
-from tasks.compare import decided_on, overtaken
+from tasks.compare import decision_scope, superseded_since
 from tasks.context import ledger
 from tests.builders import REVISION, a_release, a_spec
 
@@ -53,27 +53,27 @@ def failed() -> str:
 def test_what_still_holds_the_name_or_served_until_it_died_is_deployed_anew(
     states: tuple[ReleaseState, ...],
 ) -> None:
-    with decided_on(ran(*states)):
-        assert overtaken("tiny") == ""
+    with decision_scope(ran(*states)):
+        assert superseded_since("tiny") == ""
         failed()  # by somebody else: that has changed nothing
-        assert overtaken("tiny") == ""
+        assert superseded_since("tiny") == ""
 
 
 def test_what_was_retired_since_stays_retired() -> None:
-    with decided_on(ran(S.STOPPING, S.STOPPED)):
-        assert overtaken("tiny") == "tiny.v1 is stopped by now"
+    with decision_scope(ran(S.STOPPING, S.STOPPED)):
+        assert superseded_since("tiny") == "tiny.v1 is stopped by now"
 
 
 @pytest.mark.parametrize("states", [(), (S.ERROR,), (S.STOPPING, S.STOPPED)])
 def test_what_was_deployed_since_goes_before(states: tuple[ReleaseState, ...]) -> None:
-    with decided_on(ran()):
+    with decision_scope(ran()):
         ran(*states)
-        assert overtaken("tiny").startswith("tiny.v2 is there by now")
+        assert superseded_since("tiny").startswith("tiny.v2 is there by now")
 
 
 def test_a_deploy_that_somebody_asks_for_goes_over_whatever_is_there() -> None:
     ran(S.STOPPING, S.STOPPED)
-    assert overtaken("tiny") == ""
+    assert superseded_since("tiny") == ""
 
 
 async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_for_the_lock(
@@ -84,10 +84,10 @@ async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_
     async def deploy(*_: Any, **__: Any) -> State[Any]:
         ledger().releases.move(old, S.STOPPING)
         ledger().releases.end(old, S.STOPPED)
-        said.append(overtaken("tiny"))
+        said.append(superseded_since("tiny"))
         return Completed()
 
     monkeypatch.setattr(reconcile_fleet, "deploy_model", deploy)
     about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
-    await reconcile_fleet._replaced(Action(deed=Deed.REPLACE, **about), Fleet())
+    await reconcile_fleet._replaced(Action(deed=ActionKind.REPLACE, **about), Fleet())
     assert said == [f"{old} is stopped by now"]

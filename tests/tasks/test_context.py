@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError, SchemaError, SchemaValidat
 from pydantic_core.core_schema import enum_schema
 
 from tasks import context
-from tasks.context import in_full, in_thread, ledger, settings, was_interrupted
+from tasks.context import in_thread, ledger, run_uninterrupted, settings, was_interrupted
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -90,7 +90,7 @@ async def test_who_is_cancelled_waits_for_an_effect_that_is_under_way() -> None:
         may_end.wait(5)
         done.append("effect")
 
-    acting = asyncio.create_task(in_full(effect))
+    acting = asyncio.create_task(run_uninterrupted(effect))
     await in_thread(begun.wait, 5)
     acting.cancel()
     threading.Timer(0.1, may_end.set).start()
@@ -116,7 +116,7 @@ async def test_an_effect_that_had_not_begun_when_a_signal_came_never_does(
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     before = time.monotonic()
     with pytest.raises(Signal):
-        await in_full(done.append, "effect")
+        await run_uninterrupted(done.append, "effect")
     assert time.monotonic() - before < 2
     late[0].start()
     late[0].join()
@@ -124,9 +124,9 @@ async def test_an_effect_that_had_not_begun_when_a_signal_came_never_does(
 
 
 async def test_an_effect_gives_what_it_returns_and_raises_what_it_raises() -> None:
-    assert await in_full(lambda: 7) == 7
+    assert await run_uninterrupted(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
-        await in_full(lambda: 1 // 0)
+        await run_uninterrupted(lambda: 1 // 0)
 
 
 class Signal(BaseException):

@@ -24,7 +24,7 @@ from moorage.inventory.survey.facts import ARCHITECTURES
 from moorage.placement.placement import Placement
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import EngineName, ModelSpec
-from tasks.image import choose, have_again, moved, pull
+from tasks.image import choose_image, image_drift, pull_image, restore_image
 from tests.builders import NOON, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 from tests.local_registry import PASSWORD, USER, LocalRegistry, empty_image, require_registry
 from tests.uploads import layer, upload_image, upload_index
@@ -76,13 +76,13 @@ def wanted(
 
 
 async def planned(image: str, **more: Any) -> Image:
-    chosen = await choose.fn(*wanted(image, **more))
+    chosen = await choose_image.fn(*wanted(image, **more))
     assert chosen
     return chosen
 
 
 async def pulled(image: str, **more: Any) -> Image:
-    chosen = await pull.fn(*wanted(image, **more))
+    chosen = await pull_image.fn(*wanted(image, **more))
     assert chosen
     return chosen
 
@@ -157,16 +157,16 @@ async def test_a_tag_that_was_moved_is_told_of_a_release_that_serves(
     reference = f"{registry.host}/drifting/engine:{TAG}"
     upload_image(registry, "drifting/engine", TAG, layer(10), architecture=ARCHITECTURE)
     image = await planned(reference)
-    assert await moved.fn(_row(image), Fleet()) == ""
+    assert await image_drift.fn(_row(image), Fleet()) == ""
     newer, _ = upload_image(registry, "drifting/engine", TAG, layer(10), architecture=ARCHITECTURE)
     words = f"set `engine.image: {registry.host}/drifting/engine@{newer}` to take it"
-    assert words in await moved.fn(_row(image), Fleet())
+    assert words in await image_drift.fn(_row(image), Fleet())
 
     by_digest = image.model_copy(update={"reference": image.pinned})
     away = image.model_copy(update={"reference": f"{down.host}/engine:{TAG}"})
     built_here = image.model_copy(update={"digest": ""})
     for other in (by_digest, away, built_here):
-        assert await moved.fn(_row(other), Fleet()) == ""
+        assert await image_drift.fn(_row(other), Fleet()) == ""
 
 
 async def test_a_release_that_starts_again_has_the_same_image_again(
@@ -184,7 +184,7 @@ async def test_a_release_that_starts_again_has_the_same_image_again(
         engine_version="0.32.0",
         containers=(container,),
     )
-    have_again(a_release(image=image, plan=plan))
+    restore_image(a_release(image=image, plan=plan))
     there = DockerImages("local").find(image.pinned)
     assert there
     assert (there.identity, there.digests) == (image.identity, (first,))

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import StepRecord
-from tasks.journal import heard_as, journal, listening, step
+from tasks.journal import journal, listen_as, listening, step
 
 
 class Ear:
@@ -129,7 +129,7 @@ def test_flows_that_run_at_once_are_heard_under_their_names() -> None:
     ear = Ear()
 
     async def flow(name: str) -> None:
-        with heard_as(name), journal(Ear()) as diary, step("stage") as note:
+        with listen_as(name), journal(Ear()) as diary, step("stage") as note:
             await asyncio.sleep(0)
             note.progress(1, 2)
             diary.tell("soon")

@@ -8,7 +8,7 @@ import pytest
 from prefect import task
 
 from moorage.common.failures import Cause, Failure
-from tasks.map_hosts import OnHost, every, on_each
+from tasks.map_hosts import HostCall, gather_all, map_hosts
 
 HOSTS = tuple(f"gpu-{number}" for number in range(1, 7))
 
@@ -38,8 +38,8 @@ def away(what: str) -> Failure:
 
 
 async def run(crew: Crew, at_once: int = 8, hosts: tuple[str, ...] = HOSTS) -> list[str]:
-    calls = [OnHost(host, "local", {"host": host}) for host in hosts]
-    return await on_each(task(crew.work), calls, at_once)
+    calls = [HostCall(host, "local", {"host": host}) for host in hosts]
+    return await map_hosts(task(crew.work), calls, at_once)
 
 
 async def test_results_are_in_the_order_of_the_hosts() -> None:
@@ -67,8 +67,8 @@ async def test_a_slow_host_holds_up_nobody_but_the_end() -> None:
             release.set()
         return host
 
-    calls = [OnHost(host, "local", {"host": host}) for host in HOSTS]
-    await asyncio.wait_for(on_each(work, calls, 2), 10)
+    calls = [HostCall(host, "local", {"host": host}) for host in HOSTS]
+    await asyncio.wait_for(map_hosts(work, calls, 2), 10)
     assert done[-1] == "gpu-1"
 
 
@@ -113,8 +113,8 @@ async def test_who_is_cancelled_ends_what_it_began() -> None:
         await asyncio.sleep(3600)
         return host
 
-    calls = [OnHost(host, "local", {"host": host}) for host in HOSTS]
-    job = asyncio.ensure_future(on_each(work, calls, 2))
+    calls = [HostCall(host, "local", {"host": host}) for host in HOSTS]
+    job = asyncio.ensure_future(map_hosts(work, calls, 2))
     await begun.wait()
     job.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -131,8 +131,8 @@ async def test_every_job_ends_before_the_first_error_counts() -> None:
             raise error
         return name
 
-    assert await every(job("a", None), job("b", None)) == ["a", "b"]
+    assert await gather_all(job("a", None), job("b", None)) == ["a", "b"]
     done.clear()
     with pytest.raises(Failure, match="silent"):
-        await every(job("a", away("silent")), job("b", None))
+        await gather_all(job("a", away("silent")), job("b", None))
     assert done == ["a", "b"]

@@ -20,7 +20,7 @@ from tasks import context
 from tasks import measure as step
 from tasks.context import ledger
 from tasks.journal import journal
-from tasks.measure import measure, read_facts, remember
+from tasks.measure import measure, read_facts, record_measurements
 from tests.builders import (
     REVISION,
     a_container,
@@ -125,7 +125,7 @@ def kept(release: str) -> tuple[str, Ear]:
     ear = Ear()
     record = a_release(release, measured=(a_measurement(release=release),))
     with journal(ear) as diary:
-        remember(record, diary)
+        record_measurements(record, diary)
     found = ledger().measurements.latest(a_measurement().key)
     return found.release if found else "", ear
 

@@ -9,7 +9,7 @@ from moorage.releases.release import ReleaseState
 from tasks.compare import in_sight
 from tasks.context import ledger
 from tasks.journal import Journal
-from tasks.release_lifecycle import cause_of, closed, enter
+from tasks.release_lifecycle import ReleaseDraft, cause_of, close_on_failure
 from tests.builders import (
     REVISION,
     a_fleet,
@@ -61,7 +61,7 @@ def test_a_release_whose_flow_fails_ends_with_the_cause_and_holds_nothing(
     error: BaseException, cause: str
 ) -> None:
     release = scheduled()
-    with pytest.raises(type(error)), closed(release, None, Journal([])):
+    with pytest.raises(type(error)), close_on_failure(release, None, Journal([])):
         raise error
     assert ledger().releases.get(release).cause == cause == cause_of(error)
     last = ledger().releases.transitions(release)[-1]
@@ -72,7 +72,7 @@ def test_a_release_whose_flow_fails_ends_with_the_cause_and_holds_nothing(
 def test_what_was_started_keeps_its_claims_until_it_is_gone() -> None:
     release = scheduled()
     ledger().workloads.put(release, a_workload(release=release))
-    with pytest.raises(Stopped), closed(release, None, Journal([])):
+    with pytest.raises(Stopped), close_on_failure(release, None, Journal([])):
         raise Stopped
     assert ledger().releases.get(release).state == S.ERROR
     assert holders() == {release}
@@ -84,7 +84,7 @@ def test_who_made_room_gets_its_claims_back_in_the_same_step() -> None:
     new = scheduled(instead_of=old)
     assert holders() == {new}
     row = ledger().releases.get(old)
-    with pytest.raises(Stopped), closed(new, row, Journal([])):
+    with pytest.raises(Stopped), close_on_failure(new, row, Journal([])):
         raise Stopped
     assert holders() == {old}
     assert ledger().releases.get(new).state == S.ERROR
@@ -92,18 +92,19 @@ def test_who_made_room_gets_its_claims_back_in_the_same_step() -> None:
 
 def test_a_release_that_took_over_is_left_alone() -> None:
     release = running()
-    with pytest.raises(Stopped), closed(release, None, Journal([])):
+    with pytest.raises(Stopped), close_on_failure(release, None, Journal([])):
         raise Stopped
     assert ledger().releases.get(release).state == S.RUNNING
     assert holders() == {release}
 
 
-async def test_a_release_is_led_from_state_to_state() -> None:
-    release = scheduled()
-    await enter(release, S.DOWNLOADING, "weights and image")
-    assert ledger().releases.transitions(release)[-1].cause == "weights and image"
+async def test_a_release_goes_from_state_to_state() -> None:
+    draft = ReleaseDraft(Journal([]), None)
+    draft.release = a_release(id=scheduled())
+    await draft.enter(S.DOWNLOADING)
+    assert ledger().releases.get(draft.release.id).state == S.DOWNLOADING
     with pytest.raises(Failure) as caught:
-        await enter(release, S.RUNNING)
+        await draft.enter(S.RUNNING)
     assert caught.value.cause is Cause.LOST_LOCK
 
 

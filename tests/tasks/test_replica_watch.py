@@ -8,7 +8,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.readiness.protocol import Readiness
-from tasks.replica_watch import ready_together
+from tasks.replica_watch import wait_for_replica
 
 READY = Readiness(workload="leader", endpoint="http://10.0.0.1:40000", probes=())
 LOST = Failure(Cause.ENGINE_EXITED, "leader: it lost the follower")
@@ -36,7 +36,7 @@ class Part:
 
 def outcome(leader: Part, *others: Part) -> Readiness | Failure:
     try:
-        return asyncio.run(ready_together(leader, others, 0.001, 0.05))
+        return asyncio.run(wait_for_replica(leader, others, 0.001, 0.05))
     except Failure as failure:
         return failure
 

@@ -23,7 +23,7 @@ from tasks.cleanup import ENDING, SUPERSEDED
 from tasks.context import ledger, router
 from tasks.journal import Journal
 from tasks.release_lifecycle import close_begun
-from tasks.restore_release import bring_back, start_again
+from tasks.restore_release import restore_release, undo_stop
 from tasks.stopping import finish_switch
 from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 
@@ -45,7 +45,7 @@ class Hosts:
         monkeypatch.setattr(come_back, "runtime_for", lambda *_: self)
         monkeypatch.setattr(come_back, "start", self._start)
         monkeypatch.setattr(launch, "stop", self._stop)
-        monkeypatch.setattr(come_back, "have_again", lambda _release: None)
+        monkeypatch.setattr(come_back, "restore_image", lambda _release: None)
         monkeypatch.setattr(come_back, "must_listen", self._must_listen)
 
     def observe(self, workload: Workload) -> Observation:
@@ -125,7 +125,7 @@ def test_the_old_release_is_started_as_far_as_it_was_stopped(
     old, new = stopping_for_another()
     hosts.runs = set(runs)
     for _ in range(2):
-        start_again(old, new)
+        undo_stop(old, new)
         assert hosts.started == started
         assert hosts.runs == ALL
     [route] = router().routes("tiny")
@@ -136,7 +136,7 @@ def test_the_old_release_is_started_as_far_as_it_was_stopped(
 def test_a_replica_whose_host_is_away_keeps_no_other_from_serving(hosts: Hosts) -> None:
     old, new = stopping_for_another()
     hosts.away = {"gpu-2"}
-    start_again(old, new)
+    undo_stop(old, new)
     assert hosts.started == ["leader-1"]
     assert ledger().releases.get(old.id).state == S.RUNNING
     told = ledger().releases.transitions(old.id)[-1].cause
@@ -147,7 +147,7 @@ def test_a_release_that_nobody_can_start_stays_where_it_is(hosts: Hosts) -> None
     old, new = stopping_for_another()
     hosts.away = {"gpu-2", "gpu-3"}
     with pytest.raises(Failure, match="gpu-2 is away"):
-        start_again(old, new)
+        undo_stop(old, new)
     assert ledger().releases.get(old.id).state == S.STOPPING
 
 
@@ -157,7 +157,7 @@ def test_what_was_told_to_end_by_a_flow_that_is_gone_is_started_anew_and_nothing
 ) -> None:
     old, new = stopping_for_another(cause)
     hosts.runs = set(ALL)
-    bring_back(old)
+    restore_release(old)
     assert len(hosts.started) == len(hosts.stopped) == started
     assert ledger().releases.get(new).state == S.ERROR
     assert ledger().releases.get(old.id).state == S.RUNNING
@@ -173,10 +173,10 @@ def test_what_is_left_of_the_successor_on_another_host_keeps_nobody_from_serving
     ledger().workloads.put(new, left)
     hosts.away = {away}
     if comes_back:
-        bring_back(old)
+        restore_release(old)
     else:
         with pytest.raises(Failure, match=f"{away} is away"):
-            bring_back(old)
+            restore_release(old)
     state = S.RUNNING if comes_back else S.STOPPING
     assert ledger().releases.get(old.id).state == state
     assert {claim.release for claim in ledger().claims.all()} == {new}, "it may still run"
@@ -188,7 +188,7 @@ def test_an_engine_that_does_not_come_up_in_time_is_left_to_reconciling(
     old, new = stopping_for_another()
     loading = Observation(running=True, ready=False, detail="")
     monkeypatch.setattr(hosts, "observe", lambda one: loading if one.name in hosts.runs else GONE)
-    start_again(old, new, seconds=0)
+    undo_stop(old, new, seconds=0)
     assert ledger().releases.get(old.id).state == S.RUNNING
 
 
@@ -199,7 +199,7 @@ def test_the_old_one_of_a_successor_that_serves_is_not_started(hosts: Hosts) -> 
     old, new = stopping_for_another()
     ledger().releases.move(new, S.STARTING)
     ledger().releases.take_over(a_release(new, replaced=old.id))
-    start_again(old, new)
+    undo_stop(old, new)
     assert hosts.started == []
     assert ledger().releases.get(old.id).state == S.STOPPING
 

@@ -94,7 +94,7 @@ def test_an_engine_that_is_too_slow_to_tell_may_still_be_busy() -> None:
 
 def test_one_that_never_tells_is_left_when_the_time_is_over() -> None:
     found = drained(SLOW, drain=8)
-    assert (found.left, found.told) == (None, "")
+    assert (found.left, found.summary) == (None, "")
     assert found.seconds <= 8 + 2 * POLL_SECONDS
 
 

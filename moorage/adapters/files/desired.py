@@ -11,7 +11,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from moorage.adapters.files.small_files import read_small
+from moorage.adapters.files.regular_files import read_small
 from moorage.adapters.files.specs import FLEET_FILE, OTHER_FILES, InvalidFile, load_fleet, load_spec
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_yaml import LIMITS
@@ -46,7 +46,7 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
 
 
 def load_hosts(fleet: Path | None, paths: Sequence[Path]) -> Fleet:
-    """Read the fleet: the file that is named, else the one beside the first spec."""
+    """Read the fleet: the named file, else the one in the folder of the first spec."""
     first = paths[0]
     return load_fleet(fleet, first / FLEET_FILE if first.is_dir() else first)
 

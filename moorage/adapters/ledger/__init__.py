@@ -1,5 +1,52 @@
 """The ledger: releases, claims, workloads, measurements, locks in SQLite or PostgreSQL."""
 
-from moorage.adapters.ledger.ledger import Ledger
+from __future__ import annotations
+
+from functools import cached_property
+
+from sqlalchemy import select
+
+from moorage.adapters.ledger.claims import Claims
+from moorage.adapters.ledger.database import open_database, reading
+from moorage.adapters.ledger.hosts import Sightings
+from moorage.adapters.ledger.locks import Locks
+from moorage.adapters.ledger.measurements import Measurements
+from moorage.adapters.ledger.releases import Releases
+from moorage.adapters.ledger.repairs import Repairs
+from moorage.adapters.ledger.routes import Routes
+from moorage.adapters.ledger.tables import GATE
+from moorage.adapters.ledger.workloads import Workloads
 
 __all__ = ["Ledger"]
+
+
+class Ledger:
+    """Releases, routes, claims, workloads, measurements, repairs and locks in one database.
+
+    Args:
+        url: SQLAlchemy URL; the schema is brought up to date.
+
+    Raises:
+        Failure: `LEDGER_UNAVAILABLE`.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._engine = open_database(url)
+        self.releases = Releases(self._engine)
+        self.routes = Routes(self._engine, self.releases)
+        self.claims = Claims(self._engine)
+        self.workloads = Workloads(self._engine)
+        self.measurements = Measurements(self._engine)
+        self.repairs = Repairs(self._engine)
+        self.sightings = Sightings(self._engine)
+        self.locks = Locks(self._engine)
+
+    @cached_property
+    def identity(self) -> str:
+        """Tells this ledger from every other one; what is started for it carries it."""
+        with reading(self._engine) as connection:
+            return str(connection.scalar(select(GATE.c.identity)))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from sqlalchemy.exc import ArgumentError
 
 from moorage.adapters.ledger.check import problems_of_file
 from moorage.adapters.ledger.database import open_database
-from moorage.adapters.ledger.parts import part_for, remove_leftovers, remove_part
+from moorage.adapters.ledger.lock_owner import Owner, is_alive, this_process
 from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
 from moorage.adapters.ledger.troubles import shown_url, trouble
 from moorage.adapters.system.os_errors import watching_the_disk
@@ -51,7 +54,7 @@ def back_up(url: str, target: Path) -> None:
 
 
 def restore(url: str, source: Path, now: datetime) -> Path | None:
-    """Put a backup in the place of a ledger. What was there is kept beside it.
+    """Put a backup in the place of a ledger. The former file is kept in the same folder.
 
     Args:
         url: The ledger.
@@ -103,7 +106,7 @@ def file_of(url: str, instead: str) -> Path:
 
 @contextmanager
 def _copied(source: Path, target: Path) -> Iterator[Path]:
-    """A sound copy of a ledger beside where it will be; it is gone when the block has ended."""
+    """A checked copy of a ledger in the folder of its target; removed at the end of the block."""
     copy = part_for(target)
     remove_leftovers(target.parent)
     try:
@@ -129,7 +132,7 @@ def _copy(source: Path, target: Path) -> None:
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
             # Python hears of a signal between two steps only.
             original.backup(copy, pages=STEP_PAGES, progress=lambda *_: None)
-            # In one file: nobody who moves it has to know of another beside it.
+            # In one file: whoever moves it need not know of a second one.
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise trouble(error, str(source)) from error
@@ -141,9 +144,9 @@ def _put_aside(path: Path, kept: Path) -> Path | None:
         return None
     os.link(path, kept)
     for suffix in WRITE_AHEAD:
-        beside = Path(f"{path}{suffix}")
-        if beside.exists():
-            os.replace(beside, f"{kept}{suffix}")
+        side_file = Path(f"{path}{suffix}")
+        if side_file.exists():
+            os.replace(side_file, f"{kept}{suffix}")
     return kept
 
 
@@ -186,3 +189,48 @@ def _to_disk(path: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+BESIDE = ("-wal", "-shm", "-journal")
+"""Files that belong to an SQLite database, by what they are called after it."""
+
+NAME = re.compile(r"\.part-([0-9a-f]{8})-(\d+)-(\d+)(-wal|-shm|-journal)?$")
+"""How the name of an unfinished copy ends: machine, number and start of its process."""
+
+ABANDONED_SECONDS = 3600
+"""How long nobody has written to a copy of another machine that is abandoned."""
+
+
+def part_for(target: Path) -> Path:
+    """Where this process makes the copy that becomes a file."""
+    own = this_process()
+    return target.with_name(f"{target.name}.part-{_machine(own)}-{own.pid}-{own.started_at}")
+
+
+def remove_part(part: Path) -> None:
+    """Remove an unfinished copy, with the files that belong to it."""
+    for suffix in ("", *BESIDE):
+        Path(f"{part}{suffix}").unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove unfinished copies in a folder whose process has ended without doing so.
+
+    Whether a process of another machine lives nobody knows here: its copy goes once nobody has
+    written to it for an hour. A machine is another one after each of its starts.
+    """
+    machine = _machine(this_process())
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if (name := NAME.search(path.name)) and _is_abandoned(path, name, machine):
+                path.unlink(missing_ok=True)
+
+
+def _is_abandoned(path: Path, name: re.Match[str], machine: str) -> bool:
+    if name[1] == machine:
+        return not is_alive(int(name[2]), int(name[3]))
+    return time.time() - path.stat().st_mtime > ABANDONED_SECONDS
+
+
+def _machine(owner: Owner) -> str:
+    return hashlib.sha256(owner.machine.encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""Measurements in the ledger: what starts told about memory, found again by their settings."""
+"""Measurements in the ledger: memory of starts, by their settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sqlalchemy import Engine, Row, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import MEASUREMENTS
-from moorage.memory.calibration import CalibrationKey, Measurement
+from moorage.memory.calibration import Measurement
+from moorage.memory.calibration_key import CalibrationKey
 from moorage.readiness.measured import Measured, summed_up
 
 

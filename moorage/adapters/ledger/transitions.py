@@ -9,14 +9,15 @@ database itself refuses a transition that is not in `allowed_transitions`, and a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, func, insert, select, update
 
-from moorage.adapters.ledger.author import author
 from moorage.adapters.ledger.database import gate
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG
 from moorage.common.failures import Cause, Failure
@@ -114,12 +115,12 @@ class Change:
 
 @contextmanager
 def changing(engine: Engine) -> Iterator[Change]:
-    """A transaction that is alone; the author is told of its transitions once it is committed."""
+    """An exclusive transaction; the author's callback gets its transitions after the commit."""
     with gate(engine) as connection:
         change = Change(connection)
         yield change
     for transition in change.made:
-        author().told(transition)
+        author().on_transition(transition)
 
 
 def logged(connection: Connection, release: str) -> tuple[Transition, ...]:
@@ -151,3 +152,40 @@ def transition_of(row: Row[Any], model: str) -> Transition:
 def utc(moment: datetime) -> datetime:
     """A moment as SQLite (without a zone) or PostgreSQL (with its own) gives it, in UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _nobody(_transition: Transition) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """A flow run that changes the ledger.
+
+    Attributes:
+        flow_run_id: Its id; empty = it is done outside of any flow run.
+        on_transition: Called with each transition once it is committed. It must not fail.
+        requested_by: Who requested the run, in one line.
+    """
+
+    flow_run_id: str = ""
+    on_transition: Callable[[Transition], None] = _nobody
+    requested_by: str = ""
+
+
+_AUTHOR: ContextVar[Author | None] = ContextVar("author", default=None)
+
+
+def author() -> Author:
+    """The author of what is written here and now."""
+    return _AUTHOR.get() or Author()
+
+
+@contextmanager
+def writing_as(one: Author) -> Iterator[None]:
+    """Be the author of every transition that is made inside the block."""
+    token = _AUTHOR.set(one)
+    try:
+        yield
+    finally:
+        _AUTHOR.reset(token)

@@ -16,7 +16,7 @@ from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.prefect.api_login import sign_in
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
-from moorage.operations.redeploy.question import SERVER_SECONDS, Answer
+from moorage.operations.redeploy.intent import SERVER_SECONDS, Answer
 
 SCHEMA = "approval"
 """Part of the schema's title that tells our question from those of other flows."""

@@ -14,8 +14,8 @@ from moorage.engines.launch import ContainerSpec, Workload, planned_workload
 from moorage.engines.ray_serve import (
     AppState,
     AppStatus,
+    LossyChange,
     ReplicaLog,
-    Unkept,
     app_state,
     with_application,
     without_application,
@@ -101,7 +101,7 @@ class RayRuntime:
     def _put(self, change: Callable[[], dict[str, Any]]) -> None:
         try:
             config = change()
-        except Unkept as error:
+        except LossyChange as error:
             raise Failure(Cause.LAUNCH_REFUSED, str(error)) from None
         self._dashboard.put(config)
 

@@ -14,10 +14,10 @@ from moorage.adapters.registry.registry_errors import CONNECTION, failure_of
 from moorage.adapters.system.guarded_http import guarded_client, within
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.inventory.registries import DOCKER_HUB, HUB_NAMES
-from moorage.models.printed import short
 from moorage.spec.image_reference import Reference, parse_reference
 
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)

@@ -15,7 +15,7 @@ from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.secrets.redacting import remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
-from moorage.engines.api_key import is_made_here
+from moorage.engines.api_key import is_generated
 
 KEY_BYTES = 32
 FOLDER = "keys"
@@ -42,7 +42,7 @@ def provide_secrets(names: Iterable[str]) -> dict[str, str]:
         Failure: `SECRET_MISSING`, or what keeps a key from being kept.
     """
     wanted = set(names)
-    made = {name: provide_key(name) for name in wanted if is_made_here(name)}
+    made = {name: provide_key(name) for name in wanted if is_generated(name)}
     remember(made)
     return made | read_secrets(wanted - set(made))
 
@@ -51,12 +51,12 @@ def learn_secrets(names: Iterable[str]) -> None:
     """Make known those secrets that can be read here at once, so that no text shows them."""
     for name in names:
         with contextlib.suppress(Failure):
-            if name in os.environ or is_made_here(name) or has_api():
+            if name in os.environ or is_generated(name) or has_api():
                 read_secrets([name])
 
 
 def _read(name: str) -> str | None:
-    if is_made_here(name):
+    if is_generated(name):
         return find_key(name)
     if (value := os.environ.get(name)) is not None:
         return value

@@ -1,19 +1,21 @@
-"""Requests to the hub, through huggingface_hub. What goes wrong on the wire becomes a `Failure`."""
+"""Requests to the hub, through huggingface_hub. Every error becomes a `Failure`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import lru_cache
+from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
-from huggingface_hub import hf_hub_url
-from huggingface_hub.errors import HFValidationError
+from huggingface_hub import hf_hub_url, hf_raise_for_status, is_offline_mode
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from moorage.adapters.sources.hub_answers import HTTP_ERRORS, failure_of
-from moorage.adapters.sources.hub_session import require_online, require_success, session
-from moorage.adapters.system.guarded_http import within
+from moorage.adapters.system.guarded_http import guarded_client, within
+from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError, JsonLimits, decode
@@ -28,8 +30,8 @@ SHOWN = 1000
 """Characters of what went wrong; it may quote what the hub sent."""
 
 
-class Wire:
-    """The way to one repository on the hub.
+class HubHttp:
+    """Requests about one repository on the hub.
 
     Args:
         repo: `org/repo`.
@@ -159,3 +161,49 @@ def _usable(token: str | None) -> str:
     if token and not (token.isascii() and token.isprintable() and " " not in token):
         raise Failure(Cause.SOURCE_UNAUTHORIZED, "the token holds characters that no token has")
     return token
+
+
+http: Any = import_module(HfHubHTTPError.__bases__[0].__module__.partition(".")[0])
+"""The hub client's HTTP library: httpx for its versions 1 and httpx2 for 2."""
+
+MOST_ERROR_BYTES = 65_536
+
+CODINGS = ("content-", "transfer-")
+"""How headers begin that tell of a body as it came."""
+
+
+@lru_cache(maxsize=16)
+def session(endpoint: str) -> Any:
+    """A client of one hub, which keeps its connections."""
+    return guarded_client(http, Guard(endpoint))
+
+
+def require_online() -> None:
+    """Heed the hub client's own switch.
+
+    Raises:
+        OfflineModeIsEnabled: It is set.
+    """
+    if is_offline_mode():
+        raise OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
+
+
+def require_success(response: Any) -> None:
+    """Raise what a refusal stands for, after no more of it than a refusal may have was read."""
+    if response.status_code < 400:
+        return
+    body = bytearray()
+    for piece in response.iter_raw():
+        body += piece
+        if len(body) > MOST_ERROR_BYTES:
+            break
+    try:
+        decode(bytes(body))
+    except JsonError:
+        body.clear()
+    kept = [(k, v) for k, v in response.headers.multi_items() if not k.startswith(CODINGS)]
+    hf_raise_for_status(
+        http.Response(
+            response.status_code, headers=kept, content=bytes(body), request=response.request
+        )
+    )

@@ -5,20 +5,21 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from moorage.adapters.sources.custom_model import as_it_is
+from moorage.adapters.files.regular_files import require_regular
 from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
-from moorage.adapters.sources.listing import list_files
+from moorage.adapters.sources.verify import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.models.assets import Asked
 from moorage.models.layout import MODEL, Layout
-from moorage.models.printed import short
-from moorage.models.source import ModelFile, ResolvedModel
+from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
+from moorage.spec.safe import is_of_the_system
 
 SCHEME = "file://"
 MOST_NEIGHBOURS = 1000
@@ -36,7 +37,7 @@ class LocalSource:
     def __init__(self, layout: Layout = MODEL, *, anything: bool = False) -> None:
         self._layout, self._anything = layout, anything
 
-    def resolve(self, asked: Asked) -> ResolvedModel:
+    def resolve(self, wanted: Asked) -> ResolvedModel:
         """Read what the model is. Its revision is a fingerprint of names, sizes and times.
 
         Raises:
@@ -44,11 +45,11 @@ class LocalSource:
                 file is missing or unreadable, `SOURCE_CORRUPT` when one is malformed or no file,
                 `CONFIG_UNREADABLE`.
         """
-        root = Path(asked.source.removeprefix(SCHEME)).expanduser().absolute()
+        root = Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
         try:
             if self._anything and root.is_dir() and not _has(root, self._layout.config):
                 files = list_files(root)
-                return as_it_is(asked.source, root, files, _fingerprint(root, files))
+                return as_it_is(wanted.source, root, files, _fingerprint(root, files))
             _require_config(root, self._layout.config)
             family, chosen, skipped = self._layout.choose(list_files(root))
             chosen, skipped, size = keep_indexed(root, family, chosen, skipped)
@@ -57,7 +58,7 @@ class LocalSource:
         except OSError as error:
             raise _unreadable(error) from None
         return ResolvedModel(
-            source=asked.source,
+            source=wanted.source,
             revision=revision,
             path=str(root),
             staged=True,
@@ -65,7 +66,7 @@ class LocalSource:
             skipped=skipped,
             weights=summarize(family, (part.summary for part in parts), size),
             headers=join_headers(parts),
-            **dict(describe(root, self._layout, trust_remote_code=asked.trust_remote_code)),
+            **dict(describe(root, self._layout, trust_remote_code=wanted.trust_remote_code)),
         )
 
     def stage(
@@ -106,13 +107,13 @@ def _require_config(root: Path, config: str) -> None:
 
 
 def _similar(root: Path) -> str | None:
-    """Suggest the directory beside the missing one whose name comes closest."""
+    """Suggest the sibling of the missing directory whose name comes closest."""
     try:
         entries = islice(root.parent.iterdir(), MOST_NEIGHBOURS)
-        beside = [path.name for path in entries if path.name.isprintable() and path.is_dir()]
+        siblings = [path.name for path in entries if path.name.isprintable() and path.is_dir()]
     except OSError:
         return f"There is no {root.parent} either." if not root.parent.exists() else None
-    close = get_close_matches(root.name, beside, n=1)
+    close = get_close_matches(root.name, siblings, n=1)
     return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else None
 
 
@@ -137,3 +138,87 @@ def _unreadable(error: OSError) -> Failure:
     if path.is_symlink() and not path.exists():
         return Failure(Cause.SOURCE_INCOMPLETE, f"{named} is a link to nothing")
     return Failure(Cause.SOURCE_INCOMPLETE, f"{named} cannot be read: {error.strerror}")
+
+
+FAMILY = "files"
+
+
+def as_it_is(source: str, root: Path, files: Sequence[ModelFile], revision: str) -> ResolvedModel:
+    """The model of a custom engine: all of its files, and their sizes as its weights.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when there are none.
+    """
+    size = sum(file.size for file in files)
+    if not size:
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"there is nothing in {root}")
+    return ResolvedModel(
+        source=source,
+        revision=revision,
+        path=str(root),
+        staged=True,
+        files=tuple(files),
+        config={},
+        config_origin="nobody: there is no config.json",
+        weights=WeightSummary(family=FAMILY, bytes=size),
+    )
+
+
+DEEPEST = 32
+"""Folders in each other."""
+
+
+def list_files(root: Path) -> tuple[ModelFile, ...]:
+    """List regular files and links to them, such as the hub client's own cache has.
+
+    Hidden files and folders are left out.
+
+    Raises:
+        Failure: `SOURCE_CORRUPT` when there are too many, or one that no model has;
+            `SOURCE_INCOMPLETE` for a link to a file of the system.
+        OSError: When a folder or file cannot be read.
+    """
+    base = root.resolve()
+    names = sorted(_names(root), key=lambda name: name.split("/"))
+    return tuple(_file(root, base, name) for name in names)
+
+
+def _names(root: Path) -> Iterator[str]:
+    """Paths below the directory; what a link to a folder leads to is not its own."""
+    waiting: list[tuple[str, int]] = [("", 1)]
+    seen = 0
+    while waiting:
+        folder, depth = waiting.pop()
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                seen += 1
+                if seen > MOST_FILES:
+                    raise _corrupt(f"there are more than {MOST_FILES:,} files in {root}")
+                if entry.name.startswith("."):
+                    continue
+                name = require_name(f"{folder}/{entry.name}" if folder else entry.name)
+                if not entry.is_dir(follow_symlinks=False):
+                    if not entry.is_dir():
+                        yield name
+                elif depth == DEEPEST:
+                    raise _corrupt(f"the folders in {root} are more than {DEEPEST} deep")
+                else:
+                    waiting.append((name, depth + 1))
+
+
+def _file(root: Path, base: Path, name: str) -> ModelFile:
+    path = root / name
+    found = path.stat()
+    require_regular(path, found)
+    real = Path(os.path.realpath(path))
+    outside = "" if real.is_relative_to(base) else str(real)
+    if outside and is_of_the_system(outside):
+        # It would be mounted into the engine's container.
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} is a link to {real}, which is no model's")
+    return ModelFile(name=name, size=found.st_size, target=require_name(outside) if outside else "")
+
+
+def _corrupt(why: str) -> Failure:
+    return Failure(
+        Cause.SOURCE_CORRUPT, why, suggestion="Name the directory of one model, and nothing else."
+    )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import math
+import tarfile
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import READ_SECONDS, connect
-from moorage.adapters.transfer.parcel import parcel
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 from moorage.inventory.model_store import MANIFEST, is_local, model_directory
 from moorage.inventory.survey.probe import STORE
@@ -25,7 +28,7 @@ def hand_over(access: Access, container: Container, model: ResolvedModel) -> Non
     """Send the files that are not there; of a model that is not local, nothing.
 
     Args:
-        access: The way to the host's daemon.
+        access: Access to the host's daemon.
         container: It was made, and not started.
         model: As it was resolved here.
 
@@ -82,8 +85,37 @@ def _places(home: str, file: ModelFile) -> tuple[str, str]:
 def _size(container: Container, path: str) -> int:
     """Bytes of a file in a container's mounts; -1 when it is not there."""
     try:
-        stream, told = container.get_archive(path)
+        stream, facts = container.get_archive(path)
     except NotFound:
         return -1
     stream.close()  # type: ignore[attr-defined]
-    return int(told["size"]) if told else -1
+    return int(facts["size"]) if facts else -1
+
+
+PIECE = 1 << 20
+BLOCK = tarfile.BLOCKSIZE
+
+
+def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes]:
+    """A tar of one file, in pieces; it is never held in memory.
+
+    Args:
+        model: What the file belongs to.
+        file: The file.
+        target: Its path below the directory that the archive is unpacked in.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when the file becomes shorter meanwhile.
+    """
+    path = Path(file.target or Path(model.path, file.name))
+    entry = tarfile.TarInfo(target.lstrip("/"))
+    entry.size = file.size
+    yield entry.tobuf(tarfile.GNU_FORMAT)
+    sent = 0
+    with path.open("rb") as content:
+        while piece := content.read(min(PIECE, file.size - sent)):
+            sent += len(piece)
+            yield piece
+    if sent < file.size:
+        raise Failure(Cause.SOURCE_INCOMPLETE, f"{path} became shorter while it was read")
+    yield bytes(-file.size % BLOCK + 2 * BLOCK)

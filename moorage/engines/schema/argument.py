@@ -13,7 +13,7 @@ from moorage.common.versions import version_key
 
 
 class Kind(StrEnum):
-    """What a value of an argument has to be."""
+    """The type of an argument's values."""
 
     SWITCH = "switch"
     HELP = "help"
@@ -34,11 +34,11 @@ class Kind(StrEnum):
 
 
 class Deprecation(Value):
-    """What the engine says about an argument that it will drop.
+    """The engine's notice about an argument that it will drop.
 
     Attributes:
-        gone_in: Version that drops it; empty = not said.
-        instead: Argument that takes its place; empty = not said.
+        gone_in: Version that drops it; empty = not stated.
+        instead: Argument that takes its place; empty = not stated.
     """
 
     gone_in: str = ""
@@ -49,15 +49,15 @@ class Argument(Value):
     """One argument.
 
     Attributes:
-        options: Its names with their dashes, the one to speak of first.
-        kind: What each of its values has to be.
+        options: Its names with their dashes; the first is the one used in messages.
+        kind: Type of each value.
         values: How many: None = one, a number, `?` = at most one, `+` = some, `*` = any number.
         choices: The only values that are allowed; empty = any.
         any_case: Whether choices may be written in any case, with dashes for underscores.
         none: Whether an empty value and `None` stand for no value.
         keys: The only keys of a JSON object that are allowed; empty = any.
         required: Whether it has to be given.
-        deprecated: What is said about its end; None = nothing.
+        deprecated: The notice of its removal; None = none.
     """
 
     options: tuple[str, ...]
@@ -72,12 +72,12 @@ class Argument(Value):
 
     @property
     def name(self) -> str:
-        """The option that it is spoken of by."""
+        """The option that messages name."""
         return self.options[0]
 
     @property
     def takes_value(self) -> bool:
-        """Whether values belong to it at all."""
+        """Whether it takes values."""
         return self.kind not in (Kind.SWITCH, Kind.HELP)
 
 
@@ -88,7 +88,7 @@ class Schema(Value):
         format: Shape of the files that hold schemas.
         engine: The engine's name.
         version: Its version.
-        also: Other versions that were found to have the same arguments.
+        also: Other versions with the same arguments.
         arguments: In order of their names.
     """
 
@@ -104,24 +104,24 @@ class Schema(Value):
         return {option: argument for argument in self.arguments for option in argument.options}
 
 
-class Gone(Value):
-    """An argument that was dropped.
+class RemovedOption(Value):
+    """An option that the engine dropped.
 
     Attributes:
-        instead: What takes its place, in words; empty = nothing does.
-        since: The first version without it, where no schema tells; empty = not known.
+        instead: Its replacement, in words; empty = none.
+        since: The first version without it, where no schema shows it; empty = not known.
     """
 
     instead: str = ""
     since: str = ""
 
 
-class Whereabouts(Value):
-    """Where an argument is known, seen from a version that does not know it.
+class KnownIn(Value):
+    """The versions around one that does not know an option.
 
     Attributes:
         last: Newest older version that knows it; empty = none.
-        without: The first version after that, which does not.
+        without: The first version after `last`, without it.
         first: Oldest newer version that knows it; empty = none.
     """
 
@@ -130,13 +130,13 @@ class Whereabouts(Value):
     first: str = ""
 
 
-def whereabouts(option: str, version: str, schemas: Sequence[Schema]) -> Whereabouts:
-    """Which other versions know an option.
+def known_in(option: str, version: str, schemas: Sequence[Schema]) -> KnownIn:
+    """The other versions that know an option.
 
     Args:
         option: With its dashes.
-        version: The one that does not know it.
-        schemas: Those of all versions, in any order.
+        version: A version that does not know it.
+        schemas: The schemas of all versions, in any order.
     """
     ordered = sorted(schemas, key=lambda schema: version_key(schema.version))
     here = version_key(version)
@@ -145,22 +145,22 @@ def whereabouts(option: str, version: str, schemas: Sequence[Schema]) -> Whereab
     first = next((schema.version for schema in newer if option in schema.options), "")
     last = next((i for i in reversed(range(len(older))) if option in older[i].options), None)
     if last is None:
-        return Whereabouts(first=first)
+        return KnownIn(first=first)
     after = older[last + 1].version if last + 1 < len(older) else version
-    return Whereabouts(last=older[last].version, without=after, first=first)
+    return KnownIn(last=older[last].version, without=after, first=first)
 
 
-def gone(option: str, table: Mapping[str, Gone]) -> Gone | None:
-    """The entry of a dropped argument; `*` in the table stands for any ending."""
+def removed_option(option: str, table: Mapping[str, RemovedOption]) -> RemovedOption | None:
+    """The entry of a dropped option; `*` in the table stands for any ending."""
     return next((entry for name, entry in table.items() if fnmatchcase(option, name)), None)
 
 
-class Owned(Value):
-    """An argument that a field decides about.
+class ReservedOption(Value):
+    """An option whose value a field of the spec decides.
 
     Attributes:
-        field: The field, as it is written; empty = there is none.
-        refused: Why the argument would break what moorage promises; empty = it may be given.
+        field: The field, as users write it; empty = there is none.
+        refused: Why the option is not allowed; empty = it is.
     """
 
     field: str
@@ -168,14 +168,14 @@ class Owned(Value):
 
 
 class Rules(Value):
-    """What is known of an engine's arguments beside its schemas.
+    """Rules for an engine's arguments that no schema holds.
 
     Attributes:
         title: The engine's name as people write it.
-        owned: Arguments that fields decide about, by their first name.
-        gone: Arguments that were dropped.
+        reserved: Options whose values fields decide, by their first name.
+        removed: Options that were dropped.
     """
 
     title: str
-    owned: dict[str, Owned] = {}
-    gone: dict[str, Gone] = {}
+    reserved: dict[str, ReservedOption] = {}
+    removed: dict[str, RemovedOption] = {}

@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
-from moorage.engines.schema.argument import Gone, Owned, Rules, Schema, gone, whereabouts
+from moorage.engines.schema.argument import (
+    RemovedOption,
+    ReservedOption,
+    Rules,
+    Schema,
+    known_in,
+    removed_option,
+)
 from moorage.engines.schema.convert import Problem
 from moorage.engines.schema.reading import Reading, read
 from moorage.images.tagged import tagged_version
@@ -18,17 +25,17 @@ from moorage.spec.tokenize import user_tokens
 
 
 def unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema]) -> Problem:
-    """What is said to an option that a version does not know.
+    """The problem of an option that a version does not know: dropped, still to come, or mistyped.
 
     Args:
         option: With its dashes.
-        schema: What the version knows.
-        rules: What else is known of the engine.
+        schema: The version's arguments.
+        rules: Further rules of the engine.
         others: The schemas of all versions.
     """
     here = f"{rules.title} {schema.version}"
-    found = whereabouts(option, schema.version, others)
-    entry = gone(option, rules.gone)
+    found = known_in(option, schema.version, others)
+    entry = removed_option(option, rules.removed)
     if found.last:
         message = f"{here} does not know it; it is gone since {found.without}"
     elif found.first:
@@ -44,7 +51,7 @@ def unknown(option: str, schema: Schema, rules: Rules, others: Sequence[Schema])
     return Problem(option=option, message=message, suggestion=_successor(entry))
 
 
-def _successor(entry: Gone | None) -> str:
+def _successor(entry: RemovedOption | None) -> str:
     if entry and entry.instead:
         return f"{entry.instead}."
     return "Leave it out." if entry else "Leave it out, or see the notes of that release."
@@ -61,15 +68,15 @@ def _near(option: str, schema: Schema, others: Sequence[Schema]) -> str:
 
 
 MOST_UNKNOWN = 20
-"""Unknown options for which the nearest known one is looked for: that takes milliseconds each."""
+"""Unknown options for which the nearest known one is computed, which takes milliseconds each."""
 
 
 class Judgement(Value):
-    """What was found.
+    """The result of a check.
 
     Attributes:
-        problems: What has to be changed; empty = the engine accepts the words.
-        notes: What a person should know all the same.
+        problems: Mistakes; empty = the engine accepts the words.
+        notes: Warnings.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -79,58 +86,67 @@ class Judgement(Value):
 def judge(
     words: Sequence[str], schema: Schema, rules: Rules, others: Callable[[], Sequence[Schema]]
 ) -> Judgement:
-    """Hold words against the version that they are for.
+    """Check words against the version that they are for.
 
     Args:
         words: As `user_tokens` made them.
-        schema: What that version knows.
-        rules: What else is known of the engine.
+        schema: The arguments of that version.
+        rules: Further rules of the engine.
         others: Gives the schemas of all versions; called only when an option is not known.
     """
     reading = read(words, schema)
-    problems = [*_refused(reading, schema, rules.owned), *reading.problems]
+    problems = [*_refused(reading, schema, rules.reserved), *reading.problems]
     problems += [_stray(word) for word in reading.stray]
     if reading.unknown:
         known = others()
         problems += [unknown(one, schema, rules, known) for one in reading.unknown[:MOST_UNKNOWN]]
     return Judgement(
         problems=tuple(problems),
-        notes=(*_wins(reading, schema, rules.owned), *_ending(reading, schema)),
+        notes=(
+            *_override_notes(reading, schema, rules.reserved),
+            *_deprecation_notes(reading, schema),
+        ),
     )
 
 
 def judge_unknown(words: Sequence[str], schema: Schema, rules: Rules) -> Judgement:
-    """Hold words against what holds for every version, where the version's schema is not known.
+    """Check words against the rules for every version, where the version's schema is not known.
 
     Args:
         words: As `user_tokens` made them.
-        schema: Of any version, to recognise other writings of an argument.
-        rules: What else is known of the engine.
+        schema: Of any version, to recognise other spellings of an option.
+        rules: Further rules of the engine.
     """
     reading = read(words, schema)
-    problems = _refused(reading, schema, rules.owned)
-    return Judgement(problems=tuple(problems), notes=tuple(_wins(reading, schema, rules.owned)))
+    problems = _refused(reading, schema, rules.reserved)
+    return Judgement(
+        problems=tuple(problems), notes=tuple(_override_notes(reading, schema, rules.reserved))
+    )
 
 
-def _refused(reading: Reading, schema: Schema, owned: Mapping[str, Owned]) -> list[Problem]:
+def _refused(
+    reading: Reading, schema: Schema, reserved: Mapping[str, ReservedOption]
+) -> list[Problem]:
     return [
-        Problem(option=option, message=entry.refused, suggestion=_instead(entry))
-        for option, entry in _fields(reading, schema, owned).items()
+        Problem(option=option, message=entry.refused, suggestion=_replacement(entry))
+        for option, entry in _fields(reading, schema, reserved).items()
         if entry.refused
     ]
 
 
-def _fields(reading: Reading, schema: Schema, owned: Mapping[str, Owned]) -> dict[str, Owned]:
-    """What fields decide about, by the user's option; an argument is known by all its names."""
+def _fields(
+    reading: Reading, schema: Schema, reserved: Mapping[str, ReservedOption]
+) -> dict[str, ReservedOption]:
+    """Reserved options among the user's, under any of their names."""
     return {
-        option: owned[name]
+        option: reserved[name]
         for option in reading.given
         for name in schema.options[option].options
-        if name in owned
+        if name in reserved
     }
 
 
-def _instead(entry: Owned) -> str:
+def _replacement(entry: ReservedOption) -> str:
     return f"Use `{entry.field}` instead." if entry.field else "Leave it out."
 
 
@@ -142,26 +158,28 @@ def _stray(word: str) -> Problem:
     )
 
 
-def _wins(reading: Reading, schema: Schema, owned: Mapping[str, Owned]) -> list[str]:
+def _override_notes(
+    reading: Reading, schema: Schema, reserved: Mapping[str, ReservedOption]
+) -> list[str]:
     return [
         f"engine.args: {option} wins over `{entry.field}` of the spec"
-        for option, entry in _fields(reading, schema, owned).items()
+        for option, entry in _fields(reading, schema, reserved).items()
         if not entry.refused
     ]
 
 
-def _ending(reading: Reading, schema: Schema) -> list[str]:
+def _deprecation_notes(reading: Reading, schema: Schema) -> list[str]:
     notes = []
     for option in dict.fromkeys(reading.given):
-        if ending := schema.options[option].deprecated:
-            leaves = f"; {ending.gone_in} drops it" if ending.gone_in else ""
-            instead = f"; use {ending.instead}" if ending.instead else ""
+        if notice := schema.options[option].deprecated:
+            leaves = f"; {notice.gone_in} drops it" if notice.gone_in else ""
+            instead = f"; use {notice.instead}" if notice.instead else ""
             notes.append(f"engine.args: {option} is deprecated{leaves}{instead}")
     return notes
 
 
 Schemas = Callable[[], Sequence[Schema]]
-"""Gives the schemas of all versions that are known, the newest first."""
+"""Returns the schemas of all known versions, the newest first."""
 
 
 def check_arguments(
@@ -171,12 +189,12 @@ def check_arguments(
 
     Args:
         engine: What the user wrote.
-        rules: What is known of the engine's arguments beside schemas.
-        schema: Of that version; None = not known, so that no argument is unknown.
-        every: Those of all versions.
+        rules: Further rules of the engine.
+        schema: Of that version; None = not known, so no argument counts as unknown.
+        every: The schemas of all versions.
 
     Returns:
-        What a person should know all the same.
+        Warnings.
 
     Raises:
         Failure: `BAD_SPEC` with every mistake.
@@ -193,13 +211,13 @@ def check_arguments(
 def check_likely(
     engine: EngineSpec, rules: Rules, schemas: Sequence[Schema | None], every: Schemas
 ) -> None:
-    """Check `engine.args` while several versions may still be meant.
+    """Check `engine.args` while several versions are possible.
 
     Args:
         engine: What the user wrote.
-        rules: What is known of the engine's arguments beside schemas.
+        rules: Further rules of the engine.
         schemas: Of the versions that may run; None among them = one that is not known.
-        every: Those of all versions.
+        every: The schemas of all versions.
 
     Raises:
         Failure: `BAD_SPEC` with the mistakes for the first one, when none takes the arguments.
@@ -217,7 +235,7 @@ def check_likely(
 
 
 def likely_versions(engine: EngineSpec, default: str, installed: str | None) -> tuple[str, ...]:
-    """Versions that may run, the likeliest first, as far as the spec tells; empty = not known.
+    """Versions that may run, the likeliest first, by the spec; empty = not known.
 
     Args:
         engine: What the user wrote.
@@ -250,13 +268,13 @@ def refuse_secrets(engine: EngineSpec) -> None:
 
 
 def _published(image: str) -> tuple[str, ...]:
-    """The version of an official image; one of another registry may hold more than that does."""
+    """The version of an official image; an image of another registry may contain more."""
     version = "" if parse_reference(image).registry else tagged_version(image, EngineName.VLLM)
     return (version,) if version else ()
 
 
 def words_of(engine: EngineSpec) -> tuple[str, ...]:
-    """The words that go to the engine's own parser; none where another program reads them."""
+    """The words for the engine's own parser; none where another program reads them."""
     own = engine.command is None and engine.entrypoint is None
     return user_tokens(engine.args) if own else ()
 

@@ -36,11 +36,11 @@ GATES = (
         ),
     ),
 )
-"""First version that has it, and the flag; the second had no effect before (vLLM PR 18149)."""
+"""First version with the flag; the second had no effect before (vLLM PR 18149)."""
 
 
 def gated_flags(context: LaunchContext) -> tuple[Flag, ...]:
-    """What the version knows; nothing without a known version."""
+    """Flags of newer versions; none where the version is not known."""
     return tuple(flag for since, flag in GATES if at_least(context.version, since))
 
 
@@ -54,11 +54,11 @@ IN_FLIGHT = Busy(
     progress=("vllm:generation_tokens_total",),
 )
 """As of vLLM 0.32. They change with each step of the engine, so a request in its first step does
-not count yet; it is the option that saves it. The API key does not guard them."""
+not count yet; `--shutdown-timeout` saves it. The API key does not guard them."""
 
 
 def shutdown_flags(context: LaunchContext) -> tuple[Flag, ...]:
-    """Its own time-out, which covers requests in flight and the 5 to 10 s of its end."""
+    """vLLM's time-out after SIGTERM: requests in flight and the 5 to 10 s of its shutdown."""
     if not context.shutdown_seconds or not at_least(context.version, SINCE):
         return ()
     reason = "`stopping.grace_seconds`: requests in flight go on after SIGTERM"
@@ -66,7 +66,7 @@ def shutdown_flags(context: LaunchContext) -> tuple[Flag, ...]:
 
 
 def length_flags(context: LaunchContext) -> tuple[Flag, ...]:
-    """`--max-model-len`; models that make images or speech have no such length."""
+    """`--max-model-len`; models that generate images or speech have no such length."""
     length = context.length
     if length is None or context.omni:
         return ()
@@ -78,11 +78,11 @@ RUNNER_SINCE = "0.10.1"
 """First version with `--runner`, by its own list of arguments."""
 
 TASKS = {Mode.EMBEDDING: "embed", Mode.RERANKING: "score", Mode.CLASSIFICATION: "classify"}
-"""What older versions are told with `--task`."""
+"""Values of `--task` for older versions."""
 
 
 def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
-    """Share of the memory, batch, mode and trust."""
+    """Share of memory, scheduler step, mode and trust."""
     return (
         *_share(request),
         *_batch(request),
@@ -92,7 +92,7 @@ def claimed_flags(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def mode_flags(profile: ModelProfile, version: str) -> tuple[Flag, ...]:
-    """What a model is served for, where that is not text.
+    """The mode of a model that does not generate text.
 
     Args:
         profile: The model.
@@ -119,7 +119,7 @@ def _share(request: LaunchRequest) -> tuple[Flag, ...]:
 
 
 def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
-    """The step that the claim was worked out for; without it another version may take another."""
+    """The scheduler step of the claim, stated because another version may default to another."""
     need = request.seat.need
     if need is None or need.cache is None:
         return ()
@@ -134,8 +134,8 @@ def _batch(request: LaunchRequest) -> tuple[Flag, ...]:
 def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:
     """Everything between the model and the user's own arguments.
 
-    What the user writes wins: the flags that he decides about are dropped afterwards
-    (`kept_flags`), so a rule need not look for its own name.
+    The user's arguments override: `without_user_flags` drops derived flags afterwards, so a rule
+    need not look for its own name.
 
     Raises:
         Failure: `BAD_SPEC` when what the user states cannot be started.
@@ -159,7 +159,7 @@ def serving_flags(
     listens: str = "the address on which the engine listens",
     port_origin: Origin = Origin.DERIVED,
 ) -> tuple[Flag, ...]:
-    """Where it listens, and under which name it serves.
+    """Host, port and served name.
 
     Args:
         context: The container.

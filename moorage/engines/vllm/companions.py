@@ -7,24 +7,26 @@ from collections.abc import Sequence
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
-from moorage.engines.api_key import asks_for_a_key
+from moorage.engines.api_key import requires_key
 from moorage.engines.launch import Flag, Mount, Variable
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import mounts_of
 from moorage.engines.vllm.flags import derived, variable, wanted
-from moorage.memory.options import allowed_rank
+from moorage.engines.vllm.speculative import Speculative, speculative_flags
+from moorage.memory.calibration_key import DRAFTS
+from moorage.memory.options import LoraOptions, allowed_rank
 from moorage.models.adapter_config import base_model, is_made_for
 from moorage.models.assets import AssetRole
 from moorage.models.source import Companion
-from moorage.spec import AdapterUpdatesSpec
-from moorage.spec.arguments import is_written, whole_number
+from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
+from moorage.spec.arguments import is_written, switch, whole_number
 
 
 class Adapter(Value):
     """One adapter.
 
     Attributes:
-        name: Name under which it is asked for.
+        name: Name under which it is served.
         path: Its directory as the engine sees it.
         rank: Largest rank in it; None = unknown.
     """
@@ -43,13 +45,13 @@ def adapter_flags(
     """LoRA's switch, number, adapters and rank; nothing where the user lists adapters.
 
     Args:
-        adapters: What is to be loaded.
-        base: Name under which the model itself is served.
+        adapters: The adapters of the start.
+        base: Name under which the model is served.
         words: The user's arguments.
         updates: Room for adapters that are loaded while it serves.
 
     Raises:
-        Failure: `BAD_SPEC` for later adapters on several API servers: vLLM tells only one of them.
+        Failure: `BAD_SPEC` for later adapters on several API servers: only one would load them.
     """
     if updates:
         _require_one_server(words)
@@ -72,7 +74,7 @@ def adapter_flags(
 
 
 def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]:
-    """What opens the endpoints through which adapters come and go."""
+    """The variable that opens the endpoints for loading and unloading adapters."""
     if updates is None:
         return ()
     reason = "lora_updates: adapters are loaded and unloaded while it serves"
@@ -95,25 +97,27 @@ def _module(adapter: Adapter, base: str) -> str:
 ADAPTERS_FOLDER = "/adapters"
 DRAFT_FOLDER = "/draft"
 UPDATES_FOLDER = "/loaded"
-"""Where a container sees the adapters that are loaded while it serves."""
+"""Folder in a container for adapters that are loaded while it serves."""
 
 
 def companion_mounts(request: LaunchRequest) -> tuple[Mount, ...]:
-    """Directories beside the model's that a container has to see."""
-    beside = tuple(
+    """Mounts of adapters and draft model, and of the folder for later adapters."""
+    mounted = tuple(
         mount
         for item in request.companions
         for mount in mounts_of(item.model.path, item.model.files, _inside(item))
     )
     later = request.updates_folder
-    return (*beside, Mount(source=later, target=UPDATES_FOLDER)) if later else beside
+    return (*mounted, Mount(source=later, target=UPDATES_FOLDER)) if later else mounted
 
 
 def adapters(request: LaunchRequest) -> tuple[Adapter, ...]:
     """The LoRA adapters of the spec, with the rank that the spec states or that they have."""
     stated = {item.name: item.rank for item in request.spec.lora}
     return tuple(
-        Adapter(name=item.name, path=_seen(request, item), rank=stated[item.name] or item.rank)
+        Adapter(
+            name=item.name, path=_visible_path(request, item), rank=stated[item.name] or item.rank
+        )
         for item in request.companions
         if item.role == AssetRole.ADAPTER
     )
@@ -122,11 +126,31 @@ def adapters(request: LaunchRequest) -> tuple[Adapter, ...]:
 def draft_path(request: LaunchRequest) -> str:
     """The draft model's directory as the engine sees it; empty = there is none."""
     drafts = (item for item in request.companions if item.role == AssetRole.DRAFT)
-    return next((_seen(request, item) for item in drafts), "")
+    return next((_visible_path(request, item) for item in drafts), "")
+
+
+def memory_arguments(
+    lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: Sequence[str]
+) -> tuple[str, ...]:
+    """Arguments of adapters and drafts that decide about memory, as they are known before a launch.
+
+    Args:
+        lora: Adapters that were counted, of `lora` and `lora_updates`.
+        speculative: Speculative decoding in the spec.
+        written: The user's own arguments; they follow, and win.
+    """
+    words: tuple[str, ...] = ()
+    if lora and not (switch(written, "--enable-lora") or is_written(written, "--lora-modules")):
+        sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))
+        words = ("--enable-lora", *sizes)
+    if speculative and not is_written(written, *DRAFTS):
+        drafts = Speculative.of_spec(speculative, speculative.model or "")
+        words += tuple(word for flag in speculative_flags(drafts) for word in flag.tokens)
+    return words
 
 
 def base_warnings(request: LaunchRequest) -> tuple[str, ...]:
-    """Adapters that say that they were made for another model."""
+    """Warnings about adapters whose config names another base model."""
     source = request.spec.source
     made_for = (
         (item.name, base_model(item.model.config))
@@ -141,19 +165,19 @@ def base_warnings(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def update_warnings(request: LaunchRequest, key: str) -> tuple[str, ...]:
-    """Adapters that anybody may exchange.
+    """A warning where anybody may exchange adapters.
 
     Args:
         request: The seat.
         key: Name of the variable that makes the server ask for a key.
     """
-    if request.spec.lora_updates is None or asks_for_a_key(request, key):
+    if request.spec.lora_updates is None or requires_key(request, key):
         return ()
     advice = f"`secrets: {{{key}: NAME}}` makes it ask for a key"
     return (f"lora_updates: whoever reaches the port may change what is served; {advice}",)
 
 
-def _seen(request: LaunchRequest, item: Companion) -> str:
+def _visible_path(request: LaunchRequest, item: Companion) -> str:
     return _inside(item) if request.in_container else item.model.path
 
 

@@ -14,22 +14,22 @@ from moorage.spec.arguments import is_option
 
 
 class Executor(StrEnum):
-    """What joins the hosts of a replica."""
+    """What connects the hosts of a replica."""
 
     RAY = "ray"
     NATIVE = "mp"
 
 
 class LaunchPolicy(Value):
-    """Whose defaults a launch follows.
+    """The defaults of a launch on which moorage and the baseline differ.
 
     Attributes:
-        executor: What joins hosts where the user does not say. vLLM needs no Ray since 0.18, and
-            its images hold none.
-        longest: Contexts beyond it are cut to it where the user states none; 0 = never.
-        leader_rank: Whether the leader is told that its first rank is 0. vLLM ignores it until
+        executor: What connects hosts where the user does not state it. vLLM needs no Ray since
+            0.18, and its images hold none.
+        longest: Longer contexts are cut to it where the user states none; 0 = never.
+        leader_rank: Whether the leader gets its first rank, 0. vLLM ignores it until
             0.27; later it switches the way of load balancing (vLLM 0.28, `arg_utils.py`).
-        overwrites: Whether what is derived wins over a variable of the user. A default never does.
+        overwrites: Whether derived variables override the user's. Defaults never do.
     """
 
     executor: Executor = Executor.NATIVE
@@ -38,7 +38,7 @@ class LaunchPolicy(Value):
     overwrites: bool = False
 
 
-OURS = LaunchPolicy()
+MOORAGE = LaunchPolicy()
 BASELINE = LaunchPolicy(
     executor=Executor.RAY,
     longest=8192,
@@ -48,16 +48,16 @@ BASELINE = LaunchPolicy(
 """GPUStack's: Ray, 8192 tokens."""
 
 
-FOUND_ANYWAY = ("--lora_modules", "--max_lora_rank")
-"""Written with `_`, and looked for by GPUStack."""
+FOUND_WITH_UNDERSCORE = ("--lora_modules", "--max_lora_rank")
+"""Options that GPUStack finds though they are written with `_`."""
 
 
-def peer_words(words: Sequence[str]) -> tuple[str, ...]:
-    """Words in an order, and of a choice, that make our questions give GPUStack's answers.
+def baseline_words(words: Sequence[str]) -> tuple[str, ...]:
+    """The user's arguments as the rules of the policy `baseline` read them.
 
-    GPUStack takes the first of several where ours and vLLM take the last one, hence the order. An
-    option that is written with `_` it does not find. Only the rules go without it: what the user
-    wrote in any way is not repeated.
+    GPUStack takes the first of several where vLLM takes the last one, hence the reversed order. It
+    does not find options that are written with `_`, except two. Only its rules ignore them: an
+    option of the user is never repeated, in any spelling.
     """
     options: list[list[str]] = []
     for word in words:
@@ -70,18 +70,18 @@ def peer_words(words: Sequence[str]) -> tuple[str, ...]:
 
 def _is_found(word: str) -> bool:
     name = word.partition("=")[0]
-    return "_" not in name or name in FOUND_ANYWAY
+    return "_" not in name or name in FOUND_WITH_UNDERSCORE
 
 
 class Member(Value):
-    """One host of a replica that spans several: how it is reached, and what it gives."""
+    """One host of a replica that spans several: its address and its accelerators."""
 
     address: str
     accelerators: int
 
 
 class Length(Value):
-    """The context to serve, in tokens, and where it comes from."""
+    """The context to serve, in tokens, and its origin."""
 
     tokens: int
     origin: Origin
@@ -96,21 +96,21 @@ class LaunchContext(Value):
         name: Name under which the model is served.
         model: Its directory as the engine sees it.
         words: The user's arguments, split.
-        given: Names of the variables that the user sets.
+        user_variables: Names of the variables that the user sets.
         accelerator_type: `cuda`, `rocm`, `cann`, ...; `cpu` without accelerators.
         is_310p: Whether all its accelerators are Ascend 310P.
         tensor: Ranks that share a layer, on one host.
         pipeline: Stages that share the layers, on one host.
         shared: Ranks that share a layer and stages that share the layers, over all hosts, as
             placed; None = they follow from what the hosts give.
-        executor: What joins the hosts, as placed; None = it follows from the rest.
+        executor: What connects the hosts, as placed; None = it follows from the rest.
         members: Hosts of the replica, the leader first; empty = it is on one host.
         position: Which of them this container is on.
         address: Address on which it listens.
         interface: Network interface that the hosts share.
         ports: Claimed ports: serving; data-parallel RPC, master and first of the engine's own
-            (native hosts); the last one joins the hosts.
-        omni: Whether it makes images or speech.
+            (native hosts); the last one connects the hosts.
+        omni: Whether it generates images or speech.
         length: Context to serve; None = the engine decides.
         claimed: Bytes of accelerator memory that are claimed on this host.
         ranks: Processes of the engine there that have an accelerator each.
@@ -118,16 +118,16 @@ class LaunchContext(Value):
         cache: Extended KV cache, if any.
         adapters: LoRA adapters that are loaded at the start.
         updates: Room for adapters that are loaded while it serves; None = none are.
-        shutdown_seconds: How long the engine may take to end after SIGTERM; 0 = as it likes.
+        shutdown_seconds: How long the engine may take to end after SIGTERM; 0 = no limit.
         cache_root: Directory, as the engine sees it, that outlives the container; empty = none.
-        policy: Whose defaults.
+        policy: The defaults.
     """
 
     version: str = ""
     name: str
     model: str
     words: tuple[str, ...] = ()
-    given: frozenset[str] = frozenset()
+    user_variables: frozenset[str] = frozenset()
     accelerator_type: str
     is_310p: bool = False
     tensor: int = 1
@@ -149,11 +149,11 @@ class LaunchContext(Value):
     updates: AdapterUpdatesSpec | None = None
     shutdown_seconds: int = 0
     cache_root: str = ""
-    policy: LaunchPolicy = OURS
+    policy: LaunchPolicy = MOORAGE
 
     @property
     def spans_hosts(self) -> bool:
-        """Whether the replica runs on several hosts together."""
+        """Whether the replica runs on several hosts."""
         return len(self.members) > 1
 
     @property

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Flag
-from moorage.engines.vllm.context import Executor, LaunchContext, peer_words
+from moorage.engines.vllm.context import Executor, LaunchContext, baseline_words
 from moorage.engines.vllm.flags import at_least, derived
 from moorage.engines.vllm.options import SHORT_NAMES
 from moorage.placement.topology import (
@@ -21,24 +21,24 @@ from moorage.spec.arguments import argument, switch, user_tokens, whole_number
 
 
 class PortUse(StrEnum):
-    """What a port of a replica over several hosts is for."""
+    """Uses of the ports of a replica over several hosts."""
 
     SERVING = "serving"
     RPC = "data-parallel RPC"
     MASTER = "master"
     OWN = "the engine's own"
-    MEETING = "meeting of the data-parallel ranks"
+    JOINING = "meeting of the data-parallel ranks"
 
 
-NATIVE = {PortUse.SERVING: 0, PortUse.RPC: 1, PortUse.MASTER: 2, PortUse.OWN: 3, PortUse.MEETING: 4}
-"""Place of each among the claimed ports where vLLM joins the hosts itself."""
+NATIVE = {PortUse.SERVING: 0, PortUse.RPC: 1, PortUse.MASTER: 2, PortUse.OWN: 3, PortUse.JOINING: 4}
+"""Position of each among the claimed ports where vLLM connects the hosts itself."""
 
 NEEDED = {
-    Shape.DP_ONLY: (PortUse.RPC, PortUse.OWN, PortUse.MEETING),
-    Shape.NESTED: (PortUse.RPC, PortUse.MASTER, PortUse.MEETING),
+    Shape.DP_ONLY: (PortUse.RPC, PortUse.OWN, PortUse.JOINING),
+    Shape.NESTED: (PortUse.RPC, PortUse.MASTER, PortUse.JOINING),
     Shape.MP_ONLY: (PortUse.MASTER,),
 }
-"""What hosts use besides, by how the replica lies over them."""
+"""Further ports of the hosts, by the shape of the replica."""
 
 
 def ports_of(
@@ -48,7 +48,7 @@ def ports_of(
 
     Args:
         context: A container of a replica over several hosts.
-        shape: How the replica lies over natively joined hosts; None = Ray joins them.
+        shape: Shape of the replica over natively connected hosts; None = Ray connects them.
         data_ranks: Whether there are data-parallel ranks for Ray.
 
     Raises:
@@ -61,8 +61,8 @@ def ports_of(
         places = {use: at for at, use in enumerate(uses)}
     if len(context.ports) <= max(places.values()):
         raise _refused(context, places, len(context.ports))
-    # The last one is where the ranks meet, or the engine's own beside Ray.
-    last = PortUse.MEETING if shape else PortUse.OWN
+    # The last one connects the ranks; with Ray it is the engine's own.
+    last = PortUse.JOINING if shape else PortUse.OWN
     found = {use: context.ports[-1 if use == last else at] for use, at in places.items()}
     # A follower serves nothing: the port of its seat may be the first of its own.
     apart = {use: port for use, port in found.items() if context.leads or use != PortUse.SERVING}
@@ -97,9 +97,9 @@ CUSTOM = "-custom"
 
 
 def executor_of(context: LaunchContext) -> Executor:
-    """What joins the hosts: as they were placed, else what the user says, else by policy.
+    """What connects the hosts: as placed, else as the user states, else by policy.
 
-    A user's own build since 0.18 is not taken to hold Ray, for vLLM's images do not any more.
+    A user's own build since 0.18 is assumed to lack Ray, as vLLM's images do.
     """
     if context.executor is not None:
         return context.executor
@@ -112,13 +112,13 @@ def executor_of(context: LaunchContext) -> Executor:
 
 
 def wanted_executor(spec: ModelSpec) -> Distributed:
-    """What joins the hosts of a replica: as the spec says, else vLLM itself where it can.
+    """What connects the hosts of a replica: as the spec states, else vLLM itself where it can.
 
-    The baseline's own rules take Ray, with which its uneven hosts and pipelines are placed, but for
-    a user's own build.
+    The baseline takes Ray, with which it places uneven hosts and pipelines, except for a user's
+    own build.
     """
     words, baseline = user_tokens(spec.engine.args), spec.placement.policy == Policy.BASELINE
-    stated = argument(peer_words(words) if baseline else words, EXECUTOR)
+    stated = argument(baseline_words(words) if baseline else words, EXECUTOR)
     if stated is not None:
         return Distributed.NATIVE if stated == Executor.NATIVE else Distributed.RAY
     if spec.engine.distributed != Distributed.AUTO:
@@ -133,12 +133,12 @@ def _is_own_build(version: str | None) -> bool:
 
 
 def joins_natively(context: LaunchContext) -> bool:
-    """Whether vLLM joins the hosts itself."""
+    """Whether vLLM connects the hosts itself."""
     return executor_of(context) == Executor.NATIVE
 
 
 def topology_of(context: LaunchContext) -> Topology:
-    """How the replica lies over natively joined hosts.
+    """The topology of a replica over natively connected hosts.
 
     Raises:
         Failure: `BAD_SPEC` when the sizes that the user states do not go with the hosts.
@@ -167,7 +167,7 @@ def data_ranks(context: LaunchContext) -> int:
 
 
 def distributed_flags(context: LaunchContext) -> tuple[Flag, ...]:
-    """The executor, and what the hosts need to find each other."""
+    """The executor, and the addresses and ports that connect the hosts."""
     if not context.spans_hosts:
         return ()
     return _native(context) if joins_natively(context) else _ray(context)

@@ -1,4 +1,4 @@
-"""What of a vLLM server may be reached from other machines."""
+""""""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
-from moorage.engines.api_key import asks_for_a_key, is_exposed
+from moorage.engines.api_key import is_exposed, requires_key
 from moorage.engines.base import Engine
 from moorage.engines.launch import ContainerSpec, Flag, Mount, Variable
 from moorage.engines.recovery import Remedy
@@ -25,25 +25,26 @@ from moorage.engines.vllm.causes import LOG_CAUSES
 from moorage.engines.vllm.companions import (
     base_warnings,
     companion_mounts,
+    memory_arguments,
     update_variables,
     update_warnings,
 )
 from moorage.engines.vllm.distributed import wanted_executor
-from moorage.engines.vllm.engine_caches import kept_mounts, kept_variables
+from moorage.engines.vllm.engine_caches import cache_mounts, kept_cache_variables
 from moorage.engines.vllm.environment import (
-    SILENT,
+    OFFLINE,
     cache_variables,
-    joined_variables,
+    host_variables,
     ready_variables,
-    staying,
     variables,
+    without_overridden,
 )
 from moorage.engines.vllm.flags import variable
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
-from moorage.engines.vllm.options import GONE, OWNED, SHORT_NAMES
+from moorage.engines.vllm.options import REMOVED_OPTIONS, RESERVED_OPTIONS, SHORT_NAMES
 from moorage.engines.vllm.ray_cluster import (
-    clustered,
     is_clustered,
+    ray_containers,
     spanning_refusal,
     spanning_warnings,
 )
@@ -52,23 +53,25 @@ from moorage.engines.vllm.seat_context import context_of, extended_cache, policy
 from moorage.inventory.devices import DEVICES
 from moorage.memory.demand import PROCESSES
 from moorage.memory.need import Need
+from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
+from moorage.spec.arguments import user_tokens
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 API_KEY = "VLLM_API_KEY"
 
 
-def unguarded(request: LaunchRequest) -> Failure | None:
+def dev_mode_refusal(request: LaunchRequest) -> Failure | None:
     """Development paths are refused beyond loopback: the API key does not guard them.
 
     vLLM 0.32 mounts `/sleep`, `/collective_rpc`, `/reset_prefix_cache`, `/server_info` and others
     in development mode, outside the prefixes that its key guards (`middleware/authenticate.py`).
 
     Returns:
-        `BAD_SPEC` with the reason; None when nobody else reaches them.
+        `BAD_SPEC`; None when no other machine reaches them.
     """
     if not (_in_dev_mode(request) and is_exposed(request)):
         return None
@@ -81,14 +84,14 @@ def unguarded(request: LaunchRequest) -> Failure | None:
 
 
 def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
-    """Development paths that only this host reaches, and a server that asks nobody for a key."""
+    """Warnings about development paths, and about a server without a key."""
     warnings = []
     if _in_dev_mode(request):
         warnings.append(
             f"{DEV_MODE}: everybody on {request.host.name} can put the engine to sleep and call its"
             " workers; its API key does not guard these paths"
         )
-    if is_exposed(request) and not asks_for_a_key(request, API_KEY):
+    if is_exposed(request) and not requires_key(request, API_KEY):
         warnings.append(
             f"the engine answers everybody who reaches {request.host.bind} on"
             f" {request.host.name}; `secrets: {{{API_KEY}: NAME}}` makes it ask for a key"
@@ -97,7 +100,7 @@ def exposure_warnings(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def _in_dev_mode(request: LaunchRequest) -> bool:
-    """As vLLM reads it: any whole number but 0 (`envs.py`). What cannot be read counts too."""
+    """As vLLM reads it: any whole number but 0 (`envs.py`). An unreadable value counts too."""
     if DEV_MODE in request.spec.secrets:
         return True
     written = request.spec.engine.env.get(DEV_MODE, "0")
@@ -109,7 +112,7 @@ def _in_dev_mode(request: LaunchRequest) -> bool:
 
 CPU_LEAST_CACHE = 1 * GIB
 CPU_CONTEXTS = 2
-"""How many full contexts the key/value cache on CPU is made for."""
+"""Full contexts that the key/value cache on CPU holds."""
 
 
 class Vllm(Engine):
@@ -128,9 +131,9 @@ class Vllm(Engine):
     busy = IN_FLIGHT
     shutdown_option = OPTION
     aliases = SHORT_NAMES
-    wishes = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
+    features = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
     updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
-    argument_rules = Rules(title="vLLM", owned=OWNED, gone=GONE)
+    argument_rules = Rules(title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS)
     log_causes = LOG_CAUSES
 
     def ram_on_cpu(self, profile: ModelProfile) -> tuple[int, int]:
@@ -139,7 +142,7 @@ class Vllm(Engine):
         return int(profile.weight_bytes * 1.2) + PROCESSES + cache, cache
 
     def serves(self, spec: ModelSpec, mode: Mode) -> bool:
-        """Pictures too, in an image that the spec names: the official ones lack vllm-omni."""
+        """Image generation too, with an image in the spec: the official ones lack vllm-omni."""
         return mode in self.modes or (mode == Mode.IMAGE_GENERATION and bool(spec.engine.image))
 
     def joined_by(self, spec: ModelSpec) -> Distributed:
@@ -150,17 +153,21 @@ class Vllm(Engine):
         """The extended KV cache."""
         return ram_of_cache(extended_cache(spec), accelerator_type, claimed)
 
+    def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
+        """Those of adapters and drafts."""
+        return memory_arguments(lora, spec.speculative, user_tokens(spec.engine.args))
+
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:
         """Reads the lines of its memory profiling."""
         return read_measured
 
     def remedy(self, failure: Failure, need: Need | None) -> Remedy | None:
-        """A shorter context or a smaller share, as it says what would fit."""
+        """A shorter context or a smaller share of memory, as its log names it."""
         return remedy_for(failure, need)
 
     def base_command(self, request: LaunchRequest) -> tuple[Flag, ...]:
-        """`vllm serve MODEL`, the rules of `arguments.py`, then what the claim and mode ask for."""
+        """`vllm serve MODEL`, the rules of `arguments.py`, then those of the claim and the mode."""
         installed = request.host.program(self.name)
         program = installed.path if installed and not request.in_container else self.program
         return (
@@ -183,10 +190,10 @@ class Vllm(Engine):
         return serving_flags(context_of(request), listens, stated)
 
     def environment(self, request: LaunchRequest) -> tuple[Variable, ...]:
-        """What vLLM should know about its surroundings."""
+        """Variables for its loading, caches, hosts and adapters."""
         context = context_of(request)
         later = (
-            *kept_variables(request, context.version),
+            *kept_cache_variables(request, context.version),
             *update_variables(request.spec.lora_updates),
             *ready_variables(request.spec.readiness.deadlines.load_seconds),
         )
@@ -195,16 +202,16 @@ class Vllm(Engine):
         space = max(1, request.seat.cache_bytes // GIB)
         reason = "GiB of the key/value cache, as was claimed"
         return (
-            *SILENT,
+            *OFFLINE,
             variable("VLLM_TARGET_DEVICE", "cpu", "placed on CPU", Origin.DERIVED),
             variable("VLLM_CPU_KVCACHE_SPACE", str(space), reason, Origin.DERIVED),
             *cache_variables(context),
-            *staying(context, joined_variables(context)),
+            *without_overridden(context, host_variables(context)),
             *later,
         )
 
     def fixed_variables(self, request: LaunchRequest) -> frozenset[str]:
-        """With the peer's defaults whatever is derived; a default gives way to the user."""
+        """With the baseline's policy all derived variables; the user overrides defaults."""
         if not policy_of(request.spec).overwrites:
             return frozenset()
         derived = (one for one in self.environment(request) if one.origin != Origin.DEFAULT)
@@ -213,14 +220,14 @@ class Vllm(Engine):
     def containers(self, request: LaunchRequest) -> tuple[ContainerSpec, ...]:
         """One container, or where Ray joins the hosts also its head."""
         own = self.container(request)
-        return clustered(request, own) if is_clustered(request) else (own,)
+        return ray_containers(request, own) if is_clustered(request) else (own,)
 
     def refusal(self, request: LaunchRequest) -> Failure | None:
-        """Development paths stay on their host, and not every replica can span hosts."""
-        return unguarded(request) or spanning_refusal(request, context_of(request))
+        """Refuses development mode beyond loopback, and replicas that cannot span hosts."""
+        return dev_mode_refusal(request) or spanning_refusal(request, context_of(request))
 
     def warnings(self, request: LaunchRequest) -> tuple[str, ...]:
-        """A cache that the accelerators do not have, adapters of another model, or of anybody."""
+        """Warnings about the extended cache, adapters, exposure and hosts of a replica."""
         warning = offload_warning(context_of(request).cache, request.seat.accelerator_type)
         return (
             *((warning,) if warning else ()),
@@ -231,10 +238,10 @@ class Vllm(Engine):
         )
 
     def extra_mounts(self, request: LaunchRequest) -> tuple[Mount, ...]:
-        """What is loaded beside the model, now or later, and what is kept for the next start."""
+        """Directories of companions and later adapters, and caches for the next start."""
         command = tuple(token for flag in self.base_command(request) for token in flag.tokens)
-        kept = kept_mounts(request, version_of(request), command)
-        return (*companion_mounts(request), *kept)
+        caches = cache_mounts(request, version_of(request), command)
+        return (*companion_mounts(request), *caches)
 
 
 def _cpu_cache(profile: ModelProfile) -> int:

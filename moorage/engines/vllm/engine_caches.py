@@ -14,7 +14,7 @@ from moorage.placement.placement import CPU
 from moorage.spec.arguments import is_written, user_tokens
 
 INSIDE = "/cache"
-"""Where a container finds the folder."""
+"""The folder inside a container."""
 
 ROOT = "VLLM_CACHE_ROOT"
 PLAN_SINCE = "0.27.1"
@@ -30,9 +30,9 @@ MEMORY_OPTIONS = ("--gpu-memory-utilization", "--kv-cache-memory-bytes", "--kv-c
 def cache_folder(request: LaunchRequest, version: str) -> str:
     """The folder on the host; empty = nothing is kept.
 
-    It belongs to one model: what is kept is code, and a model that brings code of its own must not
-    write what another one will run. It belongs to one image (or installed program) and one kind of
-    accelerator: what was compiled for one need not run on another.
+    It belongs to one model: a model with code of its own must not write code that another one
+    runs. It belongs to one image (or installed program) and one kind of accelerator: code that was
+    compiled for one need not run on another.
 
     Args:
         request: The seat.
@@ -42,7 +42,7 @@ def cache_folder(request: LaunchRequest, version: str) -> str:
     if not request.caches or not engine.keep_cache or ROOT in {*engine.env, *request.spec.secrets}:
         return ""
     program = request.image.pinned if request.image else _program(request)
-    # What one user wrote, another may not even read.
+    # Files of one user may not be readable for another.
     users = [] if engine.container.user is None else [engine.container.user]
     key = _digits([program, *users, *sorted(_products(request))])
     words = ("vllm", version, seat.accelerator_type, key)
@@ -50,15 +50,15 @@ def cache_folder(request: LaunchRequest, version: str) -> str:
 
 
 def cache_root(request: LaunchRequest, version: str) -> str:
-    """The folder as the engine sees it; empty = nothing is kept."""
+    """The folder's path for the engine; empty = nothing is kept."""
     folder = cache_folder(request, version)
     return INSIDE if folder and request.in_container else folder
 
 
-def kept_mounts(request: LaunchRequest, version: str, command: tuple[str, ...]) -> Iterator[Mount]:
-    """The folder, writable; over it that of the plans, which only the same command shares.
+def cache_mounts(request: LaunchRequest, version: str, command: tuple[str, ...]) -> Iterator[Mount]:
+    """The folder, writable, and in it the folder of plans, which only equal commands share.
 
-    vLLM tells plans apart without looking at the share of the memory that it may take
+    vLLM distinguishes plans without the share of the memory that it may take
     (`CacheConfig.compute_hash`): a plan that was made with a larger share would break the claim.
     """
     folder = cache_folder(request, version)
@@ -76,8 +76,8 @@ def kept_mounts(request: LaunchRequest, version: str, command: tuple[str, ...]) 
         )
 
 
-def kept_variables(request: LaunchRequest, version: str) -> Iterator[Variable]:
-    """What else has to point into the folder, and the plan where one is kept."""
+def kept_cache_variables(request: LaunchRequest, version: str) -> Iterator[Variable]:
+    """Variables with further paths in the folder, and the switch of the memory plan."""
     root = cache_root(request, version)
     if not root:
         return
@@ -93,7 +93,7 @@ def kept_variables(request: LaunchRequest, version: str) -> Iterator[Variable]:
 
 
 def _plans(request: LaunchRequest, version: str) -> bool:
-    """Whether plans are kept: where the share of the memory is the one that was claimed."""
+    """Whether plans are kept: only where the share of the memory is the claimed one."""
     words = user_tokens(request.spec.engine.args)
     return (
         request.in_container

@@ -20,14 +20,14 @@ from moorage.placement.placement import CPU
 from moorage.placement.topology import Shape
 
 CANN = "cann"
-EVERYWHERE = (
+ASCEND_VARIABLES = (
     variable("TASK_QUEUE_ENABLE", "1", "hands work to the device in a queue"),
     variable("CPU_AFFINITY_CONF", "1", "keeps threads near their device"),
     variable("PYTORCH_NPU_ALLOC_CONF", "expandable_segments:True", "memory splits up less"),
     variable("HCCL_CONNECT_TIMEOUT", "7200", "seconds; many devices take long to meet"),
     variable("HCCL_RDMA_PCIE_DIRECT_POST_NOSTRICT", "TRUE", "posts straight over the bus"),
 )
-NOT_ON_310P = (
+ASCEND_VARIABLES_BUT_310P = (
     variable("HCCL_EXEC_TIMEOUT", "0", "a long step is not an error"),
     variable("HCCL_OP_EXPANSION_MODE", "AIV", "the vector cores schedule the communication"),
 )
@@ -44,10 +44,10 @@ def ascend_flags(context: LaunchContext) -> tuple[Flag, ...]:
 
 
 def ascend_variables(context: LaunchContext) -> tuple[Variable, ...]:
-    """What the runtime of Ascend should know."""
+    """Settings of Ascend's runtime."""
     if context.accelerator_type != CANN:
         return ()
-    return EVERYWHERE if context.is_310p else (*EVERYWHERE, *NOT_ON_310P)
+    return ASCEND_VARIABLES if context.is_310p else (*ASCEND_VARIABLES, *ASCEND_VARIABLES_BUT_310P)
 
 
 def is_310p(families: tuple[str, ...]) -> bool:
@@ -55,7 +55,7 @@ def is_310p(families: tuple[str, ...]) -> bool:
     return bool(families) and all(name.lower().startswith("ascend310p") for name in families)
 
 
-SILENT = (
+OFFLINE = (
     variable("VLLM_NO_USAGE_STATS", "1", "a server does not report home"),
     variable("HF_HUB_OFFLINE", "1", "the model is already here"),
 )
@@ -69,15 +69,15 @@ LOADING = (
 
 
 READY, READY_SECONDS = "VLLM_ENGINE_READY_TIMEOUT_S", 600
-"""How long vLLM's server waits for its engines, and for how long where nobody says so (`envs.py`).
+"""The variable of the time that vLLM's server waits for its engines, and its default (`envs.py`).
 """
 
 
 def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
-    """The server must not give up on engines that still may load.
+    """The time that the server waits for its engines, where the spec allows more than vLLM does.
 
     Args:
-        load_seconds: How long the spec lets them load.
+        load_seconds: The spec's limit for loading.
     """
     if load_seconds <= READY_SECONDS:
         return ()
@@ -86,43 +86,44 @@ def ready_variables(load_seconds: int) -> tuple[Variable, ...]:
 
 
 def variables(context: LaunchContext) -> tuple[Variable, ...]:
-    """All of them, without those that the user sets, unless the policy overwrites these."""
-    every = (
-        *SILENT,
+    """The environment of a server on accelerators."""
+    variables = (
+        *OFFLINE,
         *LOADING,
         *cache_variables(context),
         *offload_variables(context.cache, context.accelerator_type, context.claimed, context.ranks),
         *_seed(context),
-        *joined_variables(context),
+        *host_variables(context),
         *ascend_variables(context),
     )
-    return staying(context, every)
+    return without_overridden(context, variables)
 
 
-def staying(context: LaunchContext, every: Iterable[Variable]) -> tuple[Variable, ...]:
-    """Those that the user does not set, unless the policy overwrites these."""
-    return tuple(item for item in every if _stays(context, item))
+def without_overridden(
+    context: LaunchContext, variables: Iterable[Variable]
+) -> tuple[Variable, ...]:
+    """The variables that the user does not set, unless the policy overwrites these."""
+    return tuple(item for item in variables if _applies(context, item))
 
 
-def _stays(context: LaunchContext, item: Variable) -> bool:
+def _applies(context: LaunchContext, item: Variable) -> bool:
     overwrites = context.policy.overwrites and item.origin != Origin.DEFAULT
-    return overwrites or item.name not in context.given
+    return overwrites or item.name not in context.user_variables
 
 
 def _seed(context: LaunchContext) -> tuple[Variable, ...]:
-    there = offload_flags(context.cache, context.accelerator_type)
-    return (SEED,) if there else ()
+    return (SEED,) if offload_flags(context.cache, context.accelerator_type) else ()
 
 
 def cache_variables(context: LaunchContext) -> Iterator[Variable]:
-    """Where compiled kernels are kept, if anywhere."""
+    """The folder of compiled kernels, if there is one."""
     if context.cache_root:
         reason = "compiled kernels outlive the container"
         yield variable("VLLM_CACHE_ROOT", f"{context.cache_root}/vllm", reason)
 
 
-def joined_variables(context: LaunchContext) -> Iterator[Variable]:
-    """Where the hosts of a replica meet, and over which interface."""
+def host_variables(context: LaunchContext) -> Iterator[Variable]:
+    """Addresses, ports and interface that connect the hosts of a replica."""
     if not context.spans_hosts:
         return
     own = context.members[context.position].address
@@ -132,12 +133,12 @@ def joined_variables(context: LaunchContext) -> Iterator[Variable]:
 
 
 def _native(context: LaunchContext) -> Iterator[Variable]:
-    """With ranks that span hosts, a common first port would make their workers collide."""
+    """No common first port where ranks span hosts: their workers would collide."""
     shape = topology_of(context).shape
     ports = ports_of(context, shape)
     if shape != Shape.MP_ONLY:
         reason = "where the data-parallel ranks meet"
-        yield _derived("VLLM_DP_MASTER_PORT", str(ports[PortUse.MEETING]), reason)
+        yield _derived("VLLM_DP_MASTER_PORT", str(ports[PortUse.JOINING]), reason)
     if shape == Shape.DP_ONLY:
         yield _derived("VLLM_PORT", str(ports[PortUse.OWN]), "first port of the engine's own")
 
@@ -150,17 +151,17 @@ def _ray(context: LaunchContext) -> Iterator[Variable]:
 
 
 def _interface(context: LaunchContext, own: str) -> Iterator[Variable]:
-    """Collectives take the interface between the hosts, unless the user names one."""
+    """The network interface of collectives, unless the user names one."""
     name, reason = context.interface, "the interface between the hosts"
     if not name:
         return
     if context.accelerator_type == CANN:
-        if "HCCL_SOCKET_IFNAME" not in context.given:
+        if "HCCL_SOCKET_IFNAME" not in context.user_variables:
             yield _derived("HCCL_IF_IP", own, "the address that the other hosts see")
             yield _derived("HCCL_SOCKET_IFNAME", f"={name}", reason)
             yield _derived("GLOO_SOCKET_IFNAME", name, reason)
             yield _derived("TP_SOCKET_IFNAME", name, reason)
-    elif "NCCL_SOCKET_IFNAME" not in context.given:
+    elif "NCCL_SOCKET_IFNAME" not in context.user_variables:
         if context.accelerator_type != CPU:
             yield _derived("NCCL_SOCKET_IFNAME", f"={name}", reason)
         yield _derived("GLOO_SOCKET_IFNAME", name, reason)

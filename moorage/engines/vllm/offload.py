@@ -14,7 +14,7 @@ SUPPORTED = frozenset({"cuda", "rocm"})
 
 
 class ExtendedCache(Value):
-    """What is asked of the extended cache.
+    """The settings of the extended cache.
 
     Attributes:
         ram: Bytes of RAM on each host; None = by ratio.
@@ -45,14 +45,14 @@ def offload_flags(cache: ExtendedCache | None, accelerator_type: str) -> tuple[F
 def offload_variables(
     cache: ExtendedCache | None, accelerator_type: str, claimed: int, ranks: int = 1
 ) -> tuple[Variable, ...]:
-    """Sizes that LMCache reads; nothing where it does not exist.
+    """Sizes that LMCache reads; none where it does not exist.
 
     Args:
-        cache: What is asked for.
+        cache: The settings.
         accelerator_type: Of the seat.
         claimed: Bytes of accelerator memory that the replica claims on this host.
-        ranks: Processes that have a cache there: each takes all that LMCache is told (LMCache
-            issue 2901), so each is told its part of what the host gives.
+        ranks: Processes that have a cache there: each takes the whole size that LMCache gets
+            (LMCache issue 2901), so each gets its part of the host's.
     """
     if cache is None or accelerator_type not in SUPPORTED:
         return ()

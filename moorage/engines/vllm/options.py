@@ -7,7 +7,7 @@ it: those begin with 0.10. Sources: vLLM's pull requests 22138, 22779 (multi-ste
 
 from __future__ import annotations
 
-from moorage.engines.schema.argument import Gone, Owned
+from moorage.engines.schema.argument import RemovedOption, ReservedOption
 
 SHORT_NAMES: dict[str, tuple[str, ...]] = {
     "--tensor-parallel-size": ("-tp", "--tp"),
@@ -24,32 +24,34 @@ SHORT_NAMES: dict[str, tuple[str, ...]] = {
     "--quantization": ("-q",),
     "--speculative-config": ("-sc", "--spec-method", "--spec-model", "--spec-tokens"),
 }
-"""Other names by option. `--spec-*` writes parts of the speculative configuration."""
+"""Short names by option. `--spec-*` write parts of the speculative configuration."""
 
 
-GONE: dict[str, Gone] = {
-    "--disable-log-requests": Gone(
+REMOVED_OPTIONS: dict[str, RemovedOption] = {
+    "--disable-log-requests": RemovedOption(
         instead="Requests are not logged unless `--enable-log-requests`"
     ),
-    "--guided-decoding-*": Gone(instead="Use `--structured-outputs-config`"),
-    "--enable-reasoning": Gone(instead="`--reasoning-parser` alone switches it on", since="0.10.0"),
-    "--task": Gone(instead="Use `--runner` and `--convert`, or `mode` of the spec"),
-    "--cuda-graph-sizes": Gone(instead="Use `--cudagraph-capture-sizes`"),
-    "--max-seq-len-to-capture": Gone(instead="Use `--max-cudagraph-capture-size`"),
-    "--rope-scaling": Gone(instead="Use `--hf-overrides`"),
-    "--rope-theta": Gone(instead="Use `--hf-overrides`"),
-    "--speculative-model": Gone(
+    "--guided-decoding-*": RemovedOption(instead="Use `--structured-outputs-config`"),
+    "--enable-reasoning": RemovedOption(
+        instead="`--reasoning-parser` alone switches it on", since="0.10.0"
+    ),
+    "--task": RemovedOption(instead="Use `--runner` and `--convert`, or `mode` of the spec"),
+    "--cuda-graph-sizes": RemovedOption(instead="Use `--cudagraph-capture-sizes`"),
+    "--max-seq-len-to-capture": RemovedOption(instead="Use `--max-cudagraph-capture-size`"),
+    "--rope-scaling": RemovedOption(instead="Use `--hf-overrides`"),
+    "--rope-theta": RemovedOption(instead="Use `--hf-overrides`"),
+    "--speculative-model": RemovedOption(
         instead="Use `speculative` of the spec, or `--speculative-config`", since="0.8.3"
     ),
-    "--num-speculative-tokens": Gone(
+    "--num-speculative-tokens": RemovedOption(
         instead="Use `speculative` of the spec, or `--speculative-config`", since="0.8.3"
     ),
-    "--override-pooler-config": Gone(instead="Use `--pooler-config`"),
-    "--disable-mm-preprocessor-cache": Gone(instead="Use `--mm-processor-cache-gb 0`"),
-    "--num-redundant-experts": Gone(instead="Use `--eplb-config`"),
-    "--log-config-file": Gone(instead="Use `--logging-config.pylogging_config_file`"),
+    "--override-pooler-config": RemovedOption(instead="Use `--pooler-config`"),
+    "--disable-mm-preprocessor-cache": RemovedOption(instead="Use `--mm-processor-cache-gb 0`"),
+    "--num-redundant-experts": RemovedOption(instead="Use `--eplb-config`"),
+    "--log-config-file": RemovedOption(instead="Use `--logging-config.pylogging_config_file`"),
     **{
-        name: Gone(since="0.10.0")
+        name: RemovedOption(since="0.10.0")
         for name in (
             "--device",
             "--use-v2-block-manager",
@@ -59,7 +61,7 @@ GONE: dict[str, Gone] = {
         )
     },
     **{
-        name: Gone()
+        name: RemovedOption()
         for name in (
             "--swap-space",
             "--num-scheduler-steps",
@@ -83,30 +85,30 @@ GONE: dict[str, Gone] = {
 """By option; `*` stands for any ending."""
 
 
-REACHED = "moorage decides how the engine is reached, and asks it there"
+ADDRESS = "moorage decides how the engine is reached, and asks it there"
 ONE_SERVER = "each replica answers for itself, and moorage gives every host its part"
-ASKED_PLAINLY = "moorage proves readiness over plain HTTP; what ends TLS stands in front of it"
-ON_COMMAND_LINES = "secrets never stand in arguments: records, logs and processes show them"
+PLAIN_HTTP = "moorage proves readiness over plain HTTP; what ends TLS stands in front of it"
+SECRETS = "secrets never stand in arguments: records, logs and processes show them"
 
-REFUSED: dict[str, Owned] = {
-    "--model": Owned(field="source", refused="the model's directory is stated already"),
-    "--port": Owned(field="port", refused=REACHED),
-    "--host": Owned(field="hosts[].bind", refused=REACHED),
-    "--served-model-name": Owned(field="name", refused=REACHED),
-    "--uds": Owned(field="port", refused=REACHED),
-    "--grpc": Owned(
+REFUSED_OPTIONS: dict[str, ReservedOption] = {
+    "--model": ReservedOption(field="source", refused="the model's directory is stated already"),
+    "--port": ReservedOption(field="port", refused=ADDRESS),
+    "--host": ReservedOption(field="hosts[].bind", refused=ADDRESS),
+    "--served-model-name": ReservedOption(field="name", refused=ADDRESS),
+    "--uds": ReservedOption(field="port", refused=ADDRESS),
+    "--grpc": ReservedOption(
         field="readiness", refused="no HTTP would be spoken, and nothing could be asked"
     ),
-    "--ssl-keyfile": Owned(field="hosts[].bind", refused=ASKED_PLAINLY),
-    "--ssl-certfile": Owned(field="hosts[].bind", refused=ASKED_PLAINLY),
-    "--api-key": Owned(field="secrets: {VLLM_API_KEY: NAME}", refused=ON_COMMAND_LINES),
-    "--hf-token": Owned(field="secrets: {HF_TOKEN: NAME}", refused=ON_COMMAND_LINES),
-    "--config": Owned(
+    "--ssl-keyfile": ReservedOption(field="hosts[].bind", refused=PLAIN_HTTP),
+    "--ssl-certfile": ReservedOption(field="hosts[].bind", refused=PLAIN_HTTP),
+    "--api-key": ReservedOption(field="secrets: {VLLM_API_KEY: NAME}", refused=SECRETS),
+    "--hf-token": ReservedOption(field="secrets: {HF_TOKEN: NAME}", refused=SECRETS),
+    "--config": ReservedOption(
         field="engine.args", refused="moorage does not read that file, and could not count with it"
     ),
-    "--help": Owned(field="", refused="the engine would print its help and end"),
+    "--help": ReservedOption(field="", refused="the engine would print its help and end"),
     **{
-        name: Owned(field="placement", refused=ONE_SERVER)
+        name: ReservedOption(field="placement", refused=ONE_SERVER)
         for name in (
             "--headless",
             "--nnodes",
@@ -120,7 +122,7 @@ REFUSED: dict[str, Owned] = {
     },
 }
 
-FIELDS: dict[str, tuple[str, ...]] = {
+OPTIONS_OF_FIELDS: dict[str, tuple[str, ...]] = {
     "context": ("--max-model-len",),
     "mode": ("--runner", "--convert", "--task"),
     "placement.accelerators": (
@@ -136,10 +138,14 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "revision": ("--revision",),
     "source": ("--download-dir",),
 }
-"""By field: arguments that say the same, and win over it."""
+"""Options that override a field of the spec, by field."""
 
-OWNED: dict[str, Owned] = {
-    **{name: Owned(field=field) for field, names in FIELDS.items() for name in names},
-    **REFUSED,
+RESERVED_OPTIONS: dict[str, ReservedOption] = {
+    **{
+        name: ReservedOption(field=field)
+        for field, names in OPTIONS_OF_FIELDS.items()
+        for name in names
+    },
+    **REFUSED_OPTIONS,
 }
-"""By the first name of the argument."""
+"""Options that fields stand for, and refused options, by their first name."""

@@ -23,8 +23,8 @@ TENSOR, PIPELINE, DATA = (
 def parallel_flags(context: LaunchContext) -> tuple[Flag, ...]:
     """Sizes that follow from the placement; none where the user states one of them.
 
-    Hosts that are joined natively have to agree in all sizes, so there each size that the user
-    leaves open is stated.
+    Natively connected hosts must agree on all sizes, so there each size that the user leaves open
+    is stated.
     """
     if context.spans_hosts and joins_natively(context):
         return _native(context)

@@ -1,4 +1,4 @@
-"""vLLM as an application of Ray Serve LLM: the launch's own arguments, as `engine_kwargs`.
+"""vLLM as an application of Ray Serve LLM: the arguments of a launch as `engine_kwargs`.
 
 Read from `ray.llm` of Ray 2.60: `engine_kwargs` takes the fields of vLLM's engine arguments;
 model and name are `model_loading_config`, and Ray names executor, host and port itself.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.common.values import Origin
-from moorage.engines.application import ApplicationRequest, Built
-from moorage.engines.command_line import kept_flags
+from moorage.engines.application import ApplicationParts, ApplicationRequest
+from moorage.engines.command_line import without_user_flags
 from moorage.engines.launch import Flag
 from moorage.engines.schema.keywords import keywords
 from moorage.engines.vllm.arguments import length_flags, mode_flags, trust_flags
@@ -26,14 +26,14 @@ BUILDER = "ray.serve.llm:build_openai_app"
 VARIABLES = (variable("VLLM_NO_USAGE_STATS", "1", "a server does not report home"),)
 
 
-def vllm_application(request: ApplicationRequest) -> Built:
+def vllm_application(request: ApplicationRequest) -> ApplicationParts:
     """The application that Ray Serve LLM builds.
 
     Raises:
         Failure: `BAD_SPEC` when the user's arguments cannot be read.
     """
     words = user_tokens(request.spec.engine.args)
-    flags = list(kept_flags(_derived(request), words, SHORT_NAMES))
+    flags = list(without_user_flags(_derived(request), words, SHORT_NAMES))
     if words:
         flags.append(Flag(tokens=words, origin=Origin.USER, reason="engine.args", written=True))
     tokens = [token for flag in flags for token in flag.tokens]
@@ -44,11 +44,11 @@ def vllm_application(request: ApplicationRequest) -> Built:
     }
     if request.seat.accelerator_type == CPU:
         config["accelerator_config"] = {"kind": "cpu"}
-    if kind := request.wish.accelerator_type:
+    if kind := request.settings.accelerator_type:
         config["accelerator_type"] = kind
-    return Built(
+    return ApplicationParts(
         import_path=BUILDER,
-        args={"llm_configs": [{**config, **request.wish.args}]},
+        args={"llm_configs": [{**config, **request.settings.args}]},
         flags=tuple(flags),
         variables=VARIABLES,
     )
@@ -67,13 +67,13 @@ def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
         ports=(),
         length=length,
     )
-    wish, sizes = spec.speculative, {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
+    drafts, sizes = spec.speculative, {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
     why = f"{seat.tensor * seat.pipeline} accelerators for each replica"
     return (
         *_revision(request),
         *length_flags(context),
         *(derived(why, name, str(size)) for name, size in sizes.items() if size > 1),
-        *speculative_flags(Speculative.wished(wish) if wish else None),
+        *speculative_flags(Speculative.of_spec(drafts) if drafts else None),
         *mode_flags(profile, request.arguments.version),
         *trust_flags(spec),
     )
@@ -87,8 +87,8 @@ def _revision(request: ApplicationRequest) -> tuple[Flag, ...]:
 
 
 def _deployment(request: ApplicationRequest) -> dict[str, Any]:
-    """How many replicas, and how long those that end may take for requests in flight."""
-    scaling, stopping = request.wish.autoscaling, request.spec.stopping
+    """The number of replicas, and the time that an ending one has for requests in flight."""
+    scaling, stopping = request.settings.autoscaling, request.spec.stopping
     number: dict[str, Any] = {"num_replicas": request.spec.replicas}
     if scaling:
         number = {"autoscaling_config": scaling.model_dump(exclude_none=True)}

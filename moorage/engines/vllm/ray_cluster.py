@@ -16,14 +16,14 @@ from moorage.placement.topology import Shape
 from moorage.spec import IpcMode
 
 SIDE_VARIABLES = {"RAY_LOG_TO_STDERR": "1"}
-"""Beside the leader runs Ray alone; there its log is what the log is for."""
+"""Variables of the head's container, which runs only Ray: its log is Ray's."""
 
 
 class RayPorts(Value):
-    """Fixed ports out of one range, so that a firewall can be told.
+    """Fixed ports out of one range, so that a firewall can allow them.
 
-    The second and the fourth are kept free of others: older Rays listen there (client and
-    dashboard gRPC, until 2.45).
+    The second and the fourth stay unused: older Rays listen there (client and dashboard gRPC,
+    until 2.45).
 
     Attributes:
         first: First port of the range.
@@ -39,18 +39,18 @@ class RayPorts(Value):
 
 
 def ray_start(
-    ports: RayPorts, own: str, leader: str, leads: bool, meeting: int = 0
+    ports: RayPorts, own: str, leader: str, leads: bool, head_port: int = 0
 ) -> tuple[str, ...]:
-    """The command that makes a host part of the cluster.
+    """The command that adds a host to the cluster.
 
     Args:
         ports: The range of this host.
         own: Address of this host.
         leader: Address of the leader.
         leads: Whether this host leads.
-        meeting: The leader's first port; 0 = its range is the same.
+        head_port: The leader's first port; 0 = its range is the same.
     """
-    meets = meeting or ports.first
+    port = head_port or ports.first
     services = {
         "node-manager-port": 7,
         "object-manager-port": 8,
@@ -65,11 +65,11 @@ def ray_start(
         *(f"--{name}={ports.at(offset)}" for name, offset in services.items()),
         f"--max-worker-port={ports.last}",
         f"--node-ip-address={own}",
-        *(_head(ports, own) if leads else (f"--address={meeting_place(leader, meets)}",)),
+        *(_head(ports, own) if leads else (f"--address={head_address(leader, port)}",)),
     )
 
 
-def meeting_place(leader: str, port: int) -> str:
+def head_address(leader: str, port: int) -> str:
     """Address and port of the head, as Ray writes them: IPv6 in brackets."""
     return f"[{leader}]:{port}" if ":" in leader else f"{leader}:{port}"
 
@@ -84,21 +84,21 @@ def _head(ports: RayPorts, own: str) -> tuple[str, ...]:
 
 
 TMP = "/tmp"
-"""Where Ray's processes and the engine that uses them find each other's sockets."""
+"""The folder of the sockets between Ray's processes and the engine."""
 
 
 def is_clustered(request: LaunchRequest) -> bool:
-    """Whether Ray joins the hosts of the replica."""
+    """Whether Ray connects the hosts of the replica."""
     links = request.seat.links
     return request.spans_hosts and links is not None and links.ray is not None
 
 
-def clustered(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerSpec, ...]:
-    """The containers of a seat: the head and the engine where it leads, else a part of Ray.
+def ray_containers(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerSpec, ...]:
+    """The containers of a seat: Ray's head and the engine for the leader, else a Ray worker.
 
     The engine's workers are started by Ray, so every container has image, devices, model and
-    variables of the engine. Head and engine share `/tmp` and shared memory besides, and the engine
-    sees the head's processes: Ray (as of 2.60) finds its own node among those that run.
+    variables of the engine. Head and engine also share `/tmp` and shared memory, and the engine
+    sees the head's processes: Ray (as of 2.60) looks for its own node among them.
 
     Args:
         request: The seat.
@@ -110,26 +110,28 @@ def clustered(request: LaunchRequest, engine: ContainerSpec) -> tuple[ContainerS
     mounts = (*engine.mounts, shared)
     name = head_name(request)
     isolation = engine.isolation
-    lends = isolation.model_copy(update={"ipc": _lent(isolation.ipc)})
-    memory = "" if _is_host(lends.ipc) else name
-    borrows = isolation.model_copy(update={"shares_memory_of": memory, "sees_processes_of": name})
+    head_isolation = isolation.model_copy(update={"ipc": _shareable(isolation.ipc)})
+    memory = "" if _is_host(head_isolation.ipc) else name
+    engine_isolation = isolation.model_copy(
+        update={"shares_memory_of": memory, "sees_processes_of": name}
+    )
     head = engine.model_copy(
         update={
             "name": name,
             "command": _ray(request),
-            "environment": _beside(engine.environment),
+            "environment": _head_environment(engine.environment),
             "mounts": mounts,
             "port": _ports(request).first,
             "labels": {**engine.labels, LABEL_ROLE: Role.RAY_HEAD.value},
-            "isolation": lends,
+            "isolation": head_isolation,
         }
     )
     leader = engine.model_copy(
         update={
             "environment": (*engine.environment, _address(request)),
             "mounts": mounts,
-            "shm_bytes": engine.shm_bytes if _is_host(lends.ipc) else 0,
-            "isolation": borrows,
+            "shm_bytes": engine.shm_bytes if _is_host(head_isolation.ipc) else 0,
+            "isolation": engine_isolation,
             "awaits": name,
         }
     )
@@ -143,7 +145,7 @@ def head_name(request: LaunchRequest) -> str:
 
 def _ray(request: LaunchRequest) -> tuple[Flag, ...]:
     own, leader = request.peers[request.seat.position].address, request.peers[0].address
-    words = ray_start(_ports(request), own, leader, request.leads, _meeting(request))
+    words = ray_start(_ports(request), own, leader, request.leads, _head_port(request))
     return (derived("a part of the cluster that joins the hosts", *words),)
 
 
@@ -152,31 +154,31 @@ def _ports(request: LaunchRequest) -> RayPorts:
     return _range(request.seat.links.ray if request.seat.links else None)
 
 
-def _meeting(request: LaunchRequest) -> int:
+def _head_port(request: LaunchRequest) -> int:
     """The port of the head; every host has a range of its own."""
     links = request.peers[0].seat.links
     return _range(links.ray if links else None).first
 
 
 def _range(found: tuple[int, int] | None) -> RayPorts:
-    assert found is not None  # `is_clustered` was asked
+    assert found is not None  # `is_clustered` holds
     return RayPorts(first=found[0], last=found[1])
 
 
 def _address(request: LaunchRequest) -> Variable:
-    value = meeting_place(request.peers[0].address, _meeting(request))
+    value = head_address(request.peers[0].address, _head_port(request))
     return variable("RAY_ADDRESS", value, "the cluster that was started for it", Origin.DERIVED)
 
 
-def _beside(environment: tuple[Variable, ...]) -> tuple[Variable, ...]:
-    """The engine's variables, but Ray's log is what the head's log is for."""
+def _head_environment(environment: tuple[Variable, ...]) -> tuple[Variable, ...]:
+    """The engine's variables, except those of Ray's log."""
     kept = (item for item in environment if item.name not in SIDE_VARIABLES)
     reason = "Ray's log is this container's log"
     own = (variable(name, value, reason) for name, value in SIDE_VARIABLES.items())
     return (*kept, *own)
 
 
-def _lent(ipc: IpcMode) -> IpcMode:
+def _shareable(ipc: IpcMode) -> IpcMode:
     return IpcMode.SHAREABLE if ipc == IpcMode.PRIVATE else ipc
 
 
@@ -189,7 +191,7 @@ WITHOUT_RAY = "0.18.0"
 
 
 def spanning_refusal(request: LaunchRequest, context: LaunchContext) -> Failure | None:
-    """Why a seat must not be started as a part of its replica; None = it may be."""
+    """The reason not to start a seat of a replica over hosts; None = it may start."""
     if not request.spans_hosts:
         return None
     if request.spec.engine.command is not None:
@@ -210,7 +212,7 @@ def spanning_refusal(request: LaunchRequest, context: LaunchContext) -> Failure 
 
 
 def spanning_warnings(request: LaunchRequest) -> Iterator[str]:
-    """What is not known, or not there, on the hosts of a replica."""
+    """Warnings about the network, the device and the image of a replica over hosts."""
     if not request.spans_hosts:
         return
     if not request.host.interface:

@@ -14,20 +14,20 @@ from moorage.engines.recovery import Remedy
 from moorage.memory.need import STEPS, Need
 
 LEAST_TOKENS = 256
-"""A shorter context hardly holds a chat template and an answer: that is no service."""
+"""A shorter context hardly holds a chat template and an answer."""
 
 MARGIN = GIB // 4
-"""Bytes of free memory that are left alone: the log rounds them, and they change a little."""
+"""Bytes of free memory that are not used: the log rounds sizes, and they change a little."""
 
 LENGTH, SHARE = "--max-model-len", "--gpu-memory-utilization"
 
 
 def remedy_for(failure: Failure, need: Need | None) -> Remedy | None:
-    """What would let vLLM start; None where it named nothing that helps.
+    """The value with which vLLM would start; None where it named none.
 
     Args:
-        failure: Why it did not.
-        need: What the memory of one accelerator is for, where it was worked out.
+        failure: Why it did not start.
+        need: The predicted memory of one accelerator, where there is a prediction.
     """
     rule = RULES.get(failure.cause)
     return rule(failure.named, need) if rule else None
@@ -53,10 +53,10 @@ def _length(named: Mapping[str, str], reason: str) -> Remedy | None:
 
 
 def _free_share(named: Mapping[str, str], need: Need | None) -> Remedy | None:
-    """The share that is free, where weights, working memory and one request still fit into it.
+    """The free share, where weights, working memory and one request fit into it.
 
     vLLM wants `ceil(total x share)` bytes free (`v1/worker/utils.py:request_memory`). Without a
-    prediction nobody knows what fits, and another place is the better advice.
+    prediction it is not known what fits, and another place is the better advice.
     """
     if need is None or not {"free", "total", "share"} <= named.keys():
         return None

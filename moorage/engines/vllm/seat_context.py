@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from moorage.common.values import Origin
-from moorage.engines.isolation import claimed
+from moorage.engines.isolation import claimed_accelerators
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import adapters, draft_path
 from moorage.engines.vllm.context import (
     BASELINE,
-    OURS,
+    MOORAGE,
     Executor,
     LaunchContext,
     LaunchPolicy,
     Length,
     Member,
-    peer_words,
+    baseline_words,
 )
 from moorage.engines.vllm.engine_caches import cache_root
 from moorage.engines.vllm.environment import is_310p
@@ -27,16 +27,16 @@ from moorage.spec.arguments import switch, user_tokens
 
 
 def context_of(request: LaunchRequest) -> LaunchContext:
-    """One seat, as the rules see it."""
+    """The input of the launch rules for one seat."""
     spec, seat = request.spec, request.seat
     return LaunchContext(
         version=version_of(request),
         name=spec.name,
         model=request.engine_model_path,
         words=words_of(spec),
-        given=frozenset({*spec.engine.env, *spec.secrets}),
+        user_variables=frozenset({*spec.engine.env, *spec.secrets}),
         accelerator_type=seat.accelerator_type,
-        is_310p=is_310p(tuple(item.family for item in claimed(request))),
+        is_310p=is_310p(tuple(item.family for item in claimed_accelerators(request))),
         tensor=seat.tensor if seat.accelerators else 1,
         pipeline=seat.pipeline if seat.accelerators else 1,
         shared=(seat.tensor, seat.pipeline) if request.spans_hosts else None,
@@ -61,16 +61,16 @@ def context_of(request: LaunchRequest) -> LaunchContext:
 
 
 def extended_cache(spec: ModelSpec) -> ExtendedCache | None:
-    """The extended KV cache that a spec asks for."""
-    wish = spec.extended_kv_cache
-    if wish is None:
+    """The extended KV cache of a spec; None without one."""
+    wanted = spec.extended_kv_cache
+    if wanted is None:
         return None
-    ram = int(wish.ram) if wish.ram else None
-    return ExtendedCache(ram=ram, ratio=wish.ratio, chunk=wish.chunk)
+    ram = int(wanted.ram) if wanted.ram else None
+    return ExtendedCache(ram=ram, ratio=wanted.ratio, chunk=wanted.chunk)
 
 
 def version_of(request: LaunchRequest) -> str:
-    """Of what will run: the image's, else the installed program's; not one that is only wished."""
+    """Of what will run: the image's, else the installed program's; not one that is only of_spec."""
     if request.image is not None:
         return request.image.engine_version
     installed = next((item for item in request.host.programs if item.engine == "vllm"), None)
@@ -78,18 +78,18 @@ def version_of(request: LaunchRequest) -> str:
 
 
 def policy_of(spec: ModelSpec) -> LaunchPolicy:
-    """Whose defaults a launch follows: who places a model also starts it."""
-    return BASELINE if spec.placement.policy == Policy.BASELINE else OURS
+    """The defaults of a launch: the policy that places a model also starts it."""
+    return BASELINE if spec.placement.policy == Policy.BASELINE else MOORAGE
 
 
 def words_of(spec: ModelSpec) -> tuple[str, ...]:
     """The user's arguments, as the rules of the policy read them."""
     words = user_tokens(spec.engine.args)
-    return peer_words(words) if spec.placement.policy == Policy.BASELINE else words
+    return baseline_words(words) if spec.placement.policy == Policy.BASELINE else words
 
 
 def _is_omni(request: LaunchRequest) -> bool:
-    """Whether pictures or speech are made, as the model or the user says."""
+    """Whether images or speech are generated, by the model's profile or the user's `--omni`."""
     profile = request.profile
     makes = profile.mode == Mode.IMAGE_GENERATION or TEXT_TO_SPEECH in profile.categories
     return makes or bool(switch(user_tokens(request.spec.engine.args), "--omni"))
@@ -110,9 +110,9 @@ def _members(request: LaunchRequest) -> tuple[Member, ...]:
 
 
 def _ports(request: LaunchRequest) -> tuple[int, ...]:
-    """As the rules expect them; where the hosts meet is the leader's, the first of its own is not.
+    """As the rules expect them: ports for connecting the hosts are the leader's.
 
-    A kind that is not claimed is not used by the layout.
+    A kind of port that the layout does not use is not claimed.
     """
     own, leads = request.seat.links, request.peers[0].seat.links if request.peers else None
     if own is None or leads is None:
@@ -125,29 +125,29 @@ def _ports(request: LaunchRequest) -> tuple[int, ...]:
 def _length(request: LaunchRequest) -> Length | None:
     profile, tokens = request.profile, request.seat.tokens
     origin, reason = profile.context_origin, profile.context_reason
-    by_rules = request.spec.placement.policy == Policy.BASELINE
-    if origin != Origin.USER and tokens and tokens < profile.context and not by_rules:
+    baseline = request.spec.placement.policy == Policy.BASELINE
+    if origin != Origin.USER and tokens and tokens < profile.context and not baseline:
         reason = f"of {profile.context} tokens, as many as the claimed memory holds"
         return Length(tokens=tokens, origin=Origin.DERIVED, reason=reason)
-    if not by_rules or origin == Origin.USER:
+    if not baseline or origin == Origin.USER:
         return Length(tokens=profile.context, origin=origin, reason=reason)
-    # GPUStack states no length but its cap, and none where speech is heard.
+    # GPUStack states no length but its cap, and none for speech-to-text.
     if origin == Origin.DEFAULT or SPEECH_TO_TEXT in profile.categories:
         return None
     return capped_length(profile.context, BASELINE)
 
 
 def _speculative(request: LaunchRequest) -> Speculative | None:
-    wish = request.spec.speculative
-    return Speculative.wished(wish, draft_path(request)) if wish else None
+    wanted = request.spec.speculative
+    return Speculative.of_spec(wanted, draft_path(request)) if wanted else None
 
 
 def capped_length(longest: int | None, policy: LaunchPolicy) -> Length | None:
-    """A model's context under a policy that caps it; None = the engine's own choice is right.
+    """A model's context under a policy with a cap; None = the engine's own choice.
 
     Args:
         longest: Context that the model was made for; None = unknown.
-        policy: Whose cap.
+        policy: The policy with the cap.
     """
     if not policy.longest or not longest or longest <= policy.longest:
         return None

@@ -22,11 +22,11 @@ class Method(StrEnum):
 
 
 class Speculative(Value):
-    """What is asked of speculative decoding.
+    """The settings of speculative decoding.
 
     Attributes:
         method: How drafts are made.
-        tokens: Tokens of a draft; None = not said.
+        tokens: Tokens of a draft; None = not stated.
         shortest: Shortest run of tokens that is looked up in the prompt (n-gram).
         longest: Longest one.
         model: The draft model's directory as the engine sees it; empty = none.
@@ -39,19 +39,19 @@ class Speculative(Value):
     model: str = ""
 
     @classmethod
-    def wished(cls, wish: SpeculativeSpec, model: str = "") -> Speculative:
-        """What a spec asks for, with the directory of the draft model."""
+    def of_spec(cls, spec: SpeculativeSpec, model: str = "") -> Speculative:
+        """The settings of a spec, with the directory of the draft model."""
         return cls(
-            method=Method(wish.method),
-            tokens=wish.tokens,
-            shortest=wish.ngram_min,
-            longest=wish.ngram_max,
+            method=Method(spec.method),
+            tokens=spec.tokens,
+            shortest=spec.ngram_min,
+            longest=spec.ngram_max,
             model=model,
         )
 
 
 def speculative_flags(speculative: Speculative | None) -> tuple[Flag, ...]:
-    """`--speculative-config` with what is said.
+    """`--speculative-config` with what is stated.
 
     Raises:
         Failure: `BAD_SPEC` when vLLM could not start with it.
@@ -66,12 +66,12 @@ def speculative_flags(speculative: Speculative | None) -> tuple[Flag, ...]:
         "prompt_lookup_min": speculative.shortest,
         "model": speculative.model,
     }
-    said = {key: value for key, value in config.items() if value}
-    return (wanted(f"{speculative.method} drafts", "--speculative-config", json.dumps(said)),)
+    stated = {key: value for key, value in config.items() if value}
+    return (wanted(f"{speculative.method} drafts", "--speculative-config", json.dumps(stated)),)
 
 
 def _require_whole(speculative: Speculative) -> None:
-    """vLLM asks for the length of a draft (an MTP model may say it itself) and its maker."""
+    """vLLM requires the length of a draft, except for MTP models, and the draft model."""
     missing = ""
     if speculative.method != Method.MTP and not speculative.tokens:
         missing = "tokens"

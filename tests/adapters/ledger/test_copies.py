@@ -16,8 +16,7 @@ from sqlalchemy import create_engine, text
 
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
-from moorage.adapters.ledger.copies import back_up, restore
-from moorage.adapters.ledger.parts import part_for
+from moorage.adapters.ledger.copies import back_up, part_for, restore
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import ReleaseState
 from tests.adapters.ledger.test_first_schema import to_schema
@@ -214,7 +213,7 @@ def test_of_a_damaged_ledger_no_backup_is_left(
 MAKE_A_PART = """
 import sys
 from pathlib import Path
-from moorage.adapters.ledger.parts import part_for
+from moorage.adapters.ledger.copies import part_for
 part = part_for(Path(sys.argv[1]))
 for suffix in ("", "-journal"):
     Path(f"{part}{suffix}").touch()

@@ -13,10 +13,9 @@ from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import DatabaseError
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.ledger.author import Author, writing_as
 from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.tables import ALLOWED
-from moorage.adapters.ledger.transitions import Change
+from moorage.adapters.ledger.transitions import Author, Change, writing_as
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import ReleaseState
 from moorage.releases.states import EDGES, FINAL, TRANSITIONS

@@ -208,7 +208,7 @@ def test_a_custom_engine_needs_a_model_too(tmp_path: Path, monkeypatch: pytest.M
         resolve_anything(tmp_path)
     with pytest.raises(Failure, match="there is no"):
         resolve_anything(tmp_path / "gone")
-    monkeypatch.setattr("moorage.adapters.sources.listing.MOST_FILES", 1)
+    monkeypatch.setattr("moorage.adapters.sources.local.MOST_FILES", 1)
     with pytest.raises(Failure, match="there are more than 1 files"):
         resolve_anything(write(tmp_path, {"a": b"x", "b": b"y"}))
 

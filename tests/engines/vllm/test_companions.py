@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.engines.plan import plan_launch
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.companions import (
     Adapter,
@@ -12,14 +14,32 @@ from moorage.engines.vllm.companions import (
     adapters,
     base_warnings,
     companion_mounts,
+    memory_arguments,
     update_variables,
     update_warnings,
 )
+from moorage.memory.calibration_key import calibration_key
 from moorage.memory.options import allowed_rank
+from moorage.memory.spec_options import memory_options
 from moorage.models.assets import assets_of
+from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile
+from moorage.placement.placed import Placed
 from moorage.spec import AdapterUpdatesSpec, ModelSpec, RuntimeName
-from tests.builders import LEDGER, a_companion, a_host, a_profile, a_spec, placed
+from moorage.spec.arguments import user_tokens
+from tests.builders import (
+    LEDGER,
+    a_companion,
+    a_fleet,
+    a_host,
+    a_model,
+    a_placement,
+    a_profile,
+    a_spec,
+    an_image,
+    placed,
+    with_companions,
+)
 
 TWO = (Adapter(name="a", path="/a", rank=8), Adapter(name="b", path="/b", rank=33))
 
@@ -134,3 +154,40 @@ def test_an_adapter_of_another_model_is_told() -> None:
 )
 def test_a_server_that_anybody_may_change_is_told(wish: dict[str, Any], told: bool) -> None:
     assert bool(update_warnings(request(a_spec(**wish), ()), "VLLM_API_KEY")) is told
+
+
+LORA = [{"name": "poet", "source": "file:///adapters/poet", "rank": 12}]
+NGRAM = {"method": "ngram", "tokens": 3, "ngram_max": 4}
+DRAFT = {"method": "draft_model", "tokens": 3, "model": "file:///drafts/small"}
+
+
+def options_of(profile: ModelProfile, arguments: Sequence[str]) -> str:
+    return calibration_key(profile, "vllm", "0.32.0", "cuda", "H100", arguments).options
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {},
+        {"lora": LORA},
+        {"lora": LORA, "lora_updates": {"max": 2, "rank": 64}},
+        {"lora": LORA, "engine": {"args": ["--max-loras 8"]}},
+        {"lora": LORA, "engine": {"args": ["--enable-lora", "--lora-modules poet=/x"]}},
+        {"speculative": NGRAM},
+        {"speculative": DRAFT},
+        {"speculative": NGRAM, "engine": {"args": ['-sc {"method": "mtp"}']}},
+    ],
+    ids=str,
+)
+def test_what_fields_of_the_spec_make_is_known_before_the_launch(wish: dict[str, Any]) -> None:
+    spec = a_spec(**wish)
+    model, profile = with_companions(a_model(), spec), a_profile()
+    host = a_host()
+    placement, fleet = a_placement(spec, host), a_fleet(host)
+    plan = plan_launch(Placed(spec, model, profile, placement, fleet, "tiny.v1"), an_image(), "l")
+    given = user_tokens(spec.engine.args)
+    options = memory_options(spec, companions=model.companions)
+    fields = memory_arguments(options.lora, spec.speculative, given)
+    started = options_of(profile, plan.containers[0].argv)
+    assert started == options_of(profile, (*fields, *given))
+    assert bool(started) == bool(wish)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.engines.vllm.context import BASELINE, OURS, Executor, LaunchPolicy
+from moorage.engines.vllm.context import BASELINE, MOORAGE, Executor, LaunchPolicy
 from moorage.engines.vllm.distributed import distributed_flags, executor_of
 from tests.engines.vllm.contexts import a_context, hosts, line
 
@@ -70,7 +70,7 @@ def test_every_host_is_told_how_to_find_the_others(
     assert line(distributed_flags(context)) == flags
 
 
-@pytest.mark.parametrize(("policy", "told"), [(OURS, False), (BASELINE, True)])
+@pytest.mark.parametrize(("policy", "told"), [(MOORAGE, False), (BASELINE, True)])
 def test_only_the_baseline_tells_the_leader_its_rank(policy: LaunchPolicy, told: bool) -> None:
     native = "--distributed-executor-backend=mp"
     context = a_context(native, members=hosts(4, 4), policy=policy)

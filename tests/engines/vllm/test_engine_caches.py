@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.engine_caches import PLAN_SINCE, cache_folder, kept_mounts, kept_variables
+from moorage.engines.vllm.engine_caches import (
+    PLAN_SINCE,
+    cache_folder,
+    cache_mounts,
+    kept_cache_variables,
+)
 from moorage.placement.placement import Seat
 from moorage.spec import RuntimeName
 from tests.builders import LEDGER, a_host, a_profile, a_spec, an_accelerator, an_image
@@ -47,14 +52,14 @@ def folder(request: LaunchRequest) -> str:
 def plan_folder(request: LaunchRequest, *command: str) -> str:
     (found,) = (
         mount.source
-        for mount in kept_mounts(request, VERSION, command)
+        for mount in cache_mounts(request, VERSION, command)
         if mount.target.endswith("/startup_plan")
     )
     return found
 
 
 def variables(request: LaunchRequest, version: str = VERSION) -> dict[str, str]:
-    return {item.name: item.value for item in kept_variables(request, version)}
+    return {item.name: item.value for item in kept_cache_variables(request, version)}
 
 
 def test_a_restart_of_the_same_finds_what_was_kept_whatever_its_release() -> None:
@@ -96,14 +101,14 @@ def test_what_differs_in_model_image_or_accelerator_is_kept_apart(changes: dict[
 def test_nothing_is_kept_where_nobody_wants_it(engine: dict[str, Any], caches: str) -> None:
     request = a_request(engine, caches=caches)
     assert not folder(request)
-    assert not list(kept_mounts(request, VERSION, ()))
+    assert not list(cache_mounts(request, VERSION, ()))
     assert not variables(request)
 
 
 def test_a_process_keeps_its_cache_in_the_same_folder_without_a_plan() -> None:
     request = a_request(seat={"runtime": RuntimeName.PROCESS}, image=None)
     assert variables(request) == {"TRITON_CACHE_DIR": f"{folder(request)}/triton"}
-    assert not list(kept_mounts(request, VERSION, ()))
+    assert not list(cache_mounts(request, VERSION, ()))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +130,7 @@ def test_the_startup_plan_is_kept_where_it_is_known_and_safe(
 ) -> None:
     request = a_request(engine, seat=seat)
     assert ("VLLM_ENABLE_STARTUP_PLAN" in variables(request, version)) is planned
-    targets = [mount.target for mount in kept_mounts(request, version, ())]
+    targets = [mount.target for mount in cache_mounts(request, version, ())]
     assert ("/cache/vllm/startup_plan" in targets) is planned
 
 

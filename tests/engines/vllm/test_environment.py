@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.engines.vllm.context import BASELINE, OURS, LaunchPolicy
+from moorage.engines.vllm.context import BASELINE, MOORAGE, LaunchPolicy
 from moorage.engines.vllm.environment import ascend_flags, is_310p, variables
 from moorage.engines.vllm.offload import ExtendedCache
 from tests.engines.vllm.contexts import a_context, hosts, line
@@ -15,7 +15,7 @@ def environment(*words: str, **changes: Any) -> dict[str, str]:
     return {item.name: item.value for item in variables(a_context(*words, **changes))}
 
 
-@pytest.mark.parametrize("policy", [OURS, BASELINE])
+@pytest.mark.parametrize("policy", [MOORAGE, BASELINE])
 def test_a_server_is_silent_under_every_policy(policy: LaunchPolicy) -> None:
     assert set(environment(policy=policy)) == {
         "VLLM_NO_USAGE_STATS",
@@ -29,16 +29,16 @@ def test_a_server_is_silent_under_every_policy(policy: LaunchPolicy) -> None:
 
 
 def test_what_the_user_sets_is_not_derived() -> None:
-    assert "OMP_NUM_THREADS" not in environment(given=frozenset({"OMP_NUM_THREADS"}))
+    assert "OMP_NUM_THREADS" not in environment(user_variables=frozenset({"OMP_NUM_THREADS"}))
 
 
-@pytest.mark.parametrize(("policy", "derived"), [(OURS, False), (BASELINE, True)])
+@pytest.mark.parametrize(("policy", "derived"), [(MOORAGE, False), (BASELINE, True)])
 def test_only_the_baseline_overwrites_what_the_user_sets_and_no_default_does(
     policy: LaunchPolicy, derived: bool
 ) -> None:
     given = frozenset({"OMP_NUM_THREADS", "VLLM_HOST_IP", "LMCACHE_MAX_LOCAL_CPU_SIZE"})
     cache = ExtendedCache(ram=GIB)
-    made = environment(members=hosts(4, 4), given=given, cache=cache, policy=policy)
+    made = environment(members=hosts(4, 4), user_variables=given, cache=cache, policy=policy)
     assert given & made.keys() == (given - {"OMP_NUM_THREADS"} if derived else set())
 
 
@@ -47,7 +47,9 @@ def test_the_processes_of_an_extended_cache_hash_alike() -> None:
     assert environment(cache=cache)["PYTHONHASHSEED"] == "0"
     assert "PYTHONHASHSEED" not in environment()
     assert "PYTHONHASHSEED" not in environment(cache=cache, accelerator_type="cann")
-    assert "PYTHONHASHSEED" not in environment(cache=cache, given=frozenset({"PYTHONHASHSEED"}))
+    assert "PYTHONHASHSEED" not in environment(
+        cache=cache, user_variables=frozenset({"PYTHONHASHSEED"})
+    )
     assert environment(cache=cache, policy=BASELINE)["PYTHONHASHSEED"] == "0"
 
 
@@ -93,7 +95,7 @@ def test_each_way_of_joining_hosts_has_its_ports(
 def test_collectives_take_the_interface_between_the_hosts(
     kind: str, given: list[str], names: dict[str, str]
 ) -> None:
-    made = environment(accelerator_type=kind, members=hosts(4, 4), given=frozenset(given))
+    made = environment(accelerator_type=kind, members=hosts(4, 4), user_variables=frozenset(given))
     assert {name: value for name, value in made.items() if name.endswith("IFNAME")} == names
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from moorage.engines.vllm.ray_cluster import RayPorts, meeting_place, ray_start
+from moorage.engines.vllm.ray_cluster import RayPorts, head_address, ray_start
 
 PORTS = RayPorts(first=30000, last=30099)
 
@@ -21,7 +21,7 @@ def test_the_leader_opens_the_cluster_and_others_join_it() -> None:
 def test_an_address_of_ipv6_is_told_from_its_port() -> None:
     other = ray_start(PORTS, "fd00::2", "fd00::1", leads=False)
     assert other[-2:] == ("--node-ip-address=fd00::2", "--address=[fd00::1]:30000")
-    assert meeting_place("10.0.0.1", 30000) == "10.0.0.1:30000"
+    assert head_address("10.0.0.1", 30000) == "10.0.0.1:30000"
 
 
 def test_every_port_comes_out_of_the_range() -> None:

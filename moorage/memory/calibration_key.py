@@ -9,15 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 
 from moorage.common.strict_json import JsonError, decode
-from moorage.engines.launch import ContainerSpec, LaunchPlan
-from moorage.engines.vllm.speculative import Method, Speculative, speculative_flags
-from moorage.inventory.snapshot import HostSnapshot
-from moorage.memory.calibration import CalibrationKey
-from moorage.memory.options import LoraOptions
+from moorage.common.values import Value
 from moorage.models.profile import ModelProfile
-from moorage.spec import SpeculativeSpec
 from moorage.spec.abbreviations import in_full
-from moorage.spec.arguments import WRITTEN, is_written, switch
+from moorage.spec.arguments import WRITTEN
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")
@@ -56,7 +51,7 @@ OTHERS = (
     "-sc",
     "--dp",
 )
-"""How other options begin that change what an engine takes beside its KV cache."""
+"""Prefixes of other options that change the memory an engine takes without its KV cache."""
 
 SUFFIXES = {
     "k": 10**3,
@@ -67,6 +62,38 @@ SUFFIXES = {
     "G": 2**30,
 }
 """As vLLM reads `8k` and `8K`. Source: `utils/argparse_utils.py:human_readable_int`."""
+
+
+class CalibrationKey(Value):
+    """The properties that two starts share when a measurement of one holds for the other.
+
+    Attributes:
+        architecture: vLLM's class, such as `LlamaForCausalLM`.
+        shape: What else of the model decides: sizes, dtype, quantisation, mode.
+        engine: Name of the engine.
+        engine_version: Its version.
+        accelerator_type: `cuda`, ...; `cpu` without accelerators.
+        accelerator: Name of the device; empty on CPU.
+        tensor_parallel_size: Ranks that share each layer.
+        pipeline_parallel_size: Stages that share the layers.
+        max_num_batched_tokens: Tokens of one scheduler step; 0 = the engine's default.
+        max_num_seqs: Requests that run at once; 0 = the engine's default.
+        eager: Whether CUDA graphs are off.
+        options: Other options that change what the engine takes, such as LoRA's.
+    """
+
+    architecture: str
+    shape: str
+    engine: str
+    engine_version: str
+    accelerator_type: str
+    accelerator: str = ""
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    max_num_batched_tokens: int = 0
+    max_num_seqs: int = 0
+    eager: bool = False
+    options: str = ""
 
 
 def calibration_key(
@@ -85,8 +112,8 @@ def calibration_key(
         version: Its version.
         accelerator_type: As of the seat.
         accelerator: Name of the device; empty on CPU.
-        arguments: The engine's command line; what it leaves out is the engine's default, and that
-            follows from the other parts of the key.
+        arguments: The engine's command line; defaults that it leaves out follow from the other
+            fields of the key.
     """
     options = _options(arguments)
     return CalibrationKey(
@@ -105,57 +132,26 @@ def calibration_key(
     )
 
 
-def words_of_fields(
-    lora: LoraOptions | None, speculative: SpeculativeSpec | None, given: Sequence[str]
-) -> tuple[str, ...]:
-    """What a launch will say because of fields of the spec, as far as it decides about memory.
-
-    Args:
-        lora: Adapters that were counted, of `lora` and `lora_updates`.
-        speculative: Speculative decoding in the spec.
-        given: The user's own arguments; they follow, and win.
-    """
-    words: tuple[str, ...] = ()
-    if lora and not (switch(given, "--enable-lora") or is_written(given, "--lora-modules")):
-        sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))
-        words = ("--enable-lora", *sizes)
-    if speculative and not is_written(given, *DRAFTS):
-        drafts = Speculative(
-            method=Method(speculative.method),
-            tokens=speculative.tokens,
-            shortest=speculative.ngram_min,
-            longest=speculative.ngram_max,
-            model=speculative.model or "",
-        )
-        words += tuple(word for flag in speculative_flags(drafts) for word in flag.tokens)
-    return words
-
-
-def key_of_container(
-    profile: ModelProfile, plan: LaunchPlan, container: ContainerSpec, host: HostSnapshot
+def key_of_command(
+    profile: ModelProfile,
+    engine: str,
+    version: str,
+    accelerator_type: str,
+    accelerator: str,
+    command: Sequence[str],
 ) -> CalibrationKey:
-    """The key of one container of a plan, on the host that it runs on."""
-    names = [
-        item.name
-        for item in host.accelerators
-        if (item.uuid or str(item.index)) in container.devices
-    ]
-    key = calibration_key(
-        profile,
-        plan.engine,
-        plan.engine_version,
-        container.accelerator_type,
-        names[0] if names else "",
-        container.argv,
-    )
-    if container.argv[1:2] == ("serve",):
+    """The key of a start by its whole command line; the arguments are those of `calibration_key`.
+
+    The settings of a command of the user's own, such as a script, are not known: its words count.
+    """
+    key = calibration_key(profile, engine, version, accelerator_type, accelerator, command)
+    if command[1:2] == ("serve",):
         return key
-    # A command of the user's own, such as a script: its settings are anybody's guess.
-    return key.model_copy(update={"options": " ".join(container.argv)})
+    return key.model_copy(update={"options": " ".join(command)})
 
 
 def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Options with the words that follow them; of one that is given twice, the last."""
+    """Options with the words that follow them; of a repeated option, the last."""
     found: dict[str, tuple[str, ...]] = {}
     name = ""
     for word in arguments:
@@ -169,7 +165,7 @@ def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _shape(profile: ModelProfile) -> str:
-    """Two models of one class share nothing when they differ in size, weights or mode."""
+    """Sizes, stored element type and mode: models that differ in them share no measurement."""
     sizes = (profile.layers, profile.hidden_size, profile.attention_heads, profile.vocab_size)
     stored = profile.quantization or profile.dtype or "unknown"
     return f"{'x'.join(str(size or 0) for size in sizes)} {stored} {profile.mode}"
@@ -187,12 +183,12 @@ def _count(text: str) -> int:
 
 
 def _others(options: Mapping[str, tuple[str, ...]]) -> str:
-    told = sorted(name for name in options if name.startswith(OTHERS))
-    return " ".join(word for name in told for word in (name, *_placeless(name, options[name])))
+    names = sorted(name for name in options if name.startswith(OTHERS))
+    return " ".join(word for name in names for word in (name, *_placeless(name, options[name])))
 
 
 def _placeless(name: str, words: Sequence[str]) -> Sequence[str]:
-    """A draft model is in another place in a container than on its host."""
+    """Without the path of a draft model, which differs between a container and its host."""
     if name not in DRAFTS:
         return words
     try:

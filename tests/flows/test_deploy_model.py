@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from flows import release_rollout as attempt
-from flows.release_rollout import Attempt
+from flows import deploy_model as deploy
+from flows.deploy_model import ReleaseRollout
 from moorage.common.failures import Cause, Failure
 from moorage.common.saga import Saga
+from tasks.release_lifecycle import ReleaseDraft
 from tests.builders import a_release
 
 
@@ -35,12 +36,13 @@ async def test_what_is_fetched_is_removed_once_nothing_fetches_it_any_more(
         await asyncio.sleep(0.2)
         done.append("staged")
 
-    monkeypatch.setattr(attempt, "enter", nothing)
-    monkeypatch.setattr(attempt, "stage", stage)
-    monkeypatch.setattr(Attempt, "_arm_fetching", nothing)
-    recipe = cast("Any", SimpleNamespace(check=nothing, have_image=no_image))
-    one = Attempt(cast("Any", None), recipe, cast("Any", None), cast("Any", None), None)
-    one._draft = a_release(created_at=datetime.now(UTC))
+    monkeypatch.setattr(ReleaseDraft, "enter", nothing)
+    monkeypatch.setattr(deploy, "stage", stage)
+    monkeypatch.setattr(ReleaseRollout, "_arm_fetching", nothing)
+    context = cast("Any", SimpleNamespace(journal=None))
+    source = cast("Any", SimpleNamespace(pull_image=no_image))
+    rollout = ReleaseRollout(context, source, cast("Any", None), None)
+    rollout._draft.release = a_release(created_at=datetime.now(UTC))
     with pytest.raises(Failure, match="no such tag"):
-        await one._have_a_plan(Saga(lambda *_: None), placed)
+        await rollout._image_and_stage(Saga(lambda *_: None), placed)
     assert done == ([] if kept else ["staged"])

@@ -1,0 +1,100 @@
+"""What import-linter's contracts leave open: that they name every room, and what the core uses."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+
+COMPUTING = (
+    {
+        "__future__",
+        "abc",
+        "collections",
+        "contextlib",
+        "dataclasses",
+        "enum",
+        "functools",
+        "types",
+        "typing",
+    }
+    | {
+        "bisect",
+        "difflib",
+        "fractions",
+        "hashlib",
+        "heapq",
+        "itertools",
+        "math",
+        "operator",
+        "re",
+        "struct",
+    }
+    | {
+        "argparse",
+        "csv",
+        "datetime",
+        "fnmatch",
+        "ipaddress",
+        "json",
+        "pathlib.PurePosixPath",
+        "shlex",
+    }
+    | {"moorage", "pydantic", "pydantic_core", "ruamel.yaml", "urllib.parse"}
+)
+"""What the core may import: it computes."""
+
+EFFECTS = frozenset({"open", "input", "print", "now", "today", "utcnow"})
+"""Calls that reach a file, the terminal or the clock without any other import."""
+
+
+def contracts() -> list[dict[str, Any]]:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    found: list[dict[str, Any]] = settings["tool"]["importlinter"]["contracts"]
+    return found
+
+
+def rooms() -> list[str]:
+    """The rooms of the core, from the highest to the lowest."""
+    layers: list[str] = next(one["layers"] for one in contracts() if "containers" in one)
+    return layers[layers.index("adapters") + 1 :]
+
+
+def test_no_contract_excuses_an_import() -> None:
+    assert not [one["name"] for one in contracts() if "ignore_imports" in one]
+
+
+def test_the_contract_of_the_core_names_every_room_of_it() -> None:
+    (core,) = (one for one in contracts() if one["type"] == "forbidden")
+    assert set(core["source_modules"]) == {f"moorage.{room}" for room in rooms()}
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_the_core_imports_only_what_computes(room: str) -> None:
+    folder = REPOSITORY / "moorage" / room
+    used = [(str(path), use) for path in sorted(folder.rglob("*.py")) for use in _uses(path)]
+    assert used
+    assert not [(path, use) for path, use in used if not _is_allowed(use)]
+
+
+def _is_allowed(use: str) -> bool:
+    return any(use == name or use.startswith(f"{name}.") for name in COMPUTING)
+
+
+def _uses(path: Path) -> Iterator[str]:
+    """What a module imports, and `NAME()` for each call that is an effect."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", None) or getattr(node.func, "id", "")
+            if name in EFFECTS:
+                yield f"{name}()"
