@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test up down check unit format docs house images bench fleet clean
+.PHONY: demo test up down check unit drill format docs house images bench fleet clean
 
 demo: $(VENV)/.installed-demo ## Deploy a tiny model, chat with it, show its record. KEEP=1 leaves it running.
 	@KEEP=$(KEEP) scripts/demo.sh
@@ -44,6 +44,9 @@ check: $(VENV)/.installed-dev ## Format, lint, types, layers.
 
 unit: $(VENV)/.installed-dev ## Only what runs in seconds.
 	$(BIN)/python -m pytest -m "not server and not process and not docker and not vllm"
+
+drill: $(VENV)/.installed-dev ## 200 random operations, some of them killed: CI does 60 of them.
+	MOORAGE_CHAOS_OPERATIONS=200 $(BIN)/python -m pytest tests/e2e/test_chaos.py
 
 format: $(VENV)/.installed-dev ## Format, and mend what can be mended.
 	$(BIN)/ruff format .

@@ -17,7 +17,7 @@ from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
-from moorage.policy.channel import Submission
+from moorage.policy.request import Submission
 from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec
 from tasks.cleanup import abandoned, replaceable

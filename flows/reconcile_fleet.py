@@ -14,9 +14,9 @@ from flows.flow_context import FlowContext, flow_context
 from flows.result_recovery import keep_result, whole
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.inventory.fleet import Fleet
-from moorage.operations.reconcile.actions import Action, Deed, Outcome
+from moorage.operations.reconcile.actions import Action, ActionKind, Outcome
+from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
-from moorage.operations.reconcile.facts import World
 from moorage.releases.requester import Claim
 from moorage.releases.states import UNFINISHED, ReleaseState
 from moorage.reports.reconcile_report import changing, hosts_table, planned, summary, table
@@ -28,7 +28,7 @@ from tasks.policy import recorded_scope, settled_fleet
 from tasks.prefect_runs import close_runs, end_runs, shown_as_running, unreported
 from tasks.repair import count_replacement, narrow_fleet, repair, sole_reconciler
 
-LEFT_BEHIND = {Deed.UNDO, Deed.FINISH, Deed.BRING_BACK}
+LEFT_BEHIND = {ActionKind.UNDO, ActionKind.FINISH, ActionKind.BRING_BACK}
 
 
 @flow(name="reconcile-fleet", flow_run_name="reconcile", persist_result=False)
@@ -67,7 +67,7 @@ async def reconcile_fleet(
 
 async def _repaired(
     context: FlowContext, fleet: Fleet
-) -> tuple[World, tuple[Action, ...], tuple[Outcome, ...]]:
+) -> tuple[ClusterState, tuple[Action, ...], tuple[Outcome, ...]]:
     world = await observe_fleet(fleet)
     actions = decide(world)
     outcomes = await repair(actions, f"reconcile, flow run {context.flow_run_id}")
@@ -114,21 +114,21 @@ def _over(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
     return ends
 
 
-async def _publish(world: World, outcomes: Sequence[Outcome]) -> None:
+async def _publish(world: ClusterState, outcomes: Sequence[Outcome]) -> None:
     said = summary(world, outcomes)
     await show_table("reconcile-hosts", hosts_table(world), said)
     if acted := changing(outcomes):
         await show_table("reconcile", table(acted), said)
 
 
-def _ended(world: World, outcomes: tuple[Outcome, ...]) -> State[tuple[Outcome, ...]]:
+def _ended(world: ClusterState, outcomes: tuple[Outcome, ...]) -> State[tuple[Outcome, ...]]:
     name = None if changing(outcomes) else "Unchanged"
     return Completed(name=name, message=summary(world, outcomes), data=outcomes)
 
 
 def _moves(action: Action) -> bool:
-    return action.deed == Deed.REPLACE
+    return action.deed == ActionKind.REPLACE
 
 
 def _waits(actions: Iterable[Action]) -> Iterable[Action]:
-    return (action for action in actions if action.deed == Deed.WAIT)
+    return (action for action in actions if action.deed == ActionKind.WAIT)

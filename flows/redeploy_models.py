@@ -19,9 +19,8 @@ from moorage.common.failures import Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.sites import at_site
 from moorage.operations.redeploy.intent import Intent, question_of
-from moorage.operations.redeploy.outcome import Became, Redeployed, is_failure, summary
-from moorage.operations.redeploy.selection import meant
-from moorage.operations.redeploy.waves import StopAt, WaveSize, waves
+from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed, is_failure, summary
+from moorage.operations.redeploy.selection import StopAt, WaveSize, meant, waves
 from moorage.releases.requester import Claim
 from moorage.reports.redeployment_report import Links, Wave, redeployment_page
 from moorage.spec import OnDrift, slug
@@ -89,7 +88,7 @@ async def redeploy_models(
     if dry_run:
         return await _finish([*(one.if_it_were_done for one in todo), *ended], Page())
     for one in ended:
-        if one.outcome == Became.NOTIFIED:
+        if one.outcome == ModelOutcome.NOTIFIED:
             emit_model_event(DRIFTED, [one.model], release=one.before, why=one.why)
     refused = await _ask_approval(todo)
     left = [one for one in todo if one.model not in {other.model for other in refused}]

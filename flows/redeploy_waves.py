@@ -13,8 +13,8 @@ from prefect.client.schemas.objects import State
 from flows.subflows import DEPLOY, deploy_subflow
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.intent import Intent
-from moorage.operations.redeploy.outcome import Became, Redeployed, summary
-from moorage.operations.redeploy.waves import is_over
+from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed, summary
+from moorage.operations.redeploy.selection import is_over
 from moorage.reports.redeployment_report import Wave
 from tasks.compare import decision_scope
 from tasks.events import STOPPED_EARLY, emit_model_event
@@ -22,9 +22,9 @@ from tasks.journal import listen_as
 from tasks.policy import recorded_scope
 
 BECAME = {
-    "done": Became.REDEPLOYED,
-    "unchanged": Became.UNCHANGED,
-    "failed": Became.FAILED,
+    "done": ModelOutcome.REDEPLOYED,
+    "unchanged": ModelOutcome.UNCHANGED,
+    "failed": ModelOutcome.FAILED,
 }
 
 ReportProgress = Callable[[Sequence[Wave], Sequence[Redeployed]], Awaitable[None]]
@@ -37,7 +37,7 @@ class Rollout:
     Args:
         fleet: The hosts that the models may run on.
         at_once: Models of a wave that are worked on at the same time.
-        stop_at: When no more is begun, see `moorage.operations.redeploy.waves.StopAt`.
+        stop_at: When no more is begun, see `moorage.operations.redeploy.selection.StopAt`.
         pause_seconds: Between two waves.
         force: Whether a model is replaced though nothing has moved.
         report: Called whenever a model or a wave has ended.
@@ -70,7 +70,7 @@ class Rollout:
             if number > 1 and not self._is_over:
                 await asyncio.sleep(self._pause_seconds)
             await self._go(number, wave)
-        if left := [one.model for one in self._ended if one.outcome == Became.NOT_BEGUN]:
+        if left := [one.model for one in self._ended if one.outcome == ModelOutcome.NOT_BEGUN]:
             emit_model_event(STOPPED_EARLY, left, why=f"not begun: {self._failed} models failed")
         order = [model for wave in self._waves for model in wave.models]
         return sorted(self._ended, key=lambda one: order.index(one.model))
@@ -82,7 +82,7 @@ class Rollout:
 
     @property
     def _failed(self) -> int:
-        return sum(one.outcome == Became.FAILED for one in self._ended)
+        return sum(one.outcome == ModelOutcome.FAILED for one in self._ended)
 
     @property
     def _is_over(self) -> bool:
@@ -117,7 +117,7 @@ class Rollout:
     def _left(self, wave: int, intent: Intent) -> Redeployed:
         return Redeployed(
             model=intent.model,
-            outcome=Became.NOT_BEGUN,
+            outcome=ModelOutcome.NOT_BEGUN,
             wave=wave,
             before=intent.release,
             why=intent.why,

@@ -9,8 +9,8 @@ from prefect.client.schemas.objects import State
 from flows.plan_model import plan_model
 from flows.result_recovery import whole
 from moorage.inventory.fleet import Fleet
-from moorage.operations.history.specs import spec_changes
-from moorage.operations.redeploy.question import Question
+from moorage.operations.history.changes import spec_changes
+from moorage.operations.redeploy.intent import Question
 from moorage.releases.release import Release
 from moorage.reports.record import plan_document
 from moorage.spec import Approval, ModelSpec

@@ -15,8 +15,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.operations.history.pinned import pinned_spec, require_same
-from moorage.operations.history.targets import rollback_target
+from moorage.operations.history.rollback import pinned_spec, require_same, rollback_target
 from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
 from moorage.releases.release import Release, ReleaseRow

@@ -9,7 +9,7 @@ from prefect import task
 
 from moorage.adapters.engines import adapter_store as shelf
 from moorage.adapters.engines.probe import ask, served_names
-from moorage.adapters.secrets.redacting import redacted
+from moorage.adapters.secrets.redacting import redact
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload
 from moorage.engines.registry import ENGINES
@@ -68,7 +68,7 @@ async def load(
     """
     with step("load") as note:
         pin, folder = companion.pin, settings().loaded(release.model)
-        place = await in_thread(shelf.shelve, companion.model, pin, folder)
+        place = await in_thread(shelf.install, companion.model, pin, folder)
         updates, key = _updates(release), await in_thread(_key, release)
         for workload in workloads:
             directory = seen_by(_container(release, workload), str(folder), str(place))
@@ -116,9 +116,9 @@ def tidy(model: str) -> None:
     folder, own = settings().loaded(model), ledger().releases
     holding = (*own.in_states(SERVING | UNFINISHED), *own.not_undone())
     rows = [row for row in holding if row.model == model and row.workloads]
-    shelf.tidy(folder, [pin for row in rows for pin in loaded(row)])
+    shelf.remove_unused(folder, [pin for row in rows for pin in loaded(row)])
     if not rows:
-        shelf.forget(folder)
+        shelf.remove_if_empty(folder)
 
 
 async def _send(release: Release, workload: Workload, probe: Probe, key: str) -> None:
@@ -136,7 +136,7 @@ async def _prove(release: Release, workload: Workload, name: str, key: str) -> s
         wrong, kept = judge(probe, status, answer)
         if wrong:
             raise Failure(Cause.BAD_ANSWER, f"{workload.name}: {probe.path}: {wrong}")
-    return redacted(kept)
+    return redact(kept)
 
 
 def _container(release: Release, workload: Workload) -> ContainerSpec:

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.common.failures import Cause, Failure
-from moorage.operations.redeploy.question import SERVER_SECONDS, Answer, Question
+from moorage.operations.redeploy.intent import SERVER_SECONDS, Answer, Question
 from tasks.context import in_thread
 from tasks.events import ASKED, GRANTED, REFUSED, TIMED_OUT, emit_model_event
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from prefect import task
 
-from moorage.adapters.docker.images import DockerImages, have_image
-from moorage.adapters.registry.pinning import credentials, digest_now, identified, pinned
+from moorage.adapters.docker.images import DockerImages, ensure_image
+from moorage.adapters.registry.pinning import credentials, current_digest, identify_image, pin_image
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
@@ -37,7 +37,7 @@ async def choose_image(
         if image is None:
             note.say(_without(placement))
             return None
-        image = await in_thread(pinned, image, hosts[0])
+        image = await in_thread(pin_image, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
         return image
 
@@ -54,7 +54,7 @@ async def pull_image(
             return None
         (image,) = await map_hosts(pin, [_on(hosts[0], image=image, host=hosts[0])], 1)
         await pull_everywhere(image, hosts, spec)
-        image = await in_thread(identified, image, hosts[0])
+        image = await in_thread(identify_image, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
         return image
 
@@ -62,7 +62,7 @@ async def pull_image(
 @task(name="pin", task_run_name="pin the image on {host.name}", **RETRIED)
 async def pin(image: Image, host: HostSnapshot) -> Image:
     """The image by its digest, as the registries of a host know it."""
-    return await in_thread(pinned, image, host)
+    return await in_thread(pin_image, image, host)
 
 
 @task(name="pull", task_run_name="pull on {host.name}", **RETRIED)
@@ -101,7 +101,7 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
     if image is None or not image.digest or parse_reference(image.reference).digest:
         return ""
     with step("image") as note:
-        digest = await in_thread(digest_now, image, fleet.registries)
+        digest = await in_thread(current_digest, image, fleet.registries)
         if digest in ("", image.digest):
             note.say(f"{image.pinned}{'' if digest else ' (its registry cannot be asked)'}")
             return ""
@@ -125,7 +125,7 @@ def restore_image(release: Release) -> None:
     addresses = {spec.address for spec in containers if spec.runtime == RuntimeName.DOCKER}
     for address in sorted(addresses):
         if release.image:
-            have_image(
+            ensure_image(
                 DockerImages(address),
                 release.image,
                 settings().locks,
@@ -157,7 +157,7 @@ def wanted_image(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot)
 async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, key: str) -> None:
     async def fetch(progress: Progress) -> None:
         await in_thread(
-            have_image,
+            ensure_image,
             DockerImages(host.address),
             image,
             settings().locks,

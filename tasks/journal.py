@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
-from moorage.adapters.secrets.redacting import cleaned, redacted
+from moorage.adapters.secrets.redacting import redact, redact_failure
 from moorage.common.failures import Failure
 from moorage.common.saga import HARMLESS
 from moorage.releases.release import StepRecord
@@ -48,7 +48,7 @@ class Note:
 
     def fail(self, failure: Failure) -> None:
         """Let the step end as failed, though what it found is handed on; whoever calls raises."""
-        self.failed = cleaned(failure)
+        self.failed = redact_failure(failure)
 
     def progress(self, done: int, total: int) -> None:
         """Tell how many bytes are done."""
@@ -67,7 +67,7 @@ class Journal:
         """Tell the listeners something outside any step; what is done does not depend on it."""
         for listener in self.listeners:
             with suppress(*HARMLESS):
-                listener.noted(redacted(text))
+                listener.noted(redact(text))
 
 
 _LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
@@ -168,11 +168,11 @@ def step(name: str) -> Iterator[Note]:
         yield note
     except BaseException as error:
         # Prefect writes down whatever leaves a task, so this is the last place before it.
-        failed = cleaned(error) if isinstance(error, Failure) else error
+        failed = redact_failure(error) if isinstance(error, Failure) else error
         raise
     finally:
         record = StepRecord(
-            name=name, seconds=round(time.monotonic() - begin, 3), summary=redacted(note.summary)
+            name=name, seconds=round(time.monotonic() - begin, 3), summary=redact(note.summary)
         )
         current.steps.append(record)
         for listener in current.listeners:

@@ -12,9 +12,8 @@ from prefect import task
 
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets.secrets import provide_secrets
-from moorage.adapters.system.parallel import all_at_once
-from moorage.common.failures import Cause, Failure
-from moorage.common.joint import joint
+from moorage.adapters.system.parallel import map_parallel
+from moorage.common.failures import Cause, Failure, combine
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload
 from moorage.engines.recovery import Correction
 from moorage.engines.registry import ENGINES
@@ -134,12 +133,12 @@ def stop_all(workloads: Sequence[Workload], grace_seconds: float) -> None:
         with gate:
             return _stopped(group, grace_seconds)
 
-    for outcome in all_at_once(one, list(replicas.values()), STOP_SECONDS):
+    for outcome in map_parallel(one, list(replicas.values()), STOP_SECONDS):
         if isinstance(outcome, Exception):
             raise outcome
         failed.extend(outcome)
     if failed:
-        raise failed[0][1] if len(workloads) == 1 else joint(failed)
+        raise failed[0][1] if len(workloads) == 1 else combine(failed)
 
 
 def _stopped(group: Sequence[Workload], grace_seconds: float) -> list[tuple[str, Failure]]:

@@ -15,8 +15,7 @@ from prefect.context import FlowRunContext
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from moorage.common.failures import Cause, Failure
-from moorage.common.joint import joint
+from moorage.common.failures import Cause, Failure, combine
 from moorage.inventory.access import parse_access
 from tasks.context import in_thread, settings
 from tasks.journal import step
@@ -81,7 +80,7 @@ async def map_hosts(
         raise failed.others[0]
     if failed.failures:
         alone = len({call.host for call in calls}) == 1
-        raise failed.failures[0][1] if alone else joint(failed.failures, not_begun)
+        raise failed.failures[0][1] if alone else combine(failed.failures, not_begun)
     return [result for result in done if result is not None]
 
 

@@ -7,12 +7,19 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from moorage.adapters.hosts.workload_inventory import found_at
-from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.hosts.workload_inventory import list_workloads
+from moorage.adapters.system.parallel import map_parallel
 from moorage.engines.launch import Workload, planned_workload
 from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.fleet import Avoided, Fleet
-from moorage.operations.reconcile.facts import Found, Look, Patience, Place, Standing, World
+from moorage.operations.reconcile.cluster_state import (
+    ClusterState,
+    LedgerRelease,
+    Observation,
+    ObservedWorkload,
+    Patience,
+    Place,
+)
 from moorage.placement.placement import CPU
 from moorage.releases.release import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
@@ -30,7 +37,7 @@ PLANNED = SERVING | {ReleaseState.STOPPING}
 
 
 @task(name="look", task_run_name="look at ledger and hosts", timeout_seconds=120, **RETRIED)
-async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> World:
+async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
     """Compare what the ledger says with what the hosts show.
 
     Args:
@@ -46,7 +53,7 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> World:
         return world
 
 
-def _world(fleet: Fleet, keep: bool) -> World:
+def _world(fleet: Fleet, keep: bool) -> ClusterState:
     """The ledger is read first: what is begun after that is found on a host, and too young."""
     own, now = ledger(), datetime.now(UTC)
     rows = _rows()
@@ -57,7 +64,7 @@ def _world(fleet: Fleet, keep: bool) -> World:
     busy = {name: _who(owner.note) for name, owner in own.locks.holders(sorted(models)).items()}
     limits = settings()
     seen = {one.place.host for one in looks if one.unseen_since is None}
-    return World(
+    return ClusterState(
         now=now,
         patience=Patience(
             orphan_seconds=limits.orphan_seconds,
@@ -78,11 +85,11 @@ def _rows() -> list[ReleaseRow]:
     return sorted(rows, key=lambda row: (row.created_at, row.id))
 
 
-def _standing(row: ReleaseRow, busy: str) -> Standing:
+def _standing(row: ReleaseRow, busy: str) -> LedgerRelease:
     record, successor = row.release, successor_of(row)
     spec = record.spec if record else None
     deadlines = spec.readiness.deadlines if spec else Deadlines()
-    return Standing(
+    return LedgerRelease(
         id=row.id,
         model=row.model,
         state=row.state,
@@ -134,30 +141,30 @@ def _places(fleet: Fleet, rows: Iterable[ReleaseRow]) -> list[Place]:
 
 def _looks(
     places: Sequence[Place], rows: Sequence[ReleaseRow], now: datetime, keep: bool
-) -> tuple[Look, ...]:
+) -> tuple[Observation, ...]:
     identity, limits = ledger().identity, settings()
     own = [one for row in rows for one in (*row.workloads, *_planned(row))]
 
-    def find(place: Place) -> tuple[Found, ...]:
+    def find(place: Place) -> tuple[ObservedWorkload, ...]:
         known = {one.name: one for one in own if _place_of(one) == place}
-        return found_at(place, identity, limits, tuple(known.values()))
+        return list_workloads(place, identity, limits, tuple(known.values()))
 
-    answers = all_at_once(find, places, LOOK_SECONDS)
+    answers = map_parallel(find, places, LOOK_SECONDS)
     before = ledger().sightings.unseen()
     looks = []
     for place, answer in zip(places, answers, strict=True):
         if isinstance(answer, Exception):
             since = before.get(place.host, now)
-            looks.append(Look(place=place, unseen_since=since, detail=_why(answer)))
+            looks.append(Observation(place=place, unseen_since=since, detail=_why(answer)))
         else:
-            looks.append(Look(place=place, found=_once(answer)))
+            looks.append(Observation(place=place, found=_once(answer)))
     concerned = _concerned(looks, rows)
     if keep:
         _keep(concerned)
     return concerned
 
 
-def _concerned(looks: Iterable[Look], rows: Iterable[ReleaseRow]) -> tuple[Look, ...]:
+def _concerned(looks: Iterable[Observation], rows: Iterable[ReleaseRow]) -> tuple[Observation, ...]:
     """This machine may well have no Docker, as long as nothing runs in it."""
     used = {_place_of(one) for row in rows for one in (*row.workloads, *_planned(row))}
     return tuple(
@@ -169,13 +176,13 @@ def _concerned(looks: Iterable[Look], rows: Iterable[ReleaseRow]) -> tuple[Look,
     )
 
 
-def _keep(looks: Iterable[Look]) -> None:
+def _keep(looks: Iterable[Observation]) -> None:
     unseen = {one.place.host: (one.unseen_since, one.detail) for one in looks if one.unseen_since}
     seen = {one.place.host for one in looks if one.unseen_since is None} - unseen.keys()
     ledger().sightings.keep(unseen, seen)
 
 
-def _once(found: Iterable[Found]) -> tuple[Found, ...]:
+def _once(found: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
     return tuple({one.identity: one for one in found}.values())
 
 

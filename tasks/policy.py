@@ -25,7 +25,6 @@ from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.sites import at_site
 from moorage.placement.placement import Placement
-from moorage.policy.channel import Channel, Submission
 from moorage.policy.judge import (
     allowed_hosts,
     folder_violations,
@@ -34,7 +33,7 @@ from moorage.policy.judge import (
     violations,
 )
 from moorage.policy.names import is_below
-from moorage.policy.request import Usage, usage_of
+from moorage.policy.request import Channel, Submission, Usage, usage_of
 from moorage.policy.rules import Rules
 from moorage.policy.violation import PolicyRefused, Violation
 from moorage.releases.release import Release

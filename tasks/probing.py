@@ -11,7 +11,7 @@ from moorage.engines.draining import requests_in_flight
 from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
 from moorage.operations.reconcile.actions import Action
-from moorage.operations.reconcile.facts import Record
+from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
 from moorage.releases.release import ReleaseRow
@@ -64,7 +64,7 @@ async def _wrong(row: ReleaseRow, workloads: list[Workload]) -> str:
     return "; ".join(filter(None, wrong))
 
 
-def _grew(workload: Workload, tokens: dict[str, int | None], record: Record) -> bool:
+def _grew(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:
     """Whether it has generated since the last look; one that was just started must be asked."""
     now, before = tokens[workload.name], record.tokens.get(workload.name)
     return not record.started_at and now is not None and before is not None and now > before
@@ -83,7 +83,7 @@ def _generated(row: ReleaseRow, workload: Workload) -> int | None:
     return requests_in_flight(text, busy.progress)
 
 
-def _missed(row: ReleaseRow, record: Record) -> str:
+def _missed(row: ReleaseRow, record: RepairRecord) -> str:
     """One that is starting may yet answer: that has a deadline of its own."""
     if record.started_at:
         ledger().repairs.keep(record)
@@ -95,7 +95,7 @@ def _missed(row: ReleaseRow, record: Record) -> str:
     return f"no answer, {missed} times in a row: {record.failure}"
 
 
-def _well(row: ReleaseRow, record: Record) -> str:
+def _well(row: ReleaseRow, record: RepairRecord) -> str:
     again = record.started_at is not None
     better: dict[str, object] = {
         "started_at": None,

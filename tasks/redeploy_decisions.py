@@ -9,10 +9,16 @@ from pathlib import Path
 from prefect import task
 
 from moorage.adapters.files.desired import load_specs
-from moorage.adapters.registry.pinning import digest_now
+from moorage.adapters.registry.pinning import current_digest
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
-from moorage.operations.redeploy.drift import Drift, Moved, branch_drift, file_drift, image_drift
+from moorage.operations.redeploy.drift import (
+    Drift,
+    DriftKind,
+    branch_drift,
+    file_drift,
+    image_drift,
+)
 from moorage.operations.redeploy.intent import Intent, intent_of
 from moorage.operations.redeploy.selection import chosen
 from moorage.releases.release import Release, ReleaseRow
@@ -116,7 +122,7 @@ async def find_drift(
     drifts = (*file_drift(release, spec), *branch_drift(release, model.revision, model.pins))
     drifts += image_drift(release, await in_thread(_digest, release, fleet))
     if whether_it_serves and not (await serving.fn(spec))[1]:
-        gone = Drift(kind=Moved.GONE, what=release.id, before="served", after="does not")
+        gone = Drift(kind=DriftKind.GONE, what=release.id, before="served", after="does not")
         drifts += (gone,)
     return drifts
 
@@ -141,4 +147,4 @@ def _digest(release: Release, fleet: Fleet) -> str:
     image = release.image
     if image is None or not image.digest or parse_reference(image.reference).digest:
         return ""
-    return digest_now(image, fleet.registries)
+    return current_digest(image, fleet.registries)

@@ -13,8 +13,8 @@ from moorage.adapters.hosts import workload_inventory as inventory
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Avoided, Fleet
-from moorage.operations.reconcile.actions import Action, Deed, Outcome
-from moorage.operations.reconcile.backoff import not_before
+from moorage.operations.reconcile.actions import Action, ActionKind, Outcome
+from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from tasks.cleanup import made_room, recover
@@ -32,10 +32,10 @@ from tasks.retries import PLAIN
 AT_ONCE = 16
 """Models that are repaired at the same time."""
 
-WITHOUT_LOCK = {Deed.PROBE, Deed.FORGET}
+WITHOUT_LOCK = {ActionKind.PROBE, ActionKind.FORGET}
 """What only looks: a deploy that begins meanwhile is not held up."""
 
-ELSEWHERE = {Deed.WAIT, Deed.REPLACE}
+ELSEWHERE = {ActionKind.WAIT, ActionKind.REPLACE}
 """What is not done here: nothing at all, or a deploy of its own."""
 
 LOCK = "reconcile:fleet"
@@ -86,7 +86,7 @@ def _of_model(model: str, actions: list[Action], note: str) -> list[Outcome]:
 
 def _done(action: Action) -> Outcome:
     try:
-        if action.deed == Deed.REMOVE:
+        if action.deed == ActionKind.REMOVE:
             return Outcome(action=action, summary=_remove(action))
         row = ledger().releases.get(action.release)
         if row.state != action.state:
@@ -166,17 +166,17 @@ def _remove(action: Action) -> str:
     return "it is gone"
 
 
-DEEDS: dict[Deed, Callable[[Action, ReleaseRow], str]] = {
-    Deed.UNDO: _undo,
-    Deed.FINISH: _undo,
-    Deed.BRING_BACK: _bring_back,
-    Deed.MARK_UNREACHABLE: _mark_unreachable,
-    Deed.MARK_SEEN: _mark_seen,
-    Deed.ADOPT: _adopt,
-    Deed.RESTART: restart,
-    Deed.GIVE_UP: _give_up,
-    Deed.PROBE: probe,
-    Deed.FORGET: _forget,
+DEEDS: dict[ActionKind, Callable[[Action, ReleaseRow], str]] = {
+    ActionKind.UNDO: _undo,
+    ActionKind.FINISH: _undo,
+    ActionKind.BRING_BACK: _bring_back,
+    ActionKind.MARK_UNREACHABLE: _mark_unreachable,
+    ActionKind.MARK_SEEN: _mark_seen,
+    ActionKind.ADOPT: _adopt,
+    ActionKind.RESTART: restart,
+    ActionKind.GIVE_UP: _give_up,
+    ActionKind.PROBE: probe,
+    ActionKind.FORGET: _forget,
 }
 
 

@@ -8,13 +8,13 @@ from functools import partial
 from prefect import task
 
 from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.registry.pinning import identified
+from moorage.adapters.registry.pinning import identify_image
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.operations.history.replanned import replanned
+from moorage.operations.history.rollback import replanned
 from moorage.placement.again import bound, gone, moved_from, place_again
 from moorage.placement.placed import Analyzed, Placed
 from moorage.placement.placement import Placement
@@ -96,7 +96,7 @@ async def pull_same_image(
             if failure.cause != Cause.IMAGE_MISSING:
                 raise
             raise Failure(failure.cause, failure.detail, suggestion=DEPLOY_IT) from None
-        image = await in_thread(identified, image, hosts[0])
+        image = await in_thread(identify_image, image, hosts[0])
         note.say(f"{image.pinned} (the image of {target.id})")
         return image
 

@@ -11,8 +11,7 @@ from moorage.adapters.sources import resolve_one
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.common.units import human_bytes
 from moorage.models.assets import Asset, assets_of
-from moorage.models.companions import brought_together
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ResolvedModel, brought_together
 from moorage.spec import ModelSpec
 from tasks.context import in_thread, settings
 from tasks.journal import step

@@ -14,7 +14,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
 from moorage.engines.start_order import start_groups
 from moorage.operations.reconcile.actions import Action
-from moorage.operations.reconcile.backoff import not_before
+from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import ReleaseRow, Restart
 from tasks.accelerator_start_lock import lock_names
 from tasks.context import ledger, settings

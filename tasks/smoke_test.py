@@ -9,7 +9,7 @@ from typing import Any
 from prefect import task
 
 from moorage.adapters.engines.probe import ask
-from moorage.adapters.system.pattern_search import is_found
+from moorage.adapters.system.pattern_search import has_match
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan, Workload, serving
 from moorage.engines.registry import ENGINES
@@ -127,7 +127,7 @@ class _Asking:
         status, answer = await self._sent(path, body, allowed)
         seconds = time.monotonic() - began
         back = heard(status, answer)
-        found = None if back.wrong else await in_thread(is_found, prompt.expect, back.text)
+        found = None if back.wrong else await in_thread(has_match, prompt.expect, back.text)
         return judged(prompt, back, seconds, found)
 
     async def _sent(self, path: str, body: dict[str, Any], allowed: float) -> tuple[int, Any]:

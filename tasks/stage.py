@@ -7,11 +7,11 @@ from pathlib import Path
 
 from prefect import task
 
-from moorage.adapters.docker.helper import PULL_SECONDS, have_helper
-from moorage.adapters.engines.engine_caches import keeps, make_kept_on
-from moorage.adapters.sources import source_for, ways_to
+from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
+from moorage.adapters.engines.engine_caches import has_caches, make_remote_cache_folders
+from moorage.adapters.sources import mirrors_of, source_for
 from moorage.adapters.sources.source_keys import read_keys
-from moorage.adapters.system.os_errors import watching_the_disk
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.bring_model import bring
 from moorage.adapters.transfer.host_store import Staged
 from moorage.common.units import human_bytes
@@ -19,9 +19,7 @@ from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
-from moorage.models.companions import brought_together
-from moorage.models.placed import folder_of
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ResolvedModel, brought_together, folder_of
 from moorage.placement.lending import lender_for
 from moorage.placement.placed import Placed
 from moorage.spec import ModelSpec, slug
@@ -106,7 +104,7 @@ async def stage_remotely(
                 found,
                 host,
                 folder_of(asset.role, host.store),
-                await in_thread(ways_to, found, settings(), keys, deadline),
+                await in_thread(mirrors_of, found, settings(), keys, deadline),
                 lender,
                 progress,
                 workers=settings().download_workers,
@@ -143,7 +141,7 @@ def _origins(staged: Staged) -> str:
 
 
 def _make_folder(folder: Path) -> None:
-    with watching_the_disk(folder.parent):
+    with disk_failures(folder.parent):
         folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -152,7 +150,7 @@ async def make_caches(plan: LaunchPlan, snapshot: FleetSnapshot) -> None:
     hosts = {
         spec.host
         for spec in plan.containers
-        if keeps(spec) and parse_access(spec.address).is_remote
+        if has_caches(spec) and parse_access(spec.address).is_remote
     }
     await asyncio.gather(*(make_caches_on(host, plan, snapshot) for host in sorted(hosts)))
 
@@ -168,5 +166,5 @@ async def make_caches_on(host: str, plan: LaunchPlan, snapshot: FleetSnapshot) -
 
 
 def _make_cache_folders(host: HostSnapshot, specs: list[ContainerSpec]) -> None:
-    image = have_helper(host, host.helper_image, PULL_SECONDS)
-    make_kept_on(host.model_copy(update={"helper_image": image}), specs)
+    image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
+    make_remote_cache_folders(host.model_copy(update={"helper_image": image}), specs)

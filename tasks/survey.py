@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prefect import task
 
-from moorage.adapters.hosts.survey import HOST_SECONDS, survey_hosts, whole_snapshot
+from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts
 from moorage.adapters.ray.cluster_survey import survey_cluster
 from moorage.common.units import human_bytes
 from moorage.inventory.fleet import Fleet
@@ -42,7 +42,7 @@ async def take_snapshot(fleet: Fleet) -> FleetSnapshot:
     ]
     hosts = await map_hosts(survey_host, calls, settings().surveys_at_once)
     claims = await in_thread(ledger().claims.all)
-    return await in_thread(whole_snapshot, hosts, fleet, claims, settings().models)
+    return await in_thread(fleet_snapshot, hosts, fleet, claims, settings().models)
 
 
 @task(name="look", task_run_name="survey {alone.hosts[0].name}", **PLAIN)

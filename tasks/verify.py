@@ -12,7 +12,7 @@ from prefect import task
 from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.secrets.redacting import redacted
+from moorage.adapters.secrets.redacting import redact
 from moorage.adapters.secrets.secrets import read_secrets
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
@@ -181,7 +181,7 @@ class Watch:
             if not wrong:
                 seconds = round(time.monotonic() - self._begin, 3)
                 return ProbeResult(
-                    phase=probe.phase, seconds=seconds, attempts=attempts, detail=redacted(kept)
+                    phase=probe.phase, seconds=seconds, attempts=attempts, detail=redact(kept)
                 )
             if is_final(probe, status):
                 raise await self._failure(Cause.BAD_ANSWER, f"{probe.path}: {wrong}")

@@ -29,7 +29,7 @@ from moorage.cli import (
     render,
     status,
 )
-from moorage.cli.flows import Outcome, guarded, run_flow
+from moorage.cli.flows import Outcome, exit_on_failure, run_flow
 from moorage.cli.options import AsJson, ModelName, SpecFile, existing
 from moorage.inventory.fleet import Fleet
 from moorage.releases.release import Release
@@ -62,7 +62,7 @@ def deploy(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> 
 
         return deploy_model(wanted, hosts, return_state=True)
 
-    render.deployed(_run_on_spec(start, spec, fleet, as_json=as_json), as_json=as_json)
+    render.show_deployment(_run_on_spec(start, spec, fleet, as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -74,7 +74,7 @@ def plan(spec: SpecFile, fleet: FleetFile = None, as_json: AsJson = False) -> No
 
         return plan_model(wanted, hosts, return_state=True)
 
-    render.planned(_run_on_spec(start, spec, fleet, as_json=as_json), as_json=as_json)
+    render.show_plan(_run_on_spec(start, spec, fleet, as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -91,7 +91,7 @@ def retire(name: ModelName, as_json: AsJson = False) -> None:
 
         return run_flow(start, as_json=as_json)
 
-    render.retired(name, guarded(action, as_json=as_json), as_json=as_json)
+    render.show_retirement(name, exit_on_failure(action, as_json=as_json), as_json=as_json)
 
 
 @app.command()
@@ -114,9 +114,9 @@ def serve(
     from moorage.cli import serve  # noqa: PLC0415  (imports Prefect, see run_flow)
 
     if show_login:
-        guarded(lambda: serve.show_login(as_json=as_json), as_json=as_json)
+        exit_on_failure(lambda: serve.show_login(as_json=as_json), as_json=as_json)
     else:
-        guarded(lambda: serve.serve_flows(limit, no_login=no_login), as_json=as_json)
+        exit_on_failure(lambda: serve.serve_flows(limit, no_login=no_login), as_json=as_json)
 
 
 def _run_on_spec(
@@ -139,7 +139,7 @@ def _run_on_spec(
         check_early(wanted, hosts, Settings().root)
         return run_flow(lambda: begin(wanted, hosts), as_json=as_json)
 
-    return guarded(action, as_json=as_json)
+    return exit_on_failure(action, as_json=as_json)
 
 
 for command in (
@@ -164,7 +164,7 @@ for command in (
     machine.schema,
 ):
     app.command()(command)
-app.command("import")(apply.take_in)
+app.command("import")(apply.import_models)
 for name, commands in (
     ("fleet", fleet.commands),
     ("ledger", ledger.commands),

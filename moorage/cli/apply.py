@@ -15,15 +15,15 @@ from moorage.adapters.files.desired import load_hosts, load_specs, write_fleet, 
 from moorage.adapters.files.specs import FLEET_FILE
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import Outcome, exit_code, guarded, run_flow
+from moorage.cli.flows import Outcome, exit_code, exit_on_failure, run_flow
 from moorage.cli.options import DEPLOYMENTS, AsJson
 from moorage.cli.output import dump, out, print_table
 from moorage.cli.status import observed
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
-from moorage.operations.history.change import Change
+from moorage.operations.history.changes import Change
 from moorage.operations.history.desired import IDLE, Action, Applied, Intent, intents
-from moorage.operations.history.pinned import pinned_spec
+from moorage.operations.history.rollback import pinned_spec
 from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 
@@ -57,21 +57,21 @@ def apply(
 ) -> None:
     """Bring what runs in line with files: show what would be done, ask, and do it."""
     chosen = paths or [DEPLOYMENTS]
-    wanted = guarded(lambda: _wanted(chosen, fleet, name, prune), as_json=as_json)
-    plan = guarded(lambda: _plan(wanted, prune=prune), as_json=as_json)
+    wanted = exit_on_failure(lambda: _wanted(chosen, fleet, name, prune), as_json=as_json)
+    plan = exit_on_failure(lambda: _plan(wanted, prune=prune), as_json=as_json)
     work = [intent for intent in plan if intent.action not in IDLE]
     if dry_run or not work:
         return _show_plan(plan, as_json=as_json)
     if not as_json:
         _show_plan(plan, as_json=False)
-    guarded(lambda: _agree(work, yes=yes, as_json=as_json), as_json=as_json)
-    ended = guarded(
+    exit_on_failure(lambda: _agree(work, yes=yes, as_json=as_json), as_json=as_json)
+    ended = exit_on_failure(
         lambda: _run(wanted, work, at_once, stop_on_failure, as_json=as_json), as_json=as_json
     )
     return _show_outcome(plan, ended, as_json=as_json)
 
 
-def take_in(
+def import_models(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that was exported.")],
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -239,7 +239,7 @@ def export(
             written.append(write_fleet(folder, hosts, overwrite=overwrite))
         return written
 
-    written = guarded(action, as_json=as_json)
+    written = exit_on_failure(action, as_json=as_json)
     if as_json:
         return dump({"files": [str(path) for path in written]})
     for path in written:

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine_now
-from moorage.adapters.secrets.redacting import redacted
+from moorage.adapters.secrets.redacting import redact
 from moorage.adapters.secrets.secrets import read_secrets
 from moorage.cli.find import open_ledger, unknown_release
-from moorage.cli.flows import guarded
+from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import AsJson, ModelName
 from moorage.cli.output import dump, print_table
 from moorage.common.failures import Cause, Failure
@@ -39,7 +39,7 @@ def endpoint(
 
     Ends with an error while nobody serves the name.
     """
-    found = guarded(lambda: _routes(name, every=every), as_json=as_json)
+    found = exit_on_failure(lambda: _routes(name, every=every), as_json=as_json)
     listing = models_listing(found)
     if every and not as_json:
         rows = [
@@ -101,7 +101,7 @@ def _key_name(row: ReleaseRow) -> str:
 
 def key(name: ModelName, as_json: AsJson = False) -> None:
     """Print the API key that a deployed model asks for."""
-    guarded(lambda: _show_key(_running(name), as_json=as_json), as_json=as_json)
+    exit_on_failure(lambda: _show_key(_running(name), as_json=as_json), as_json=as_json)
 
 
 def chat(
@@ -122,7 +122,7 @@ def chat(
         key = key_of(row, api_key)
         _chat(row, prompt, max_tokens, key, as_json=as_json)
 
-    guarded(action, as_json=as_json)
+    exit_on_failure(action, as_json=as_json)
 
 
 def _chat(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_json: bool) -> None:
@@ -140,7 +140,7 @@ def _chat(row: ReleaseRow, prompt: str, max_tokens: int, api_key: str, *, as_jso
     try:
         back = ask_engine_now(question, ANSWER_SECONDS)
         if back.status != 200:
-            detail = f"{url}: HTTP {back.status}: {redacted(shorten(back.text))}"
+            detail = f"{url}: HTTP {back.status}: {redact(shorten(back.text))}"
             raise Failure(Cause.BAD_ANSWER, detail)
         content = back.json()
         text = "" if as_json else _text(content)
@@ -164,7 +164,7 @@ def _text(content: Any) -> str:
         choice = content["choices"][0]
         return str(choice["message"]["content"] if "message" in choice else choice["text"])
     except (KeyError, IndexError, TypeError):
-        raise JsonError(f"holds no text: {redacted(shorten(content))}") from None
+        raise JsonError(f"holds no text: {redact(shorten(content))}") from None
 
 
 def _running(name: str) -> ReleaseRow:

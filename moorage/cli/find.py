@@ -8,7 +8,7 @@ from typing import Any
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
-from moorage.operations.history.targets import one_of
+from moorage.operations.history.rollback import one_of
 from moorage.releases.release import Release, ReleaseRow
 
 

@@ -8,11 +8,11 @@ import typer
 from rich.markup import escape
 
 from moorage.adapters.hosts.fleet_check import check_fleet
-from moorage.adapters.hosts.survey import HOST_SECONDS, survey_hosts, whole_snapshot
+from moorage.adapters.hosts.survey import HOST_SECONDS, fleet_snapshot, survey_hosts
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.ray.cluster_survey import check_clusters, survey_clusters
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_code, guarded
+from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, err, out, print_table
 from moorage.cli.progress import counting
@@ -42,7 +42,7 @@ commands = typer.Typer(help="Show the hosts; `moorage fleet check` tests them.")
 def fleet(context: typer.Context, file: FleetFile = None, as_json: AsJson = False) -> None:
     """Show hosts and Ray clusters: accelerators, RAM, claims, images, models, what is wrong."""
     if context.invoked_subcommand is None:
-        guarded(lambda: _show(fleet_of(file), as_json=as_json), as_json=as_json)
+        exit_on_failure(lambda: _show(fleet_of(file), as_json=as_json), as_json=as_json)
 
 
 @commands.command()
@@ -56,7 +56,7 @@ def check(context: typer.Context, file: FleetFile = None, as_json: AsJson = Fals
         with counting(err, "checking hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
             return (*check_fleet(hosts, done), *check_clusters(hosts, done))
 
-    checked = guarded(action, as_json=as_json)
+    checked = exit_on_failure(action, as_json=as_json)
     _print_checks(checked, as_json=as_json)
     if not all(host.well for host in checked):
         exit_code(ExitCode.MACHINE)
@@ -76,10 +76,10 @@ def _show(hosts: Fleet, *, as_json: bool) -> None:
     with counting(err, "looking at hosts", len(hosts.hosts) + len(hosts.clusters)) as done:
         seen = survey_hosts(hosts, HOST_SECONDS, done)
         clusters = survey_clusters(hosts, HOST_SECONDS, done)
-    snapshot = whole_snapshot(seen, hosts, claims, settings.models)
+    snapshot = fleet_snapshot(seen, hosts, claims, settings.models)
     if as_json:
-        told = [_cluster_data(name, found, hosts) for name, found in clusters.items()]
-        return dump([*(_data(host) for host in snapshot.hosts), *told])
+        cluster_rows = [_cluster_data(name, found, hosts) for name, found in clusters.items()]
+        return dump([*(_data(host) for host in snapshot.hosts), *cluster_rows])
     rows = [_row(host) for host in snapshot.hosts]
     rows += [_cluster_row(name, found, hosts) for name, found in clusters.items()]
     return print_table(HEADER, rows)

@@ -20,7 +20,7 @@ from moorage.adapters.system.settings import Settings
 from moorage.cli.output import err, failure_json, show_failure
 from moorage.cli.progress import StepPrinter, TerminalAsker
 from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.policy.channel import Channel
+from moorage.policy.request import Channel
 from moorage.reports.problems import PATTERNS_IN_WORDS
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def guarded(action: Callable[[], R], *, as_json: bool = False) -> R:
+def exit_on_failure(action: Callable[[], R], *, as_json: bool = False) -> R:
     """Do something; a failure is shown and becomes the exit code of its class."""
     try:
         return action()

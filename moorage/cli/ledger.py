@@ -14,10 +14,10 @@ from sqlalchemy import make_url
 
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.copies import back_up
-from moorage.adapters.ledger.copies import restore as restore_release
+from moorage.adapters.ledger.copies import restore as restore_ledger
 from moorage.adapters.ledger.troubles import shown_url
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_code, guarded
+from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson
 from moorage.cli.output import dump, out
 from moorage.common.failures import ExitCode
@@ -35,7 +35,7 @@ def backup(
 ) -> None:
     """Copy the ledger into a file, while flows go on."""
     with interrupted_in_order():
-        guarded(lambda: back_up(Settings().ledger, file), as_json=as_json)
+        exit_on_failure(lambda: back_up(Settings().ledger, file), as_json=as_json)
     if as_json:
         return dump({"ledger": _shown(), "backup": str(file)})
     out.print(f"{_shown()} is copied to {file}", soft_wrap=True, highlight=False)
@@ -52,7 +52,9 @@ def restore(
     """
     with interrupted_in_order():
         now = datetime.now(UTC)
-        kept = guarded(lambda: restore_release(Settings().ledger, file, now), as_json=as_json)
+        kept = exit_on_failure(
+            lambda: restore_ledger(Settings().ledger, file, now), as_json=as_json
+        )
     if as_json:
         return dump({"ledger": _shown(), "restored": str(file), "kept": str(kept or "") or None})
     out.print(f"{_shown()} is {file} again", soft_wrap=True, highlight=False)
@@ -65,7 +67,7 @@ def restore(
 @commands.command()
 def check(as_json: AsJson = False) -> None:
     """Say whether the ledger is sound: its file, its schema, and what it says of releases."""
-    problems = guarded(_problems, as_json=as_json)
+    problems = exit_on_failure(_problems, as_json=as_json)
     if as_json:
         dump({"ledger": _shown(), "problems": list(problems)})
     elif not problems:

@@ -15,7 +15,7 @@ from moorage.adapters.files.specs import InvalidFile, absolute
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.endpoint import key_of
-from moorage.cli.flows import guarded, run_flow
+from moorage.cli.flows import exit_on_failure, run_flow
 from moorage.cli.options import AsJson, ModelName
 from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, Failure
@@ -57,9 +57,9 @@ def load(
 
         return run_flow(start, as_json=as_json)
 
-    outcome = guarded(action, as_json=as_json)
+    outcome = exit_on_failure(action, as_json=as_json)
     pin = outcome.result.model_dump(mode="json")
-    _told(
+    _show_message(
         {"outcome": outcome.name.lower(), "message": outcome.message, "model": model}
         | {"adapter": pin},
         as_json=as_json,
@@ -85,9 +85,9 @@ def unload(
 
         return run_flow(start, as_json=as_json)
 
-    outcome = guarded(action, as_json=as_json)
+    outcome = exit_on_failure(action, as_json=as_json)
     content = {"message": outcome.message, "model": model, "adapter": name}
-    _told(content | {"release": outcome.result}, as_json=as_json)
+    _show_message(content | {"release": outcome.result}, as_json=as_json)
 
 
 @app.command(name="list")
@@ -106,7 +106,7 @@ def show(
             raise Failure(Cause.UNKNOWN_RELEASE, f"{model} is not running")
         return _listed(row, asyncio.run(_served(row, key_of(row, api_key))))
 
-    rows = guarded(action, as_json=as_json)
+    rows = exit_on_failure(action, as_json=as_json)
     if as_json:
         return dump(rows)
     return print_table(
@@ -148,8 +148,8 @@ def _listed(row: ReleaseRow, served: dict[str, frozenset[str]]) -> list[dict[str
 
 def _entry(pin: Pin, origin: str, served: dict[str, frozenset[str]]) -> dict[str, Any]:
     by = [workload for workload, names in served.items() if pin.name in names]
-    told = {"from": origin, "served_by": by, "replicas": len(served)}
-    return pin.model_dump(mode="json", exclude={"role"}) | told
+    more = {"from": origin, "served_by": by, "replicas": len(served)}
+    return pin.model_dump(mode="json", exclude={"role"}) | more
 
 
 async def _served(row: ReleaseRow, api_key: str) -> dict[str, frozenset[str]]:
@@ -160,7 +160,7 @@ async def _served(row: ReleaseRow, api_key: str) -> dict[str, frozenset[str]]:
     return {workload.name: names or frozenset() for workload, names in pairs}
 
 
-def _told(content: dict[str, Any], *, as_json: bool) -> None:
+def _show_message(content: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         return dump(content)
     out.print(content["message"], highlight=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from moorage.adapters.hosts.local_host import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fleet import print_check
-from moorage.cli.flows import exit_code, guarded
+from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
@@ -55,7 +55,9 @@ def schema(
 
     Without an option, show the versions whose arguments are known.
     """
-    guarded(lambda: _show_schemas(image, installed=installed, as_json=as_json), as_json=as_json)
+    exit_on_failure(
+        lambda: _show_schemas(image, installed=installed, as_json=as_json), as_json=as_json
+    )
 
 
 def _examine(settings: Settings) -> list[Check]:

@@ -13,10 +13,10 @@ from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.sources import resolve_all
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import exit_code, guarded
+from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson, SpecFile, existing
 from moorage.cli.output import dump, out
-from moorage.cli.render import page
+from moorage.cli.render import show_document
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.input_value import LARGEST
 from moorage.common.values import Value
@@ -78,7 +78,7 @@ def memory(
         concurrency=concurrency,
         kv_cache_dtype=kv_cache_dtype,
     )
-    guarded(lambda: _show(spec, accelerator, choices, as_json=as_json), as_json=as_json)
+    exit_on_failure(lambda: _show(spec, accelerator, choices, as_json=as_json), as_json=as_json)
 
 
 def _show(path: Path, accelerator: str | None, choices: Choices, *, as_json: bool) -> None:
@@ -92,12 +92,12 @@ def _show(path: Path, accelerator: str | None, choices: Choices, *, as_json: boo
     check_early(spec, load_fleet(None, path), Settings().root)
     device = _device(accelerator) if accelerator else None
     resolved = resolve_all(spec, Settings(), read_keys(spec))
-    model, asked = _model(spec, resolved, choices), _question(spec, resolved, choices)
+    model, question = _model(spec, resolved, choices), _question(spec, resolved, choices)
     if device:
-        _show_one(spec.name, answer(model, device, asked), as_json)
+        _show_one(spec.name, answer(model, device, question), as_json)
     else:
         devices = [Device(total=size) for size in COMMON_SIZES]
-        _show_sizes(spec.name, asked, sizes(model, devices, asked), as_json)
+        _show_sizes(spec.name, question, sizes(model, devices, question), as_json)
 
 
 def _show_one(name: str, found: Answer | MemoryRefusal, as_json: bool) -> None:
@@ -106,14 +106,14 @@ def _show_one(name: str, found: Answer | MemoryRefusal, as_json: bool) -> None:
     elif isinstance(found, MemoryRefusal):
         out.print(refused(found), markup=False, highlight=False, soft_wrap=True)
     else:
-        page(answer_document(name, found))
+        show_document(answer_document(name, found))
     if isinstance(found, MemoryRefusal) or not found.fits:
         exit_code(ExitCode.NO_FIT)
 
 
 def _show_sizes(
     name: str,
-    asked: Question,
+    question: Question,
     rows: tuple[tuple[Device, Answer | MemoryRefusal], ...],
     as_json: bool,
 ) -> None:
@@ -123,7 +123,7 @@ def _show_sizes(
     elif len(refusals) == 1:
         out.print(*refusals, markup=False, highlight=False, soft_wrap=True)
     else:
-        page(sizes_document(name, asked, rows))
+        show_document(sizes_document(name, question, rows))
     if not any(isinstance(found, Answer) and found.fits for _, found in rows):
         exit_code(ExitCode.NO_FIT)
 

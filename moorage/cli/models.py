@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from moorage.adapters.ledger import Ledger
-from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.store_cleanup import WORK_SECONDS, Store, prune, stores_of
-from moorage.cli.flows import exit_code, guarded
+from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, err, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
@@ -43,7 +43,7 @@ def models(
 ) -> None:
     """Show what every host keeps: revision, size, when it was last deployed, who uses it."""
     if context.invoked_subcommand is None:
-        found = guarded(lambda: _look(_stores(fleet, host)), as_json=as_json)
+        found = exit_on_failure(lambda: _look(_stores(fleet, host)), as_json=as_json)
         _print(found, as_json=as_json)
 
 
@@ -76,7 +76,7 @@ def prune_stores(
         going = to_prune(_look(stores), keep=most, older_than=age, now=time.time())
         return list(going) if not yes else _prune(stores, going)
 
-    gone = guarded(action, as_json=as_json)
+    gone = exit_on_failure(action, as_json=as_json)
     _print(gone, as_json=as_json)
     if not as_json:
         size = human_bytes(sum(one.bytes for one in gone))
@@ -103,7 +103,7 @@ def verify(
             for path, bad in dict(answer or {}).items()
         ]
 
-    checked = guarded(action, as_json=as_json)
+    checked = exit_on_failure(action, as_json=as_json)
     if as_json:
         dump(checked)
     else:
@@ -162,11 +162,11 @@ def _paths(store: Store) -> list[str]:
 
 def _all(stores: Sequence[Store], work: Callable[[Store], Any], seconds: float) -> list[Any]:
     """Hosts that do not answer are named, and hold up nobody."""
-    answers = all_at_once(work, stores, seconds)
+    answers = map_parallel(work, stores, seconds)
     for store, answer in zip(stores, answers, strict=True):
         if isinstance(answer, Exception):
-            said = answer.detail if isinstance(answer, Failure) else repr(answer)
-            err.print(f"{store.host} is left out: {said}", markup=False, highlight=False)
+            reason = answer.detail if isinstance(answer, Failure) else repr(answer)
+            err.print(f"{store.host} is left out: {reason}", markup=False, highlight=False)
     if all(isinstance(answer, Exception) for answer in answers):
         raise next(answer for answer in answers if isinstance(answer, Exception))
     return [None if isinstance(answer, Exception) else answer for answer in answers]

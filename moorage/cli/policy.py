@@ -11,11 +11,11 @@ from pydantic import BaseModel
 from moorage.adapters.files.policy_file import load_policy, load_site_fleet, request_of
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import guarded
+from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import AsJson, existing
 from moorage.cli.output import dump, out, print_table
-from moorage.policy.channel import Channel, Submission
 from moorage.policy.judge import parameter_violations, violations
+from moorage.policy.request import Channel, Submission
 from moorage.policy.rules import EffectivePolicy
 from moorage.policy.violation import PolicyRefused, Violation
 
@@ -41,7 +41,7 @@ def check(
             raise PolicyRefused(found)
         return policy.source
 
-    source = guarded(action, as_json=as_json)
+    source = exit_on_failure(action, as_json=as_json)
     if as_json:
         dump({"allowed": True, "as": channel, "policy": source})
     else:
@@ -51,7 +51,7 @@ def check(
 @app.command()
 def show(as_json: AsJson = False) -> None:
     """Show every rule, its value, and whether the policy file or the default says so."""
-    policy = guarded(lambda: load_policy(Settings()), as_json=as_json)
+    policy = exit_on_failure(lambda: load_policy(Settings()), as_json=as_json)
     rows = _rows(policy)
     if as_json:
         rules = {rule: {"value": value, "origin": origin} for rule, value, origin in rows}

@@ -25,7 +25,7 @@ from rich.progress import (
 
 from moorage.cli.output import err
 from moorage.common.units import human_seconds
-from moorage.operations.redeploy.question import Answer, Question
+from moorage.operations.redeploy.intent import Answer, Question
 from moorage.releases.release import StepRecord
 
 QUIET_SECONDS = 2.0
@@ -88,9 +88,9 @@ class StepPrinter:
             self._live.remove_task(task)
         mark = "[green]✓[/]" if error is None else "[red]✗[/]"
         took = human_seconds(record.seconds)
-        told = record.summary if error is None else str(error).partition("\n")[0]
+        summary = record.summary if error is None else str(error).partition("\n")[0]
         self._console.print(
-            f"{mark} {record.name:<8} [dim]{took:>9}[/]  {escape(told)}",
+            f"{mark} {record.name:<8} [dim]{took:>9}[/]  {escape(summary)}",
             highlight=False,
             soft_wrap=True,
         )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from moorage.cli.flows import Outcome as Ended
-from moorage.cli.flows import guarded, run_flow
+from moorage.cli.flows import exit_on_failure, run_flow
 from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, out, print_table
 from moorage.operations.reconcile.actions import Outcome
@@ -30,7 +30,7 @@ def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson 
 
         return run_flow(start, as_json=as_json)
 
-    _show(guarded(action, as_json=as_json), as_json=as_json)
+    _show(exit_on_failure(action, as_json=as_json), as_json=as_json)
 
 
 def _show(ended: Ended[tuple[Outcome, ...]], *, as_json: bool) -> None:

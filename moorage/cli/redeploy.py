@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from moorage.cli.flows import exit_code, guarded, run_flow
+from moorage.cli.flows import exit_code, exit_on_failure, run_flow
 from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
+from moorage.operations.redeploy.intent import Answer
 from moorage.operations.redeploy.outcome import HEADER, Redeployed, is_failure, row_of
-from moorage.operations.redeploy.question import Answer
-from moorage.operations.redeploy.waves import StopAt, WaveSize
+from moorage.operations.redeploy.selection import StopAt, WaveSize
 
 
 def redeploy(
@@ -80,7 +80,7 @@ def redeploy(
             chosen, labels, hosts, folder, by_policy, force, *waves, return_state=True
         )
 
-    _show(guarded(action, as_json=as_json), as_json=as_json)
+    _show(exit_on_failure(action, as_json=as_json), as_json=as_json)
 
 
 def _labels(written: list[str]) -> dict[str, str]:
@@ -113,9 +113,9 @@ def approvals(
     as_json: AsJson = False,
 ) -> None:
     """Show the deployments that wait for a person's approval on the Prefect server."""
-    from moorage.adapters.prefect.approvals import waiting  # noqa: PLC0415  (imports Prefect)
+    from moorage.adapters.prefect.approvals import pending_approvals  # noqa: PLC0415  (imports Prefect)
 
-    found = guarded(waiting, as_json=as_json)
+    found = exit_on_failure(pending_approvals, as_json=as_json)
     if as_json:
         dump([one.model_dump(mode="json") for one in found])
         return
@@ -137,16 +137,16 @@ def approve(
     as_json: AsJson = False,
 ) -> None:
     """Agree to a deployment that waits, or refuse it."""
-    from moorage.adapters.prefect.approvals import Waiting, answer, the_one  # noqa: PLC0415  (as above)
+    from moorage.adapters.prefect.approvals import PendingApproval, answer, find_approval  # noqa: PLC0415  (as above)
 
-    said = Answer(approve=not refuse, note=note)
+    reply = Answer(approve=not refuse, note=note)
 
-    def action() -> Waiting:
-        one = the_one(named)
-        answer(one, said)
+    def action() -> PendingApproval:
+        one = find_approval(named)
+        answer(one, reply)
         return one
 
-    one = guarded(action, as_json=as_json)
+    one = exit_on_failure(action, as_json=as_json)
     if as_json:
-        return dump({"run": one.model_dump(mode="json"), "answer": said.model_dump()})
+        return dump({"run": one.model_dump(mode="json"), "answer": reply.model_dump()})
     return out.print(f"{one.name} is {'refused' if refuse else 'approved'}", highlight=False)

@@ -13,12 +13,12 @@ from rich.markup import escape
 
 from moorage.cli import render
 from moorage.cli.find import open_ledger, record_of, release_of, releases_of, row_json
-from moorage.cli.flows import Outcome, guarded, run_flow
+from moorage.cli.flows import Outcome, exit_on_failure, run_flow
 from moorage.cli.options import AsJson, FleetFile, ModelName, fleet_of
 from moorage.cli.output import dump, out, print_table
-from moorage.cli.render import page
+from moorage.cli.render import show_document
 from moorage.operations.history.comparison import Comparison, compare
-from moorage.operations.history.targets import last_two
+from moorage.operations.history.rollback import last_two
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.timeline import Stay, Transition, stays
 from moorage.reports.document import Document
@@ -29,7 +29,7 @@ from moorage.spec import Name
 
 def history(name: ModelName, as_json: AsJson = False) -> None:
     """Show all releases of a model, newest first."""
-    rows = guarded(lambda: releases_of(open_ledger(), name), as_json=as_json)
+    rows = exit_on_failure(lambda: releases_of(open_ledger(), name), as_json=as_json)
     _show_history(rows, as_json=as_json)
 
 
@@ -44,7 +44,7 @@ def show(
         row = release_of(ledger, release)
         return row, ledger.releases.transitions(row.id)
 
-    row, log = guarded(action, as_json=as_json)
+    row, log = exit_on_failure(action, as_json=as_json)
     _show_release(row, log, as_json=as_json)
 
 
@@ -65,10 +65,10 @@ def diff(
             return compare(*last_two(before, releases_of(ledger, before)))
         return compare(record_of(ledger, before), record_of(ledger, after))
 
-    comparison = guarded(action, as_json=as_json)
+    comparison = exit_on_failure(action, as_json=as_json)
     if as_json:
         return dump(comparison.model_dump(mode="json"))
-    return render.page(comparison_document(comparison))
+    return render.show_document(comparison_document(comparison))
 
 
 def rollback(
@@ -96,31 +96,31 @@ def rollback(
 
         return run_flow(start, as_json=as_json)
 
-    outcome = guarded(action, as_json=as_json)
+    outcome = exit_on_failure(action, as_json=as_json)
     if dry_run and outcome.name != "Unchanged":
-        return _would_run(outcome, as_json=as_json)
+        return _show_dry_run(outcome, as_json=as_json)
     if not as_json:
-        _moved(outcome.result)
-    return render.deployed(outcome, as_json=as_json)
+        _show_move(outcome.result)
+    return render.show_deployment(outcome, as_json=as_json)
 
 
-def _would_run(outcome: Outcome[Release], *, as_json: bool) -> None:
+def _show_dry_run(outcome: Outcome[Release], *, as_json: bool) -> None:
     release = outcome.result
     if as_json:
         return dump(release.model_dump(mode="json"))
     out.print(outcome.message, highlight=False, soft_wrap=True)
-    _moved(release)
+    _show_move(release)
     serving = open_ledger().releases.running(release.model)
     if serving and serving.release:
         changed = compare(serving.release, release).model_copy(update={"measured": ()})
-        render.page(comparison_document(changed))
-    return render.record(release, as_json=False)
+        render.show_document(comparison_document(changed))
+    return render.show_record(release, as_json=False)
 
 
-def _moved(release: Release) -> None:
+def _show_move(release: Release) -> None:
     if release.placement and release.placement.moved:
-        told = f"[yellow]placed anew: {escape(release.placement.moved)}"
-        out.print(told, highlight=False, soft_wrap=True)
+        line = f"[yellow]placed anew: {escape(release.placement.moved)}"
+        out.print(line, highlight=False, soft_wrap=True)
 
 
 def _show_release(row: ReleaseRow, log: Sequence[Transition], *, as_json: bool) -> None:
@@ -131,18 +131,18 @@ def _show_release(row: ReleaseRow, log: Sequence[Transition], *, as_json: bool) 
         log: Its transitions.
         as_json: For a program.
     """
-    told = stays(row.created_at, row.flow_run_id, log)
+    line = stays(row.created_at, row.flow_run_id, log)
     if row.foreign_record is not None:
-        return dump({**row.foreign_record, "states": _states(told)})
+        return dump({**row.foreign_record, "states": _states(line)})
     if as_json:
-        return dump({**_content(row), "states": _states(told)})
+        return dump({**_content(row), "states": _states(line)})
     now, record = datetime.now(UTC), row.as_it_runs
     if record is not None:
-        page(release_document(record, told, now))
+        show_document(release_document(record, line, now))
     else:
         cause = row.cause or "in progress"
         out.print(f"{row.id} is {row.state} ({cause}); it has no record.", soft_wrap=True)
-        page(Document(title=row.id, sections=(timeline_section(told, now),)))
+        show_document(Document(title=row.id, sections=(timeline_section(line, now),)))
     if row.flow_run_id and (base := _prefect_pages()):
         out.print(f"\n{base}/runs/flow-run/{row.flow_run_id}", soft_wrap=True, highlight=False)
     return None
@@ -155,9 +155,9 @@ def _content(row: ReleaseRow) -> dict[str, Any]:
     return {**record.model_dump(mode="json"), "state": row.state, "cause": row.cause}
 
 
-def _states(told: Sequence[Stay]) -> list[dict[str, Any]]:
+def _states(line: Sequence[Stay]) -> list[dict[str, Any]]:
     base = _prefect_pages()
-    return [{**stay.model_dump(mode="json"), "flow_run_url": _url(base, stay)} for stay in told]
+    return [{**stay.model_dump(mode="json"), "flow_run_url": _url(base, stay)} for stay in line]
 
 
 def _url(base: str, stay: Stay) -> str:

@@ -11,7 +11,7 @@ from moorage.reports.document import Document
 from moorage.reports.record import plan_document, release_document
 
 
-def deployed(outcome: Outcome[Release], *, as_json: bool) -> None:
+def show_deployment(outcome: Outcome[Release], *, as_json: bool) -> None:
     """What a deploy did, and where the release answers."""
     release = outcome.result
     if as_json:
@@ -27,29 +27,29 @@ def deployed(outcome: Outcome[Release], *, as_json: bool) -> None:
         )
     for workload in release.serving:
         out.print(f"  {workload.endpoint}/v1", highlight=False, soft_wrap=True)
-    for told in surprises(release):
-        out.print(f"[yellow]  {escape(told)}", highlight=False, soft_wrap=True)
+    for line in surprises(release):
+        out.print(f"[yellow]  {escape(line)}", highlight=False, soft_wrap=True)
     hint = f"`moorage show {release.id}` tells why; `moorage retire {release.model}` ends it"
     out.print(hint, style="dim", highlight=False, soft_wrap=True)
     return None
 
 
-def planned(outcome: Outcome[Release], *, as_json: bool) -> None:
+def show_plan(outcome: Outcome[Release], *, as_json: bool) -> None:
     """What a deploy would run, or that it would change nothing."""
     if outcome.name == "Unchanged" and not as_json:
         return out.print(f"{outcome.message}: a deploy would change nothing", soft_wrap=True)
-    return record(outcome.result, as_json=as_json)
+    return show_record(outcome.result, as_json=as_json)
 
 
-def record(release: Release, *, as_json: bool) -> None:
+def show_record(release: Release, *, as_json: bool) -> None:
     """A whole record or plan."""
     if as_json:
         return dump(release.model_dump(mode="json"))
     planned = not (release.readiness or release.failure)
-    return page(plan_document(release) if planned else release_document(release))
+    return show_document(plan_document(release) if planned else release_document(release))
 
 
-def page(document: Document) -> None:
+def show_document(document: Document) -> None:
     """A document on the terminal."""
     out.rule(f"[bold]{escape(document.title)}", align="left")
     for section in document.sections:
@@ -63,7 +63,7 @@ def page(document: Document) -> None:
             out.print(section.code, markup=False, style="dim", highlight=False, soft_wrap=True)
 
 
-def retired(name: str, outcome: Outcome[str], *, as_json: bool) -> None:
+def show_retirement(name: str, outcome: Outcome[str], *, as_json: bool) -> None:
     """What was stopped."""
     if as_json:
         return dump({"model": name, "release": outcome.result or None, "message": outcome.message})

@@ -25,11 +25,11 @@ from moorage.adapters.files.policy_file import load_policy, load_site_fleet
 from moorage.adapters.prefect import api_server
 from moorage.adapters.prefect.api_login import (
     SERVER_VARIABLE,
-    adopt,
     forget_server,
     is_listening,
     record_server,
     sign_in,
+    use_login,
 )
 from moorage.adapters.prefect.api_server import is_loopback
 from moorage.adapters.system.settings import Settings
@@ -122,7 +122,7 @@ def _server(*, no_login: bool) -> Iterator[str]:
     login, is_new = login_of_own(address.host, no_login=no_login)
     with _own_server(address.host, address.port, login) as url:
         if login:
-            adopt(login, {"PREFECT_API_URL": url})
+            use_login(login, {"PREFECT_API_URL": url})
         else:
             os.environ["PREFECT_API_URL"] = url
             refresh_global_settings_context()

@@ -14,7 +14,7 @@ from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets.secrets import learn_secrets
 from moorage.adapters.system.settings import Settings
 from moorage.cli.find import open_ledger, release_of, row_json, unknown_release
-from moorage.cli.flows import guarded
+from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import AsJson
 from moorage.cli.output import dump, err, print_table
 from moorage.cli.render import surprises
@@ -48,7 +48,7 @@ def status(
         shown = {row.id: row for row in (*serving, *left)}
         return [(row, observed(row, Settings())) for row in shown.values()]
 
-    _show_status(guarded(action, as_json=as_json), as_json=as_json)
+    _show_status(exit_on_failure(action, as_json=as_json), as_json=as_json)
 
 
 def logs(
@@ -62,15 +62,15 @@ def logs(
     ] = "",
 ) -> None:
     """Print the engine's log; of a release that failed, the last lines that were kept."""
-    row = guarded(lambda: release_of(open_ledger(), name))
+    row = exit_on_failure(lambda: release_of(open_ledger(), name))
     _learn(row)
-    shown = guarded(lambda: _log_text(row, tail, Settings(), container))
+    shown = exit_on_failure(lambda: _log_text(row, tail, Settings(), container))
     sys.stdout.write(shown + "\n" * bool(shown))
     if not (shown or row.workloads):
         err.print(f"no log is left of {row.id}: it is {row.state}", highlight=False)
     while follow and row.workloads:
         time.sleep(1)
-        text = guarded(lambda: _log_text(row, 10_000, Settings(), container))
+        text = exit_on_failure(lambda: _log_text(row, 10_000, Settings(), container))
         sys.stdout.write(_new_lines(shown, text))
         sys.stdout.flush()
         shown = text
@@ -99,8 +99,10 @@ def observed(row: ReleaseRow, settings: Settings) -> Seen:
 def _show_status(rows: Sequence[tuple[ReleaseRow, Seen]], *, as_json: bool) -> None:
     """One line a model."""
     if as_json:
-        told = ({"alive": seen.alive, "observed": seen.detail} for _, seen in rows)
-        return dump([{**row_json(row), **more} for (row, _), more in zip(rows, told, strict=True)])
+        states = ({"alive": seen.alive, "observed": seen.detail} for _, seen in rows)
+        return dump(
+            [{**row_json(row), **more} for (row, _), more in zip(rows, states, strict=True)]
+        )
     return print_table(
         ("model", "release", "state", "endpoint", "observed"),
         [

@@ -5,7 +5,7 @@ Retries, exit codes, messages and suggestions all read `CAUSES`; nothing else de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
 
 from moorage.common.values import Value
@@ -589,3 +589,31 @@ CAUSES: dict[Cause, CauseFacts] = {
         "Say it again: what was left behind is cleaned up first.",
     ),
 }
+
+
+def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = ()) -> Failure:
+    """Failures of several hosts as one, under the cause of the first.
+
+    Args:
+        failures: Host and failure, in the order in which they happened; at least one.
+        not_begun: Hosts on which nothing was begun any more.
+
+    Returns:
+        A failure with the cause, the log and the evidence of the first. Hosts that failed in the
+        same words are named together, and so is every suggestion that differs.
+    """
+    hosts: dict[str, list[str]] = {}
+    for host, failure in failures:
+        hosts.setdefault(failure.detail.removeprefix(f"{host}: "), []).append(host)
+    told = [f"{', '.join(dict.fromkeys(names))}: {detail}" for detail, names in hosts.items()]
+    if not_begun:
+        told.append(f"not begun on {', '.join(dict.fromkeys(not_begun))}")
+    first = failures[0][1]
+    return Failure(
+        first.cause,
+        "; ".join(told),
+        suggestion=" ".join(dict.fromkeys(failure.suggestion for _, failure in failures)),
+        log_tail=first.log_tail,
+        evidence=first.evidence,
+        named=first.named,
+    )

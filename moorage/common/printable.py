@@ -1,4 +1,4 @@
-"""Text from outside, made fit for a terminal and for a page: nothing in it is obeyed."""
+"""Text from outside, made safe for terminals and pages."""
 
 from __future__ import annotations
 
@@ -30,3 +30,13 @@ def printable(text: str, *, coloured: bool = False) -> str:
 
 def _written(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
+
+
+LONGEST = 120
+"""Characters."""
+
+
+def short(text: str, most: int = LONGEST) -> str:
+    """The text on one line, with escapes for what cannot be printed, and cut where it is long."""
+    plain = text if text.isprintable() else text.encode("unicode_escape", "replace").decode()
+    return plain if len(plain) <= most else f"{plain[:most]}..."

@@ -9,7 +9,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.engines.registry import ENGINES
 from moorage.engines.request import LaunchRequest, Peer
 from moorage.images.image import Image
-from moorage.models.placed import on_host
+from moorage.models.source import on_host
 from moorage.placement.overcommit import overcommit_warnings
 from moorage.placement.placed import Placed
 from moorage.placement.placement import Seat

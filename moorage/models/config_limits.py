@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
-from moorage.models.printed import short
+from moorage.common.printable import short
 
 Check = Callable[[Any], str]
 """Says what is wrong with a value that is no list, mapping or null; empty = nothing."""

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.common.strict_json import JsonError, JsonLimits, decode
 from moorage.common.units import MIB
-from moorage.models.printed import short
 from moorage.models.source import ModelFile, SkippedFile
 
 WEIGHT_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field, InstanceOf
 
 from moorage.common.values import Value
+from moorage.inventory.model_store import model_directory
 from moorage.models.adapter_config import largest_rank
-from moorage.models.assets import AssetRole, Pin
+from moorage.models.assets import Asset, AssetRole, Pin
 from moorage.models.tensors import TensorHeaders
 
 
@@ -150,3 +152,51 @@ class Companion(Value):
 
 
 ResolvedModel.model_rebuild()
+
+
+def brought_together(assets: Sequence[Asset], found: Sequence[ResolvedModel]) -> ResolvedModel:
+    """The model with its companions.
+
+    Args:
+        assets: As `assets_of` gives them, the model first.
+        found: Each of them, resolved or staged.
+    """
+    model, *others = found
+    companions = tuple(
+        Companion(role=asset.role, name=asset.name, model=other)
+        for asset, other in zip(assets[1:], others, strict=True)
+    )
+    return model.model_copy(update={"companions": companions})
+
+
+def on_host(model: ResolvedModel, store: str) -> ResolvedModel:
+    """A model, and what is loaded beside it, as a host will have it.
+
+    Args:
+        model: As it was found from here.
+        store: Directory of all models on the host; empty = it is this machine.
+    """
+    if not store:
+        return model
+    beside = tuple(_companion(companion, store) for companion in model.companions)
+    return _moved(model, store).model_copy(update={"companions": beside, "updates_folder": ""})
+
+
+def folder_of(role: AssetRole, store: str) -> str:
+    """The part of a store for what has a role: a repository may hold an adapter and a model."""
+    return f"{store.rstrip('/')}/{'adapters' if role == AssetRole.ADAPTER else 'models'}"
+
+
+def _companion(companion: Companion, store: str) -> Companion:
+    moved = _moved(companion.model, store, companion.role)
+    return companion.model_copy(update={"model": moved})
+
+
+def _moved(model: ResolvedModel, store: str, role: AssetRole = AssetRole.MODEL) -> ResolvedModel:
+    path = model_directory(folder_of(role, store), model.source, model.revision)
+    return model.model_copy(update={"path": path, "files": tuple(map(_real, model.files))})
+
+
+def _real(file: ModelFile) -> ModelFile:
+    """What is a link here is a file there."""
+    return file.model_copy(update={"target": ""})

@@ -15,8 +15,8 @@ from math import prod
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.common.units import MIB
-from moorage.models.printed import short
 from moorage.models.source import ModelFile, WeightSummary
 from moorage.models.tensors import TensorHeaders
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from moorage.inventory.fleet import Fleet, Host
-from moorage.policy.channel import Channel
 from moorage.policy.names import (
     has_image,
     has_name,
@@ -13,7 +12,7 @@ from moorage.policy.names import (
     is_below,
     refused_words,
 )
-from moorage.policy.request import Folders, Request, Usage, usage_of
+from moorage.policy.request import Channel, Folders, Request, Usage, usage_of
 from moorage.policy.rules import EffectivePolicy, Rules
 from moorage.policy.violation import Violation, shortened
 from moorage.spec import EngineSpec, ModelSpec, RuntimeName

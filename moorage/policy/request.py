@@ -1,12 +1,35 @@
-"""What a run asks for, as far as a policy is concerned."""
+"""A request that a policy judges: who submits it, how, and what it wants."""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from moorage.common.values import Value
 from moorage.inventory.fleet import Fleet
 from moorage.placement.placement import Placement
-from moorage.policy.channel import Submission
 from moorage.spec import ModelSpec
+
+
+class Channel(StrEnum):
+    """Who brought a spec: the user of the command line, or somebody through Prefect's API."""
+
+    CLI = "cli"
+    API = "api"
+
+
+class Submission(Value):
+    """How the spec of a release was submitted.
+
+    Records of before do not tell: they count as the command line's.
+
+    Attributes:
+        channel: Through which door. A redeploy, a rollback or a reconcile leaves it as it was.
+        owner: Whom its replicas and accelerators are counted for.
+    """
+
+    channel: Channel = Channel.CLI
+    owner: str = ""
+
 
 Folders = tuple[tuple[str, str], ...]
 """Fields with a `file://` source, each with its folder, links followed."""

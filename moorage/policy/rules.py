@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from moorage.common.input_value import InputValue
 from moorage.common.values import Value
-from moorage.policy.channel import Channel
+from moorage.policy.request import Channel
 from moorage.policy.safe import ANY, OFFICIAL, SAFE
 from moorage.spec import IpcMode, RuntimeName
 

@@ -14,7 +14,7 @@ from moorage.memory.calibration import Measurement
 from moorage.models.assets import Pin
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Placement
-from moorage.policy.channel import Submission
+from moorage.policy.request import Submission
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from moorage.common.units import human_seconds
-from moorage.operations.history.change import Change
+from moorage.operations.history.changes import Change
 from moorage.operations.history.comparison import Comparison
 from moorage.operations.history.desired import Applied
 from moorage.releases.states import FINAL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moorage.operations.reconcile.actions import QUIET, Action, Outcome
-from moorage.operations.reconcile.facts import World
+from moorage.operations.reconcile.cluster_state import ClusterState
 
 COLUMNS = ("what", "about", "why", "outcome")
 
@@ -32,7 +32,7 @@ def changing(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     return tuple(one for one in outcomes if one.action.deed not in QUIET)
 
 
-def summary(world: World, outcomes: Iterable[Outcome]) -> str:
+def summary(world: ClusterState, outcomes: Iterable[Outcome]) -> str:
     """One line about a look and what came of it."""
     told = tuple(outcomes)
     acted = changing(told)
@@ -46,7 +46,7 @@ def summary(world: World, outcomes: Iterable[Outcome]) -> str:
     return f"{seen}: {names or 'nothing done'}{f'; {left} left' if left else ''}"
 
 
-def hosts_table(world: World) -> list[dict[str, str]]:
+def hosts_table(world: ClusterState) -> list[dict[str, str]]:
     """Each place that was looked at."""
     return [
         {

@@ -18,7 +18,7 @@ from moorage.releases.release import Release
 from moorage.releases.timeline import Stay
 from moorage.reports.document import Document, Section
 from moorage.reports.history_report import timeline_section
-from moorage.reports.memory_comparison import COLUMNS, comparison_rows
+from moorage.reports.memory_report import COMPARED_COLUMNS, comparison_rows
 from moorage.reports.placement_report import placement_sections
 from moorage.reports.readiness_report import corrections_section, facts_section, gate_section
 from moorage.spec import ModelSpec
@@ -327,7 +327,7 @@ def _restarts(release: Release) -> Section:
 
 def _memory(release: Release) -> Section:
     rows = comparison_rows(release.measured)
-    return Section(title="Memory: predicted against measured", header=COLUMNS, rows=rows)
+    return Section(title="Memory: predicted against measured", header=COMPARED_COLUMNS, rows=rows)
 
 
 def _steps(release: Release) -> Section:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from moorage.common.units import human_seconds
 from moorage.common.values import Value
-from moorage.operations.redeploy.outcome import Became, Redeployed, summary
+from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed, summary
 from moorage.reports.document import Document, Section
 
-TROUBLE = (Became.FAILED,)
+TROUBLE = (ModelOutcome.FAILED,)
 WAVE_COLUMNS = ("model", "outcome", "from", "to", "took", "why")
 ALL_WAVES_COLUMNS = ("wave", "models", "outcome", "took")
 FAILED_COLUMNS = ("model", "wave", "cause", "what happened")
@@ -114,7 +114,7 @@ def _wave(
 def _others(ended: Sequence[Redeployed], linked: Linked) -> tuple[Section, ...]:
     """Models that were in no wave: what is as it was meant to be needs no table."""
     others = [one for one in ended if not one.wave and one.outcome not in TROUBLE]
-    plain = [one.model for one in others if one.outcome == Became.UNCHANGED and not one.why]
+    plain = [one.model for one in others if one.outcome == ModelOutcome.UNCHANGED and not one.why]
     rows = tuple(_row(one, linked) for one in others if one.model not in plain)
     return (
         Section(title="In no wave" if rows else "", header=WAVE_COLUMNS, rows=rows),
@@ -124,7 +124,7 @@ def _others(ended: Sequence[Redeployed], linked: Linked) -> tuple[Section, ...]:
 
 def _row(one: Redeployed, linked: Linked) -> tuple[str, ...]:
     why = one.why or "-"
-    if one.outcome == Became.NOT_BEGUN:
+    if one.outcome == ModelOutcome.NOT_BEGUN:
         why = f"{why} ({one.message})"
     links = linked(one)
     after = _link(one.after or "-", links.record)

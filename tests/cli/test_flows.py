@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
 
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import guarded, run_flow
+from moorage.cli.flows import exit_on_failure, run_flow
 from moorage.cli.options import existing
 from moorage.common.failures import Failure
 
@@ -27,7 +27,7 @@ def test_a_flow_that_loses_prefect_ends_at_once_with_a_clear_cause(
 ) -> None:
     monkeypatch.setattr(os, "_exit", sys.exit)
     with pytest.raises(SystemExit) as ended:
-        guarded(lambda: run_flow(losing_its_api, as_json=True), as_json=True)
+        exit_on_failure(lambda: run_flow(losing_its_api, as_json=True), as_json=True)
     error = json.loads(capsys.readouterr().out)["error"]
     assert ended.value.code == error["exit_code"]
     assert error["cause"] == "server-unavailable"
@@ -74,7 +74,7 @@ def test_a_wrong_setting_is_told_by_the_name_of_its_variable(
 ) -> None:
     monkeypatch.setenv(name, "soon")
     with pytest.raises(SystemExit):
-        guarded(Settings, as_json=True)
+        exit_on_failure(Settings, as_json=True)
     assert json.loads(capsys.readouterr().out)["error"]["detail"].startswith(
         f"{name}: found 'soon'"
     )

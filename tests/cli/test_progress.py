@@ -11,7 +11,7 @@ from rich.console import Console
 
 from moorage.cli import progress
 from moorage.cli.progress import StepPrinter, TerminalAsker, counting
-from moorage.operations.redeploy.question import Answer, Question
+from moorage.operations.redeploy.intent import Answer, Question
 
 QUESTION = Question(models=("tiny",), plan="It would replace tiny.v1.", seconds=60)
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from moorage.common.forms import in_words
-from moorage.common.values import Value
+from moorage.common.values import Value, in_words
 from moorage.inventory.fleet import Fleet
 from moorage.spec import ModelSpec
 

@@ -18,6 +18,7 @@ from tests.drill_table import COLUMNS, PROPERTY
 from tests.e2e.background import Background
 from tests.e2e.conftest import process_engine
 from tests.e2e.workplace import Workplace
+from tests.waiting import until
 
 KILLED = -signal.SIGKILL
 
@@ -48,6 +49,10 @@ class Caller(Background):
                     self.refused.append((datetime.now(UTC), wrong))
                 else:
                     self.answered += 1
+
+    def wait(self) -> None:
+        """Wait for the end of its first request."""
+        until(lambda: self.answered or self.refused)
 
     def _ask(self, client: httpx.Client) -> str:
         try:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.e2e.conftest import container_engine, process_engine, vllm_engine
+from tests.e2e.conftest import container_engine, process_engine
 from tests.e2e.workplace import Workplace
 
 pytestmark = pytest.mark.server
@@ -35,21 +34,21 @@ def test_releases_and_replicas_share_a_key_that_the_commands_use(
     assert exposed.json("key", name)["key"] == key
     assert key not in json.dumps(release)
     for workload in release["workloads"]:
-        assert _status(workload["endpoint"]) == 401
-        assert _status(workload["endpoint"], "Bearer wrong") == 401
-        assert _status(workload["endpoint"], f"Bearer {key}") == 200
+        assert status(workload["endpoint"]) == 401
+        assert status(workload["endpoint"], "Bearer wrong") == 401
+        assert status(workload["endpoint"], f"Bearer {key}") == 200
     assert exposed.run("chat", name, "hello").stdout.strip() == "ok"
     assert exposed.run("chat", name, "hello", "--api-key", "wrong", code=6)
 
     spec = exposed.spec(engine=engine, context=512)
     (workload,) = exposed.json("deploy", spec)["release"]["workloads"]
-    assert _status(workload["endpoint"], f"Bearer {key}") == 200
+    assert status(workload["endpoint"], f"Bearer {key}") == 200
 
     spec = exposed.spec(engine={**engine, "api_key": "none"})
     planned = exposed.run("plan", spec).stdout
     assert "everybody who reaches 0.0.0.0" in " ".join(planned.split())
     (workload,) = exposed.json("deploy", spec)["release"]["workloads"]
-    assert _status(workload["endpoint"]) == 200
+    assert status(workload["endpoint"]) == 200
     assert "asks for no key" in exposed.run("key", name, code=2).stderr
 
 
@@ -62,28 +61,10 @@ def test_without_an_api_the_key_is_a_file_of_this_user(
     (workload,) = exposed.json("deploy", spec)["release"]["workloads"]
     (kept,) = (exposed.home / "keys").iterdir()
     assert kept.read_text() == exposed.run("key", exposed.named("tiny")).stdout
-    assert _status(workload["endpoint"]) == 401
-    assert _status(workload["endpoint"], f"Bearer {kept.read_text().strip()}") == 200
+    assert status(workload["endpoint"]) == 401
+    assert status(workload["endpoint"], f"Bearer {kept.read_text().strip()}") == 200
 
 
-@pytest.mark.docker
-@pytest.mark.vllm
-def test_a_real_vllm_asks_for_the_key_that_it_finds_in_the_file(
-    exposed: Workplace, vllm_image: str
-) -> None:
-    spec = exposed.spec(engine=vllm_engine(vllm_image), context=512, placement={"ram": "4GiB"})
-    (workload,) = exposed.json("deploy", spec)["release"]["workloads"]
-    key = exposed.run("key", exposed.named("tiny")).stdout.strip()
-    inspected = ["docker", "inspect", workload["name"]]
-    shown = subprocess.run(inspected, capture_output=True, text=True, check=True).stdout
-    assert "moorage-prepare" in shown
-    assert key not in shown
-    assert _status(workload["endpoint"]) == 401
-    assert _status(workload["endpoint"], f"Bearer {key}") == 200
-    assert exposed.run("chat", exposed.named("tiny"), "hello").stdout
-    assert key not in exposed.run("logs", exposed.named("tiny")).stdout
-
-
-def _status(endpoint: str, authorization: str = "") -> int:
+def status(endpoint: str, authorization: str = "") -> int:
     headers = {"Authorization": authorization} if authorization else {}
     return httpx.get(f"{endpoint}/v1/models", headers=headers, trust_env=False).status_code

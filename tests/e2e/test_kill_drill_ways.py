@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,7 +77,7 @@ def test_a_deploy_that_stops_the_old_release_first(
     assert drill.serving("fixed").id == old.id
     left = drill.leaks_nothing(*others, old)
     with Caller(old) as caller:
-        time.sleep(0.2)
+        caller.wait()
     answered = f"{drill.answered(caller, old)} once reconciled"
     repeated = drill.repeated(spec, new=False)
     row(record_property, "stop-first deploy", point, "SIGKILL", done, left, answered, repeated)
@@ -141,7 +140,7 @@ def test_a_reconcile(
     assert drill.serving("again").id == old.id
     left = drill.leaks_nothing(*others, old)
     with Caller(old) as caller:
-        time.sleep(0.2)
+        caller.wait()
     answered = f"{drill.answered(caller, old)} once reconciled"
     repeated = drill.repeated(spec, new=False)
     row(record_property, "reconcile", point, "SIGKILL", done, left, answered, repeated)

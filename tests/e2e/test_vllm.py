@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -11,94 +14,124 @@ from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
 from moorage.memory.calibration_key import CalibrationKey
 from tests.e2e.conftest import VLLM_VERSION, vllm_engine
+from tests.e2e.test_keys import status
 from tests.e2e.workplace import Workplace
+from tests.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.vllm, pytest.mark.docker, pytest.mark.server]
 
 
-@pytest.fixture
-def snapshot(tiny_llama: Path, tmp_path: Path) -> Path:
+CONTEXT = 1024
+
+
+@pytest.fixture(scope="module")
+def snapshot(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model as the hub client's cache holds it: a folder of links to files elsewhere."""
-    folder = tmp_path / "snapshots" / "main"
-    folder.mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("snapshots") / "main"
+    folder.mkdir()
     for file in tiny_llama.iterdir():
         (folder / file.name).symlink_to(file)
     return folder
 
 
-def test_vllm_serves_a_chat_until_it_is_retired(
-    workplace: Workplace, vllm_image: str, snapshot: Path
-) -> None:
-    spec = workplace.spec(
-        source=f"file://{snapshot}",
-        engine=vllm_engine(vllm_image),
-        placement={"accelerators": 0},
-        context=1024,
-    )
-    name = workplace.named("tiny")
-    release = workplace.json("deploy", spec)["release"]
+@pytest.fixture(scope="module")
+def shared(
+    tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path, prefect_server: PrefectServer
+) -> Iterator[Workplace]:
+    """A host that other machines reach, with RAM for two engines."""
+    place = Workplace(tmp_path_factory.mktemp("shared"), tiny_llama, prefect_server.environment)
+    fleet = place.folder / "fleet.yaml"
+    host = "name: local, bind: 0.0.0.0, ram: 8704MiB"
+    fleet.write_text(fleet.read_text().replace("name: local", host))
+    yield place
+    place.close()
 
+
+@pytest.fixture(scope="module")
+def first(shared: Workplace, vllm_image: str, snapshot: Path) -> dict[str, Any]:
+    """A release that serves until the last test that takes it has retired it."""
+    spec = spec_of(shared, "first", vllm_image, source=f"file://{snapshot}")
+    release: dict[str, Any] = shared.json("deploy", spec)["release"]
+    return release
+
+
+def spec_of(place: Workplace, name: str, image: str, **fields: Any) -> Path:
+    cpu = {"accelerators": 0}
+    engine = vllm_engine(image)
+    return place.spec(name, engine=engine, placement=cpu, context=CONTEXT, concurrency=2, **fields)
+
+
+def client_of(place: Workplace, name: str, release: dict[str, Any]) -> openai.OpenAI:
+    key = place.run("key", name).stdout.strip()
     endpoint = release["workloads"][0]["endpoint"]
-    client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
+    return openai.OpenAI(base_url=f"{endpoint}/v1", api_key=key, max_retries=0)
+
+
+def test_vllm_serves_a_chat(shared: Workplace, first: dict[str, Any]) -> None:
+    name = shared.named("first")
+    client = client_of(shared, name, first)
     served = {model.id: model.model_extra or {} for model in client.models.list()}
-    assert served[name]["max_model_len"] == 1024
+    assert served[name]["max_model_len"] == CONTEXT
     answer = client.chat.completions.create(
         model=name, messages=[{"role": "user", "content": "hello"}], max_tokens=4
     )
     assert answer.usage
     assert answer.usage.completion_tokens == 4
-    phases = [probe["phase"] for probe in release["readiness"][0]["probes"]]
+    phases = [probe["phase"] for probe in first["readiness"][0]["probes"]]
     assert phases == ["listening", "healthy", "listed", "answered"]
 
-    (measurement,) = release["measured"]
+    (measurement,) = first["measured"]
     measured = measurement["measured"]
     assert measured["kv_cache_bytes"] == GIB
-    assert measured["kv_tokens"] == pytest.approx(measured["concurrency"] * 1024)
+    assert measured["kv_tokens"] == pytest.approx(measured["concurrency"] * CONTEXT)
     assert measurement["key"]["architecture"] == "LlamaForCausalLM"
     assert measurement["key"]["eager"]
-    assert "KV cache" in workplace.run("show", name).stdout
-
-    assert "Application startup complete" in workplace.run("logs", name).stdout
-    workplace.run("retire", name)
-    assert workplace.is_clean()
-    kept = workplace.ledger.measurements.latest(CalibrationKey.model_validate(measurement["key"]))
-    assert kept
-    assert kept.model_dump(mode="json") == measurement
+    assert "KV cache" in shared.run("show", name).stdout
+    assert "Application startup complete" in shared.run("logs", name).stdout
 
 
-def test_two_engines_share_the_ram_of_a_host_and_a_third_is_told_who_holds_it(
-    workplace: Workplace, vllm_image: str
+def test_it_asks_for_the_key_that_it_finds_in_the_file(
+    shared: Workplace, first: dict[str, Any]
 ) -> None:
-    engine = vllm_engine(vllm_image)
-    specs = {
-        name: workplace.spec(
-            name, engine=engine, placement={"accelerators": 0}, context=1024, concurrency=2
-        )
-        for name in ("first", "second", "third")
-    }
-    fleet = workplace.folder / "fleet.yaml"
-    fleet.write_text(fleet.read_text().replace("ports:", "ram: 9GiB, ports:"))
+    name, (workload,) = shared.named("first"), first["workloads"]
+    key = shared.run("key", name).stdout.strip()
+    inspected = ["docker", "inspect", workload["name"]]
+    shown = subprocess.run(inspected, capture_output=True, text=True, check=True).stdout
+    assert "moorage-prepare" in shown
+    assert key not in shown
+    assert status(workload["endpoint"]) == 401
+    assert status(workload["endpoint"], f"Bearer {key}") == 200
+    assert shared.run("chat", name, "hello").stdout
+    assert key not in shared.run("logs", name).stdout
 
-    endpoints = [
-        workplace.json("deploy", specs[name])["release"]["workloads"][0]["endpoint"]
-        for name in ("first", "second")
-    ]
-    for endpoint, name in zip(endpoints, ("first", "second"), strict=True):
-        client = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=0)
-        answer = client.completions.create(
-            model=workplace.named(name), prompt="hello", max_tokens=4
+
+def test_two_engines_share_the_ram_of_a_host_and_a_third_gets_to_know_who_holds_it(
+    shared: Workplace, first: dict[str, Any], vllm_image: str
+) -> None:
+    names = [shared.named(one) for one in ("first", "second")]
+    second = shared.json("deploy", spec_of(shared, "second", vllm_image))["release"]
+    for release, name in zip((first, second), names, strict=True):
+        answer = client_of(shared, name, release).completions.create(
+            model=name, prompt="hello", max_tokens=4
         )
         assert answer.usage is not None
         assert answer.usage.completion_tokens == 4
-    claimed = [claim.amount for claim in workplace.claims() if claim.resource == Resource.RAM]
+    claimed = [claim.amount for claim in shared.claims() if claim.resource == Resource.RAM]
     assert len(claimed) == 2
-    assert sum(claimed) <= 9 * GIB
+    assert sum(claimed) <= 8704 << 20
 
-    error = workplace.json("plan", specs["third"], code=3)["error"]
+    error = shared.json("plan", spec_of(shared, "third", vllm_image), code=3)["error"]
     assert error["cause"] == "no-fit"
-    for name in ("first", "second"):
-        assert f"{workplace.named(name)}.v1" in error["detail"]
-    assert f"Retire {workplace.named('first')}.v1" in error["suggestion"]
+    assert [name for name in names if f"{name}.v1" not in error["detail"]] == []
+    assert f"Retire {names[0]}.v1" in error["suggestion"]
+
+    for name in names:
+        shared.run("retire", name)
+    assert shared.is_clean()
+    (measurement,) = second["measured"]
+    kept = shared.ledger.measurements.latest(CalibrationKey.model_validate(measurement["key"]))
+    assert kept
+    assert kept.model_dump(mode="json") == measurement
 
 
 def test_an_argument_that_vllm_does_not_know_is_refused_at_once(workplace: Workplace) -> None:

@@ -30,22 +30,20 @@ def long_llama(tiny_llama: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def cache_too_small(workplace: Workplace, image: str, model: Path, **readiness: Any) -> Path:
+def cache_too_small(workplace: Workplace, image: str, model: Path) -> Path:
     """The user gives the cache less than the context takes."""
     return workplace.spec(
         source=f"file://{model}",
         engine=engine(image, env={"VLLM_CPU_KVCACHE_SPACE": "1"}),
         placement={"accelerators": 0},
-        readiness=readiness,
     )
 
 
-def context_too_long(workplace: Workplace, image: str, **readiness: Any) -> Path:
+def context_too_long(workplace: Workplace, image: str) -> Path:
     """The user asks for a longer context than the model was made for."""
     return workplace.spec(
         engine=engine(image, args=["--enforce-eager", "--max-model-len 8192"]),
         placement={"accelerators": 0},
-        readiness=readiness,
     )
 
 
@@ -79,22 +77,6 @@ def test_a_context_that_is_longer_than_the_models(workplace: Workplace, vllm_ima
     assert (correction["before"], correction["value"]) == ("8192", "2048")
     assert correction["stated"] == "engine.args"
     assert_serves(workplace, release, 2048)
-
-
-def test_a_spec_that_forbids_a_second_try(
-    workplace: Workplace, vllm_image: str, long_llama: Path
-) -> None:
-    spec = cache_too_small(workplace, vllm_image, long_llama, second_try=False)
-    assert_refused(workplace, spec, "engine-kv-cache-too-small")
-    spec = context_too_long(workplace, vllm_image, second_try=False)
-    assert_refused(workplace, spec, "engine-context-too-long")
-
-
-def assert_refused(workplace: Workplace, spec: Path, cause: str) -> None:
-    error = workplace.json("deploy", spec, code=6)["error"]
-    assert error["cause"] == cause
-    assert "Set `context: 20" in error["suggestion"]
-    assert workplace.is_clean()
 
 
 def assert_serves(workplace: Workplace, release: dict[str, Any], length: int) -> None:

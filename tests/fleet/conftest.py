@@ -10,6 +10,7 @@ from moorage.adapters.docker.helper import LABEL_HELPER
 from tests.e2e.conftest import docker, lifecycle_image, lifecycle_program
 from tests.e2e.workplace import REPOSITORY, Workplace
 from tests.fleet.commands import missing
+from tests.fleet.daemon import load
 from tests.fleet.fleet import TestFleet
 from tests.fleet.sites import HELPER, containers, write_fleet
 
@@ -23,8 +24,7 @@ def fleet(lifecycle_image: str) -> Iterator[TestFleet]:
         pytest.skip(f"no test fleet: {reason}")
     forget_clients()  # another fleet may have had the same addresses, and other certificates
     with TestFleet(3) as fleet:
-        for host in fleet.hosts:
-            host.daemon.load(lifecycle_image)
+        load([host.daemon for host in fleet.hosts], lifecycle_image)
         yield fleet
 
 
@@ -32,8 +32,7 @@ def fleet(lifecycle_image: str) -> Iterator[TestFleet]:
 def equipped(fleet: TestFleet) -> TestFleet:
     """The hosts have the helper's image too."""
     build_helper()
-    for host in fleet.hosts:
-        host.daemon.load(HELPER)
+    load([host.daemon for host in fleet.hosts], HELPER)
     return fleet
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.fleet.network import Link
 START_SECONDS = 30
 ATTEMPTS = 4
 TLS_PORT = 2376
+MIB = 1 << 20
 
 
 class Daemon:
@@ -90,13 +92,7 @@ class Daemon:
     def load(self, *images: str) -> None:
         """Give it images of this machine's own daemon."""
         for image in images:
-            with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as saved:
-                subprocess.run(
-                    ["docker", "-H", f"unix://{self.socket}", "load"],
-                    stdin=saved.stdout,
-                    capture_output=True,
-                    check=True,
-                )
+            load([self], image)
 
     def close(self) -> None:
         """Remove its containers, end it, and take its disk away."""
@@ -175,6 +171,37 @@ class Daemon:
                 os.kill(number, signal.SIGKILL)
                 time.sleep(0.3)
         trace.unlink(missing_ok=True)
+
+
+def load(daemons: Iterable[Daemon], image: str) -> None:
+    """Give an image of this machine's own daemon to others that lack it; it is read once."""
+    lacking = [daemon for daemon in daemons if not _has(daemon, image)]
+    if not lacking:
+        return
+    loading = [
+        subprocess.Popen(
+            ["docker", "-H", f"unix://{daemon.socket}", "load", "--quiet"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+        for daemon in lacking
+    ]
+    with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as saved:
+        assert saved.stdout
+        while piece := saved.stdout.read(MIB):
+            for one in loading:
+                assert one.stdin
+                one.stdin.write(piece)
+    for one in loading:
+        one.communicate()
+        assert one.returncode == 0, f"{image} was not loaded"
+
+
+def _has(daemon: Daemon, image: str) -> bool:
+    with suppress(docker.errors.ImageNotFound):
+        own = docker.from_env().images.get(image).id
+        return bool(daemon.client().images.get(image).id == own)
+    return False
 
 
 def _mount_disk(file: Path, target: Path, size: int) -> None:

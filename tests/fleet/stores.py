@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from moorage.adapters.sources import way_from_hub
+from moorage.adapters.sources import hub_mirror
 from moorage.adapters.transfer.bring_model import job_of
 from moorage.adapters.transfer.host_store import HostStore
 from moorage.inventory.access import Access
@@ -51,8 +51,8 @@ def model(source: str, revision: str, path: str, files: dict[str, bytes]) -> Res
 
 def stage(store: HostStore, wanted: ResolvedModel, url: str = "", seconds: float = 60) -> str:
     """Have a model there, from a hub or handed over; gives its directory."""
-    ways = [way_from_hub(wanted, url, None)] if url else []
-    job = job_of(wanted, ways, workers=4, seconds=seconds)
+    mirrors = [hub_mirror(wanted, url, None)] if url else []
+    job = job_of(wanted, mirrors, workers=4, seconds=seconds)
     return store.stage(wanted, job, lambda *_: None, seconds).path
 
 

@@ -10,7 +10,7 @@ import docker.errors
 import pytest
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.docker.helper import have_helper
+from moorage.adapters.docker.helper import ensure_helper_image
 from moorage.adapters.hosts.local_host import describe, survey_host
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
@@ -110,7 +110,7 @@ def test_many_at_once_pull_it_once(
     before, found = sum(pushed[0].fetched().values()), []
 
     def work() -> None:
-        found.append(have_helper(host, fleet.helper_image, 60))
+        found.append(ensure_helper_image(host, fleet.helper_image, 60))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -126,11 +126,11 @@ def test_who_cannot_wait_is_told_and_the_next_finds_it(equipped: TestFleet, way:
     fleet = fleet_of(equipped, way)
     way.set_rate(2**20)
     with pytest.raises(Failure, match="was not there after") as caught:
-        have_helper(as_seen(fleet), fleet.helper_image, 0.5)
+        ensure_helper_image(as_seen(fleet), fleet.helper_image, 0.5)
     assert caught.value.cause is Cause.IMAGE_PULL_TIMEOUT
     assert "docker pull" in caught.value.suggestion
     way.set_rate(0)
-    assert have_helper(as_seen(fleet), fleet.helper_image, 60)
+    assert ensure_helper_image(as_seen(fleet), fleet.helper_image, 60)
 
 
 def test_a_refused_account_and_a_registry_that_is_down_are_told(
@@ -143,7 +143,7 @@ def test_a_refused_account_and_a_registry_that_is_down_are_told(
     other = RegistryLogin(registry="elsewhere.example.com", username=USER, password=SECRET)
     anonymous = Registries(insecure=(way.host,), logins=(other,))
     with pytest.raises(Failure) as caught:
-        have_helper(as_seen(fleet, registries=anonymous), fleet.helper_image, 60)
+        ensure_helper_image(as_seen(fleet, registries=anonymous), fleet.helper_image, 60)
     assert caught.value.cause is Cause.REGISTRY_UNAUTHORIZED
     way.close()
     monkeypatch.setenv(SECRET, PASSWORD)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.engines.engine_caches import make_kept_on
+from moorage.adapters.engines.engine_caches import make_remote_cache_folders
 from moorage.adapters.hosts.local_host import describe
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import Mount
@@ -60,7 +60,7 @@ def rights(path: Path) -> int:
 def test_any_user_of_a_container_may_write_and_nobody_else_of_the_host(seen: HostSnapshot) -> None:
     spec = keeping(seen, one="/cache", plan="/cache/vllm/startup_plan")
     for _ in range(2):
-        make_kept_on(seen, [spec])
+        make_remote_cache_folders(seen, [spec])
         cache = Path(seen.store, "cache", "tiny")
         assert rights(cache) == 0o700
         inner = (cache / "one", cache / "one/vllm", cache / "one/vllm/startup_plan", cache / "plan")
@@ -75,7 +75,7 @@ def test_a_link_of_an_engine_is_not_followed(seen: HostSnapshot) -> None:
     (cache / "vllm").symlink_to("/moorage-store/models")
     spec = keeping(seen, linked="/cache", plan="/cache/vllm/startup_plan")
     with pytest.raises(Failure, match="is a link") as caught:
-        make_kept_on(seen, [spec])
+        make_remote_cache_folders(seen, [spec])
     assert caught.value.cause is Cause.STORE_UNWRITABLE
     assert rights(other) == 0o755
 

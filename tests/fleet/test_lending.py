@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from moorage.adapters.sources import way_from_hub
+from moorage.adapters.sources import hub_mirror
 from moorage.adapters.transfer import lending
 from moorage.adapters.transfer.bring_model import bring
 from moorage.adapters.transfer.host_store import Staged
@@ -66,7 +66,7 @@ def brought(
         wanted,
         to,
         f"{to.store}/models",
-        [way_from_hub(wanted, hub.url, None)],
+        [hub_mirror(wanted, hub.url, None)],
         lender,
         lambda *_: None,
         workers=4,
@@ -90,8 +90,8 @@ def test_without_the_token_nothing_is_lent(equipped: TestFleet, hub: Hub) -> Non
     lender = snapshot(equipped, equipped.hosts[0])
     wanted = on_hub(hub, REPO)
     brought(hub, wanted, lender)
-    with lent(lender, f"{lender.store}/models", wanted) as way:
-        url, headers = way["urls"][WEIGHTS], way["headers"]
+    with lent(lender, f"{lender.store}/models", wanted) as mirror:
+        url, headers = mirror["urls"][WEIGHTS], mirror["headers"]
         assert httpx.get(url).status_code == 401
         assert httpx.get(url, headers={"Authorization": "Bearer no"}).status_code == 401
         outside = url.replace(WEIGHTS, "..%2f..%2f..%2fetc%2fpasswd")

@@ -9,7 +9,6 @@ and refuses connections to them for 0.1 to 0.2 s meanwhile.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -123,7 +122,7 @@ def test_a_docker_daemon_that_takes_its_containers_with_it(
     left = drill.leaks_nothing(old)
     drill.place.wait_until(lambda: answers(old))
     with Caller(drill.serving()) as now:
-        time.sleep(0.2)
+        now.wait()
     answered = f"{drill.answered(now, old)} once reconciled"
     repeated = drill.repeated(spec, new=False)
     drill.leaks_nothing(drill.serving())

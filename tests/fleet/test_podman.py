@@ -14,7 +14,7 @@ import pytest
 from docker.errors import APIError
 from ruamel.yaml import YAML
 
-from moorage.adapters.docker.client import connect, is_podman, is_taken
+from moorage.adapters.docker.client import connect, is_name_taken, is_podman
 from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.docker.helper import run_helper
 from moorage.adapters.docker.images import DockerImages
@@ -206,7 +206,7 @@ def test_its_own_words_are_understood(site: Site, lifecycle_image: str) -> None:
     try:
         with pytest.raises(APIError) as caught:
             client.containers.create(lifecycle_image, name="one")
-        assert is_taken(caught.value)
+        assert is_name_taken(caught.value)
     finally:
         first.remove(force=True)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moorage.adapters.sources import source_for, ways_to
+from moorage.adapters.sources import mirrors_of, source_for
 from moorage.adapters.sources.source_keys import Keys
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.bring_model import bring
@@ -73,7 +73,7 @@ def test_hosts_fetch_from_the_bucket_without_its_keys(
             wanted,
             target,
             str(host.daemon.folder / "models"),
-            ways_to(wanted, settings, KEYS, 60),
+            mirrors_of(wanted, settings, KEYS, 60),
             None,
             look,
             workers=4,

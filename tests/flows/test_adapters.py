@@ -19,7 +19,7 @@ from flows.unload_adapter import unload_adapter
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan, Workload
 from moorage.models.assets import Pin
-from moorage.policy.channel import Channel
+from moorage.policy.request import Channel
 from moorage.releases.release import ReleaseState
 from moorage.spec import AdapterSpec
 from tasks import context

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moorage.policy.channel import Channel, Submission
+from moorage.policy.request import Channel, Submission
 from moorage.releases.release import ReleaseRow
 from tests.e2e.conftest import lifecycle_program, process_engine
 from tests.e2e.workplace import Workplace

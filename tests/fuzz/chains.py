@@ -11,11 +11,11 @@ from moorage.adapters.engines.argument_check import check_early
 from moorage.adapters.engines.probe import ask, read_metrics, served_names
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.local_host import describe
-from moorage.adapters.hosts.survey import whole_snapshot
+from moorage.adapters.hosts.survey import fleet_snapshot
 from moorage.adapters.sources import resolve_all
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.settings import Settings
-from moorage.cli.flows import guarded
+from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import existing
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
@@ -39,7 +39,7 @@ MODES = (Mode.COMPLETION, Mode.EMBEDDING, Mode.RERANKING, Mode.CLASSIFICATION)
 
 def run(name: str, *words: str) -> None:
     """Run a chain as its command would, failures shown and turned into exit codes."""
-    guarded(lambda: CHAINS[name](*words), as_json=True)
+    exit_on_failure(lambda: CHAINS[name](*words), as_json=True)
 
 
 def plan(spec_file: str, fleet_file: str) -> None:
@@ -51,7 +51,7 @@ def plan(spec_file: str, fleet_file: str) -> None:
     profile = derive_profile(spec, model)
     if spec.placement.cluster:
         return
-    snapshot = whole_snapshot(map(_as_written, fleet.hosts), fleet, (), settings.models)
+    snapshot = fleet_snapshot(map(_as_written, fleet.hosts), fleet, (), settings.models)
     subject = Subject(spec, profile, memory_model(spec, model, profile), f"{model.source}@x")
     placement = propose(subject, snapshot, ENGINES)
     placed = Placed(spec, model, profile, placement, snapshot, f"{spec.name}.v1")

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.models.assets import AssetRole, assets_of
-from moorage.models.companions import brought_together
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ResolvedModel, brought_together
 from tests.builders import a_model, a_spec, with_companions
 
 EVERYTHING = a_spec(

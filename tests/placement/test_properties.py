@@ -200,9 +200,9 @@ def test_hosts_that_run_a_replica_together_are_told_apart_and_meet_at_the_leader
             assert (seat.links.master, seat.links.rpc, seat.links.joining) == (0, 0, 0)
             assert (seat.links.ray is None) == (request.joined_by != Distributed.RAY)
         if followers:
-            binds = {fleet.host(seat.host).bind for seat in (leader, *followers)}
-            assert "127.0.0.1" not in binds
-            assert len({(seat.tensor, seat.pipeline, seat.tokens) for seat in seats}) == 1
+            group = (leader, *followers)
+            assert "127.0.0.1" not in {fleet.host(seat.host).bind for seat in group}
+            assert len({(seat.tensor, seat.pipeline, seat.tokens) for seat in group}) == 1
 
 
 def room_on(fleet: FleetSnapshot, seat: Seat) -> list[tuple[int, int, int]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.hosts.local_resources import nvidia_here
+from moorage.adapters.hosts.local_resources import nvidia_accelerators
 from moorage.common.units import GIB, MIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim
@@ -25,7 +25,7 @@ L4_BYTES = 23034 * MIB
 def host(*claims: Claim) -> HostSnapshot:
     used = sum(claim.amount for claim in claims if claim.resource == "accelerator")
     free = (L4_BYTES - used) // MIB
-    (gpu,) = nvidia_here(Recording({**L4, "memory": (L4_BYTES // MIB, free)})).accelerators
+    (gpu,) = nvidia_accelerators(Recording({**L4, "memory": (L4_BYTES // MIB, free)})).accelerators
     return a_host(accelerators=(gpu,), claims=claims)
 
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from moorage.common.failures import Cause, ExitCode
 from moorage.engines import vllm
 from moorage.inventory.fleet import Fleet
-from moorage.policy.channel import Channel, Submission
 from moorage.policy.judge import allowed_hosts, size_violations, violations
 from moorage.policy.names import has_image, is_below, refused_words
-from moorage.policy.request import Request, Usage
+from moorage.policy.request import Channel, Request, Submission, Usage
 from moorage.policy.rules import EffectivePolicy, Policy, Rules
 from moorage.policy.safe import OFFICIAL_IMAGES, SAFE_OPTIONS
 from moorage.policy.violation import PolicyRefused

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.units import GIB, MIB
 from moorage.readiness.measured import Measured
-from moorage.reports.memory_comparison import comparison_rows
+from moorage.reports.memory_report import comparison_rows
 from tests.builders import a_measurement
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.operations.redeploy.outcome import Became, Redeployed
+from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed
 from moorage.operations.redeploy.selection import meant
 from moorage.reports.redeployment_report import Links, Wave, redeployment_page
 
@@ -15,7 +15,7 @@ MOVED = "moved branch: hf://org/llama a3c1f0e5b7d9 -> 5bb1e04c2a11"
 
 def done(model: str, wave: int, **fields: object) -> Redeployed:
     given = {
-        "outcome": Became.REDEPLOYED,
+        "outcome": ModelOutcome.REDEPLOYED,
         "before": f"{model}.v3",
         "after": f"{model}.v4",
         "why": MOVED,

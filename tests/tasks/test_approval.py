@@ -11,7 +11,7 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState
 from prefect.client.schemas.objects import State
 from prefect.testing.utilities import prefect_test_harness
 
-from moorage.operations.redeploy.question import Question
+from moorage.operations.redeploy.intent import Question
 from tasks.approval import ask
 from tests.lost_answers import lose_answers
 from tests.waiting import PATIENCE_SECONDS

@@ -25,10 +25,10 @@ READ_SECONDS = 60
 """How long a daemon may be silent; creating a container from a large image takes a while."""
 
 ASK_SECONDS = 10
-"""The same for its first answer, about its version."""
+"""Limit for a daemon's first answer, its version."""
 
 OLDEST_API = "1.41"
-"""Of Docker 20.10 and Podman 4; what is newer is asked for where the daemon has it."""
+"""API of Docker 20.10 and Podman 4. A newer one is used where the daemon offers it."""
 
 TUNNELS = Tunnels()
 _OWN = threading.local()
@@ -41,10 +41,10 @@ TAKEN = "already in use"
 
 
 def connect(access: Access, read_seconds: int = READ_SECONDS) -> docker.DockerClient:
-    """A client for this thread; the underlying sessions are not made for several.
+    """A client for this thread: the underlying sessions are not safe for several threads.
 
     Args:
-        access: The way to the daemon.
+        access: Address and credentials of the daemon.
         read_seconds: How long it may be silent.
 
     Raises:
@@ -60,7 +60,7 @@ def connect(access: Access, read_seconds: int = READ_SECONDS) -> docker.DockerCl
 
 
 def forget_clients() -> None:
-    """Connect anew: a daemon that was restarted may be of another version."""
+    """Drop this thread's clients: a restarted daemon may have another version."""
     _OWN.__dict__.pop("clients", None)
 
 
@@ -73,7 +73,7 @@ def _arguments(access: Access) -> dict[str, Any]:
 
 
 def _as_docker_would() -> dict[str, Any]:
-    """`DOCKER_HOST` and its companions, else the usual socket; a socket has no certificates."""
+    """`DOCKER_HOST` and related variables, else the default socket, which has no certificates."""
     address = os.environ.get("DOCKER_HOST") or f"unix://{DOCKER_SOCKET}"
     if address.startswith("ssh://"):
         return _arguments(Access(address=address))
@@ -88,16 +88,16 @@ def _tls(folder: str) -> TLSConfig | bool:
 
 
 def _open(arguments: dict[str, Any], read_seconds: int) -> docker.DockerClient:
-    """A client of the newest version that both sides speak."""
-    with closing(_client(arguments, OLDEST_API, min(read_seconds, ASK_SECONDS))) as asking:
-        told = asking.api.version(api_version=False)
-    theirs = (told.get("MinAPIVersion", OLDEST_API), told.get("ApiVersion", OLDEST_API))
-    version = max(min(theirs[1], NEWEST_API, key=_order), theirs[0], key=_order)
+    """A client of the newest API version that both sides support."""
+    with closing(_client(arguments, OLDEST_API, min(read_seconds, ASK_SECONDS))) as probe:
+        info = probe.api.version(api_version=False)
+    bounds = (info.get("MinAPIVersion", OLDEST_API), info.get("ApiVersion", OLDEST_API))
+    version = max(min(bounds[1], NEWEST_API, key=_order), bounds[0], key=_order)
     return _client(arguments, version, read_seconds)
 
 
 def _client(arguments: dict[str, Any], version: str, read_seconds: int) -> docker.DockerClient:
-    """A client that neither proxies nor authorities of the environment concern."""
+    """A client that ignores the environment's proxies and certificate authorities."""
     client = docker.DockerClient(**arguments, version=version, timeout=read_seconds)
     client.api.trust_env = False
     if not str(arguments["base_url"]).startswith("unix:"):
@@ -106,10 +106,10 @@ def _client(arguments: dict[str, Any], version: str, read_seconds: int) -> docke
 
 
 def _connecting_quickly(send: Callable[..., Any]) -> Callable[..., Any]:
-    """The library has one time for both; a host that is gone must not take a slow answer's.
+    """A short time-out for connecting; the library would use the long one of slow answers.
 
-    What is sent in pieces, such as a model, is left alone: the time to connect is also that for
-    each piece, and a disk there may be slow.
+    Chunked requests, such as a model's files, keep the long one: the time-out for connecting also
+    applies to each chunk, and the disk there may be slow.
     """
 
     def send_quickly(request: Any, **options: Any) -> Any:
@@ -152,10 +152,10 @@ def is_podman(client: docker.DockerClient) -> bool:
     return any(component.get("Name") == COMPONENT for component in components)
 
 
-def must_heed_requests(client: docker.DockerClient, host: str) -> None:
-    """Refuse a daemon that would start a container without the accelerators asked for.
+def require_device_requests(client: docker.DockerClient, host: str) -> None:
+    """Refuse a daemon that would start a container without the requested accelerators.
 
-    Podman (4.3 to 5.1 at least) passes over `DeviceRequests`, and says nothing:
+    Podman (4.3 to 5.1 at least) silently ignores `DeviceRequests`:
     https://github.com/podman-container-tools/podman/issues/22645
 
     Raises:
@@ -169,6 +169,6 @@ def must_heed_requests(client: docker.DockerClient, host: str) -> None:
         )
 
 
-def is_taken(error: APIError) -> bool:
-    """Whether a container was refused because there is one of its name."""
+def is_name_taken(error: APIError) -> bool:
+    """Whether a container was refused because its name is in use."""
     return error.status_code == CONFLICT or TAKEN in str(error.explanation)

@@ -1,4 +1,4 @@
-"""From a planned container to the words of Docker's API."""
+"""A planned container as arguments of Docker's API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NANO = 10**9
 
 
 def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
-    """The arguments of a container: what its plan says, nothing beside it, and no secret."""
+    """The arguments of a container: exactly what its plan says, without secrets."""
     argv = _prepared(spec)
     return {
         "image": spec.image,
@@ -76,7 +76,7 @@ def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
 
 
 def _isolation(isolation: Isolation) -> dict[str, Any]:
-    """What stands in it; Docker's own default where it says nothing."""
+    """Options for isolation; what the plan leaves open keeps Docker's default."""
     found: dict[str, Any] = {
         "ipc_mode": isolation.ipc.value,
         "privileged": isolation.privileged,

@@ -1,4 +1,4 @@
-"""Docker: containers without privileges, with exactly the devices that were claimed."""
+"""The Docker runtime: containers without privileges, with exactly the claimed devices."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
-from moorage.adapters.docker.client import daemon, must_heed_requests
+from moorage.adapters.docker.client import daemon, require_device_requests
 from moorage.adapters.docker.container_options import container_arguments
 from moorage.adapters.docker.errors import start_failure
 from moorage.adapters.docker.secret_files import deliver
-from moorage.adapters.engines.engine_caches import make_kept
+from moorage.adapters.engines.engine_caches import make_cache_folders
 from moorage.adapters.hosts.observation import Observation, log_of_container
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import (
@@ -30,7 +30,7 @@ RUN_TIMEOUT_SECONDS = 300
 
 
 REMOVAL_SECONDS = 60
-"""How long a removal that somebody else has begun may take."""
+"""Limit for a removal that another process has started."""
 IN_PROGRESS = "already in progress"
 
 
@@ -57,18 +57,18 @@ class DockerRuntime:
             return str(client.version()["Version"])
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:
-        """Create and start a container; one left over from the same release is replaced.
+        """Create and start a container. One that remains from the same release is replaced.
 
         Raises:
-            Failure: With the cause that the daemon's answer stands for.
+            Failure: With the cause that matches the daemon's answer.
         """
         with daemon(self.address) as client:
             self._clear(client, spec)
             if not parse_access(self.address).is_remote:
-                make_kept(spec)
+                make_cache_folders(spec)
             arguments = container_arguments(spec)
             if arguments["device_requests"]:
-                must_heed_requests(client, spec.host)
+                require_device_requests(client, spec.host)
             try:
                 container = client.containers.create(**arguments)
                 try:
@@ -90,7 +90,7 @@ class DockerRuntime:
             container = _find(client, workload)
             if container is None:
                 return Observation(running=False, detail="the container is gone")
-            return _seen(container.attrs["State"], int(container.attrs["RestartCount"]))
+            return _observation(container.attrs["State"], int(container.attrs["RestartCount"]))
 
     def logs(self, workload: Workload, tail: int) -> str:
         """The last lines of both streams."""
@@ -99,7 +99,7 @@ class DockerRuntime:
             return log_of_container(container, tail) if container else ""
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
-        """SIGTERM, SIGKILL after the grace period, and removal; a foreign container stays."""
+        """SIGTERM, SIGKILL after the grace period, then removal. A foreign container stays."""
         with daemon(self.address) as client:
             with suppress(NotFound):
                 if container := _find(client, workload):
@@ -108,7 +108,7 @@ class DockerRuntime:
             remove_volumes(client, workload.release, workload.ledger)
 
     def output_of(self, image: str, program: str, arguments: list[str]) -> str:
-        """Run a program in a throw-away container without a network; what it writes.
+        """Output of a program in a temporary container without a network.
 
         Raises:
             Failure: `IMAGE_MISSING` when the host does not have the image, `LAUNCH_REFUSED` when
@@ -124,12 +124,12 @@ class DockerRuntime:
             try:
                 container.start()
                 code = container.wait(timeout=RUN_TIMEOUT_SECONDS)["StatusCode"]
-                said = log_of_container(container, stdout=True, stderr=code != 0)
+                output = log_of_container(container, stdout=True, stderr=code != 0)
             finally:
                 remove_container(container)
         if code:
-            raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {said[-500:]}")
-        return said
+            raise Failure(Cause.LAUNCH_REFUSED, f"{image}: {output[-500:]}")
+        return output
 
     def _clear(self, client: docker.DockerClient, spec: ContainerSpec) -> None:
         try:
@@ -146,15 +146,15 @@ class DockerRuntime:
             remove_container(leftover)
 
 
-def _seen(state: Mapping[str, Any], restarts: int) -> Observation:
-    """A container that waits to be started again counts as running, and says how it ended."""
+def _observation(state: Mapping[str, Any], restarts: int) -> Observation:
+    """A container that waits for its restart counts as running, and shows how it ended."""
     running = state["Status"] in ("running", "paused", "restarting")
     killed = bool(state.get("OOMKilled"))
     words = [f"the container is {state['Status']}"]
     if restarts:
         words.append(f"it has ended and was started again {restarts} times")
-    if said := "it ran out of memory" if killed else state.get("Error"):
-        words.append(said)
+    if output := "it ran out of memory" if killed else state.get("Error"):
+        words.append(output)
     return Observation(
         running=running,
         exit_code=None if running and state["Status"] != "restarting" else state["ExitCode"],
@@ -165,7 +165,7 @@ def _seen(state: Mapping[str, Any], restarts: int) -> Observation:
 
 
 def _find(client: docker.DockerClient, workload: Workload) -> Container | None:
-    """The container of a workload; one of the same name that is not ours counts as none."""
+    """The container of a workload. A foreign one of the same name does not count."""
     try:
         container = client.containers.get(workload.name)
     except NotFound:
@@ -184,8 +184,8 @@ def _belongs(container: Container, workload: Workload) -> bool:
 def remove_container(container: Container) -> None:
     """Remove a container with its anonymous volumes, whether it runs or not.
 
-    Docker refuses to remove what is being removed (409): then its end is waited for, so that its
-    name and its ports are free afterwards in any case.
+    Docker answers 409 while another removal is in progress. This waits for the end of that one, so
+    that the name and ports are free afterwards.
 
     Raises:
         NotFound: When it is gone already.
@@ -201,9 +201,10 @@ def remove_container(container: Container) -> None:
 
 
 def remove_volumes(client: docker.DockerClient, release: str, ledger: str) -> None:
-    """Remove the volumes that were made for a release; what a container still uses stays.
+    """Remove the volumes of a release. A volume that a container still uses stays.
 
-    They are found by their labels: whoever removed the last container may have been killed then.
+    Volumes are found by label, because the process that removed the last container may have been
+    killed.
 
     Args:
         client: The daemon.

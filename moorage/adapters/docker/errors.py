@@ -1,16 +1,16 @@
-"""What Docker's words mean when it cannot start something, or cannot be talked to."""
+"""Docker's error messages as failures: for starts, and for daemons that cannot be reached."""
 
 from __future__ import annotations
 
 from docker.errors import APIError
 
-from moorage.adapters.system.os_errors import NETWORK_ERRORS, plain
+from moorage.adapters.system.os_errors import NETWORK_ERRORS, innermost_message
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
 from moorage.inventory.devices import device_kind
 
 NO_INIT = "container-init binary not found"
-"""Said by Podman; Docker brings its own."""
+"""Podman's message; Docker ships its own init."""
 
 START_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("port is already allocated", Cause.PORT_TAKEN),
@@ -22,7 +22,7 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
     ("nvidia-container-cli", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("nvidia-container-runtime", Cause.ACCELERATOR_RUNTIME_MISSING),
     ("error gathering device information", Cause.ACCELERATOR_RUNTIME_MISSING),
-    # Podman's words, from here on those of both.
+    # Podman's messages first, then those of both.
     ("container create: stat /dev/", Cause.ACCELERATOR_RUNTIME_MISSING),
     (NO_INIT, Cause.LAUNCH_REFUSED),
     ("no space left on device", Cause.DISK_FULL),
@@ -32,7 +32,7 @@ START_ERRORS: tuple[tuple[str, Cause], ...] = (
 """Texts of the daemon when a start fails, and what they mean; the first that matches counts."""
 
 NO_MOUNT = "bind source path does not exist"
-"""Said when a directory that a container should see is not on the host; its path ends the text."""
+"""Message for a missing directory on the host; the text ends with its path."""
 
 NO_CERTIFICATES = (
     "The directory of `tls` has to hold `ca.pem`, `cert.pem` and `key.pem`, and this user must be"
@@ -86,9 +86,9 @@ def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
 def reach_failure(
     error: Exception, address: str, otherwise: Cause = Cause.RUNTIME_UNAVAILABLE
 ) -> Failure:
-    """The failure behind a daemon that cannot be talked to, or that refused what was asked."""
+    """The failure behind a daemon that cannot be reached, or that refused a request."""
     text = str(getattr(error, "explanation", None) or error)
-    detail = f"Docker at {address}: {plain(text)}"
+    detail = f"Docker at {address}: {innermost_message(text)}"
     for fragment, cause, suggestion in REACH_ERRORS:
         if fragment.lower() in text.lower().replace("_", " "):
             return Failure(cause, detail, suggestion=suggestion)

@@ -14,11 +14,11 @@ from docker.models.containers import Container
 from docker.types import DeviceRequest, Mount
 from requests.exceptions import ConnectionError, ReadTimeout, RequestException
 
-from moorage.adapters.docker.client import connect, must_heed_requests
-from moorage.adapters.docker.images import DockerImages, have_image
+from moorage.adapters.docker.client import connect, require_device_requests
+from moorage.adapters.docker.images import DockerImages, ensure_image
 from moorage.adapters.hosts.observation import log_of_container
-from moorage.adapters.registry.pinning import credentials, identified, pinned
-from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.registry.pinning import credentials, identify_image, pin_image
+from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import MIB
@@ -52,19 +52,19 @@ def run_helper(
     mounts: Sequence[Mount] = (),
     writes: bool = False,
 ) -> str:
-    """Run a program on a host to its end; gives what it wrote.
+    """Output of a program that is run on a host to its end.
 
-    It sees the host's network, has no privileges, and writes nowhere but to its mounts.
+    The program uses the host's network, has no privileges, and can write to its mounts only.
 
     Args:
-        access: The way to the host's daemon.
-        image: An image that is there.
+        access: Address and credentials of the host's daemon.
+        image: An image that the host has.
         command: The program.
-        purpose: What it is for, as a label.
-        seconds: How long it may take; a daemon that is gone is noticed long before.
-        handed: What it gets of the host, to ask about its accelerators.
-        mounts: More directories.
-        writes: Whether it has root's usual rights on them, to change what others own.
+        purpose: Its purpose, for name and label.
+        seconds: Limit for the program. A lost daemon is noticed much earlier.
+        handed: Devices and directories of the host that it needs to query accelerators.
+        mounts: Additional directories.
+        writes: Whether it has root's usual capabilities, to change files of other users.
 
     Raises:
         Failure: `IMAGE_MISSING` without the image, `ACCELERATOR_RUNTIME_MISSING` where the host
@@ -73,7 +73,7 @@ def run_helper(
     """
     client = connect(access, min(seconds, ASK_SECONDS))
     if handed.gpus:
-        must_heed_requests(client, access.machine)
+        require_device_requests(client, access.machine)
     own = [Mount(place, place, type="bind", read_only=True) for place in handed.mounts]
     try:
         container = client.containers.create(
@@ -88,19 +88,19 @@ def run_helper(
     except ImageNotFound as error:
         raise Failure(Cause.IMAGE_MISSING, f"{image} is not on the host") from error
     try:
-        return _finished(container, seconds)
+        return _run_to_end(container, seconds)
     except APIError as error:
         lacking = handed != NOTHING
         cause = Cause.ACCELERATOR_RUNTIME_MISSING if lacking else Cause.RUNTIME_UNAVAILABLE
         raise Failure(cause, f"{purpose}: {error.explanation or error}") from error
     finally:
-        # Who removes what is left over knows it by its label; what it said counts.
+        # A container that remains is removed later by its label. Its output is what counts here.
         with contextlib.suppress(DockerException, RequestException):
             container.remove(force=True)
 
 
-def start_told(container: Container, line: str) -> None:
-    """Start a container that reads one line: what may hold secrets goes through its input alone."""
+def start_with_input(container: Container, line: str) -> None:
+    """Start a container and write one line to its input, the only channel for secrets."""
     stream = container.attach_socket(params={"stdin": 1, "stream": 1})
     container.start()
     raw: Any = getattr(stream, "_sock", stream)
@@ -109,7 +109,7 @@ def start_told(container: Container, line: str) -> None:
 
 
 def _rights(handed: Handed, *, writes: bool) -> dict[str, Any]:
-    """What the container may do and use, in the words of Docker's API."""
+    """Rights and devices of the container, as arguments of Docker's API."""
     gpus = [DeviceRequest(count=-1, capabilities=[["gpu", "utility"]])] if handed.gpus else []
     return {
         "network_mode": "host",
@@ -123,19 +123,19 @@ def _rights(handed: Handed, *, writes: bool) -> dict[str, Any]:
     }
 
 
-def _finished(container: Container, seconds: int) -> str:
+def _run_to_end(container: Container, seconds: int) -> str:
     container.start()
     code = _exit_code(container, seconds)
-    said = log_of_container(container)
+    output = log_of_container(container)
     if code:
         raise Failure(
-            Cause.RUNTIME_UNAVAILABLE, f"{container.name} ended with {code}: {said[-500:]}"
+            Cause.RUNTIME_UNAVAILABLE, f"{container.name} ended with {code}: {output[-500:]}"
         )
-    return said
+    return output
 
 
 def _exit_code(container: Container, seconds: float) -> int:
-    """Wait for the end in short questions: a daemon that is gone does not answer them.
+    """Wait for the end in short requests, so that a lost daemon is noticed.
 
     Raises:
         RequestException: When it is gone, or when the program takes too long.
@@ -151,24 +151,23 @@ def _exit_code(container: Container, seconds: float) -> int:
             container.reload()
 
 
-def have_helper(host: HostSnapshot, reference: str, seconds: float) -> str:
-    """The name under which a host has the helper's image, with its digest where it has one.
+def ensure_helper_image(host: HostSnapshot, reference: str, seconds: float) -> str:
+    """The reference of the helper's image on a host, with its digest where there is one.
 
-    What the host has is taken as it is, and no registry is asked: a survey comes often. Else it is
-    pulled, as an engine's image is.
+    A present image is used without a request to the registry, because surveys are frequent.
+    A missing one is pulled like an engine's image.
 
     Args:
         host: The host: its daemon, its registries, its processors.
         reference: As the fleet names it.
-        seconds: How long to wait. A pull that takes longer goes on, and whoever comes next waits
-            for that one.
+        seconds: How long to wait. A longer pull goes on, and the next caller waits for it.
 
     Raises:
         Failure: `IMAGE_PULL_TIMEOUT`, or what a pull fails with.
     """
     if found := _found(host, reference):
         return found
-    (outcome,) = all_at_once(partial(_pulled, host), [reference], seconds)
+    (outcome,) = map_parallel(partial(_pulled, host), [reference], seconds)
     if isinstance(outcome, TimeoutError):
         detail = f"{host.name}: {reference} was not there after {seconds:g} s"
         raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail, suggestion=_by_hand(reference))
@@ -187,8 +186,8 @@ def _found(host: HostSnapshot, reference: str) -> str:
 
 
 def _pulled(host: HostSnapshot, reference: str) -> str:
-    image = pinned(_image(reference), host)
-    have_image(
+    image = pin_image(_image(reference), host)
+    ensure_image(
         DockerImages(host.address),
         image,
         Settings().locks,
@@ -196,7 +195,7 @@ def _pulled(host: HostSnapshot, reference: str) -> str:
         credentials=partial(credentials, host.registries, image.reference),
         wait_seconds=PULL_SECONDS,
     )
-    return _named(identified(image, host))
+    return _named(identify_image(image, host))
 
 
 def _image(reference: str) -> Image:
@@ -204,7 +203,7 @@ def _image(reference: str) -> Image:
 
 
 def _named(image: Image) -> str:
-    """Without a digest its name tells more than its id would."""
+    """The reference by digest; without a digest the name is clearer than the local id."""
     return image.pinned if image.digest else image.reference
 
 

@@ -12,7 +12,7 @@ from docker.errors import APIError, ImageNotFound
 from filelock import FileLock, Timeout
 
 from moorage.adapters.docker.client import connect, daemon
-from moorage.adapters.docker.streams import followed
+from moorage.adapters.docker.streams import follow
 from moorage.adapters.registry.connection import Credentials
 from moorage.adapters.registry.registry_errors import pull_failure
 from moorage.common.failures import Cause, Failure
@@ -23,7 +23,7 @@ from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference,
 PULL_TIMEOUT_SECONDS = 3600
 IN_USE = 409
 ANSWER_SECONDS = 10
-"""How long a daemon that pulls may take to say that it is there."""
+"""Limit for the answer of a daemon that is pulling."""
 
 
 class LocalImage(NamedTuple):
@@ -31,8 +31,8 @@ class LocalImage(NamedTuple):
 
     Attributes:
         identity: Its local id.
-        digests: Its digests in the repository that it was asked for by; none when it was never
-            pulled from there.
+        digests: Its digests in the repository of the reference; empty when it was never pulled
+            from there.
         architecture: CPU architecture that it is built for, such as `amd64`; empty = not known.
     """
 
@@ -60,10 +60,10 @@ class DockerImages:
         with daemon(self.address) as client:
             images = client.api.images()
         names = (image.get(key) or () for image in images for key in ("RepoTags", "RepoDigests"))
-        told = [name for some in names for name in some]
-        # What was never in a registry is `localhost/...` for Podman.
-        own = (name.removeprefix("localhost/") for name in told)
-        return frozenset((*told, *map(familiar, told), *own))
+        names_there = [name for some in names for name in some]
+        # Podman names an image that was never in a registry `localhost/...`.
+        own = (name.removeprefix("localhost/") for name in names_there)
+        return frozenset((*names_there, *map(familiar, names_there), *own))
 
     def find(self, reference: str) -> LocalImage | None:
         """An image by tag, digest or id; None when it is not there."""
@@ -90,17 +90,17 @@ class DockerImages:
     ) -> None:
         """Pull an image.
 
-        Where a layer is cut off, the daemon goes on from the byte that it has, five times, with
-        pauses of 5 to 25 s; layers that are complete are not fetched again. What a pull that
-        failed after all has fetched is thrown away by daemons without containerd's image store.
+        After an interruption the daemon resumes a layer up to five times, with pauses of 5 to 25 s.
+        Complete layers are not fetched again. A daemon without containerd's image store discards
+        the layers of a pull that failed.
 
         Args:
             reference: By tag or by digest.
-            on_progress: Told the bytes, done and known so far.
+            on_progress: Called with the bytes done and the total known so far.
             credentials: Account of the registry; None = what Docker was logged in with.
 
         Raises:
-            Failure: With the cause that the daemon's words stand for.
+            Failure: With the cause that matches the daemon's message.
         """
         login = credentials.model_dump() if credentials else None
         layers = _Layers()
@@ -109,7 +109,7 @@ class DockerImages:
                 pulling = partial(
                     client.api.pull, reference, stream=True, decode=True, auth_config=login
                 )
-                for event in followed(pulling, self._must_answer):
+                for event in follow(pulling, self._must_answer):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
                     if layers.saw(event):
@@ -118,9 +118,9 @@ class DockerImages:
                 raise pull_failure(str(error.explanation or error), reference) from error
 
     def remove(self, reference: str) -> None:
-        """Remove an image by one of its names; one that a container uses stays, whatever its state.
+        """Remove an image by one of its names. An image of any existing container stays.
 
-        Nothing happens when it is not there.
+        A missing image is no error.
         """
         with daemon(self.address) as client:
             try:
@@ -135,14 +135,14 @@ class DockerImages:
         connect(parse_access(self.address), ANSWER_SECONDS).ping()
 
     def tag(self, pinned: str, reference: str) -> None:
-        """Give an image that was pulled by digest the tag that it was asked for by."""
+        """Give an image that was pulled by digest its requested tag."""
         with daemon(self.address) as client:
             wanted = parse_reference(reference)
             client.images.get(pinned).tag(wanted.name, tag=wanted.tag or DEFAULT_TAG)
 
 
 class _Layers:
-    """How much of each layer has arrived, as a daemon tells it; bytes."""
+    """Bytes of each layer that have arrived, from a daemon's progress events."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, int]] = {}
@@ -156,13 +156,13 @@ class _Layers:
         return sum(total for _, total in self._known.values())
 
     def saw(self, event: dict[str, Any]) -> bool:
-        """Take an event; tells whether it changed something."""
+        """Take an event; returns whether it changed the numbers."""
         layer, status = event.get("id", ""), event.get("status", "")
         detail = event.get("progressDetail") or {}
         if status == "Downloading" and detail.get("total"):
             left, whole = int(detail["total"]), self._known.get(layer, (0, 0))[1]
             whole = max(left, whole)
-            # Where it goes on after a cut, it counts anew, what is left only.
+            # After an interruption the daemon counts the remaining bytes only.
             self._known[layer] = (whole - left + int(detail["current"]), whole)
             return True
         if status == "Download complete" and layer in self._known:
@@ -171,7 +171,7 @@ class _Layers:
         return False
 
 
-def have_image(
+def ensure_image(
     images: DockerImages,
     image: Image,
     locks: Path,
@@ -180,17 +180,17 @@ def have_image(
     credentials: Callable[[], Credentials | None],
     wait_seconds: float,
 ) -> None:
-    """Pull an image where the host has it not; call it in a thread.
+    """Pull an image that the host lacks; call it in a thread.
 
-    Whoever wants the same image on the same host meanwhile waits for the pull and then finds it.
+    A concurrent call for the same image and host waits for the pull, then finds the image.
 
     Args:
         images: The images of the host's daemon.
-        image: By digest where that is known, so that every host gets the same.
+        image: The image, by digest where that is known, so that every host gets the same.
         locks: Folder that all flows of this machine share.
-        on_progress: Told the bytes, done and known so far.
-        credentials: Gives the account of the registry, if one is configured; asked before a pull.
-        wait_seconds: How long to wait for somebody else's pull.
+        on_progress: Called with the bytes done and the total known so far.
+        credentials: Returns the account of the registry, if any; called before a pull.
+        wait_seconds: How long to wait for the pull of another process.
 
     Raises:
         Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`.
@@ -217,5 +217,5 @@ def _is_there(images: DockerImages, image: Image) -> bool:
 
 
 def _wanted(image: Image) -> str:
-    """By digest where the registry named one; what only this host has goes by its name."""
+    """The reference by digest; an image that only this host has goes by its name."""
     return image.pinned if image.digest else image.reference

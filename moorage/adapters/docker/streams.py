@@ -1,4 +1,4 @@
-"""Following a stream that may fall silent for good: a connection that was cut says nothing."""
+"""Reading a stream whose connection may break without notice."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 SILENCE_SECONDS = 10.0
-"""How long a stream may say nothing before the other side is asked whether it is there."""
+"""How long a stream may be silent before the other side is checked."""
 
 MISSES = 3
-"""How often it may not answer in a row; a daemon that unpacks a large layer is slow, too."""
+"""Failed checks in a row before giving up. A daemon that unpacks a large layer is slow too."""
 
 T = TypeVar("T")
-Said = tuple[str, T | BaseException | None]
+Event = tuple[str, T | BaseException | None]
 
 
-def followed(
+def follow(
     stream: Callable[[], Iterable[T]],
     ask: Callable[[], object],
     *,
@@ -27,24 +27,24 @@ def followed(
     """The items of a stream as they come.
 
     Args:
-        stream: Opens it; it is read in a thread that nobody waits for once the other side is lost.
-        ask: Asks the other side for a sign of life; raises when there is none.
-        silence: Seconds without an item before it is asked.
-        misses: How many times in a row it may raise.
+        stream: Opens it. It is read in a daemon thread, abandoned if the other side is lost.
+        ask: Checks that the other side is alive, and raises when it is not.
+        silence: Seconds without an item before a check.
+        misses: How many checks in a row may fail.
 
     Raises:
         BaseException: What the stream raises, or what `ask` raised last.
     """
-    said: queue.Queue[Said[T]] = queue.Queue()
-    threading.Thread(target=_read, args=(stream, said), daemon=True).start()
-    missed = 0
+    events: queue.Queue[Event[T]] = queue.Queue()
+    threading.Thread(target=_read, args=(stream, events), daemon=True).start()
+    misses_in_row = 0
     while True:
         try:
-            kind, what = said.get(timeout=silence)
+            kind, what = events.get(timeout=silence)
         except queue.Empty:
-            missed = _asked(ask, missed, misses)
+            misses_in_row = _check_alive(ask, misses_in_row, misses)
             continue
-        missed = 0
+        misses_in_row = 0
         if kind == "end":
             return
         if isinstance(what, BaseException):
@@ -52,21 +52,21 @@ def followed(
         yield what  # type: ignore[misc]
 
 
-def _read(stream: Callable[[], Iterable[T]], said: queue.Queue[Said[T]]) -> None:
+def _read(stream: Callable[[], Iterable[T]], events: queue.Queue[Event[T]]) -> None:
     try:
         for item in stream():
-            said.put(("item", item))
+            events.put(("item", item))
     except BaseException as error:
-        said.put(("error", error))
+        events.put(("error", error))
     else:
-        said.put(("end", None))
+        events.put(("end", None))
 
 
-def _asked(ask: Callable[[], object], missed: int, misses: int) -> int:
+def _check_alive(ask: Callable[[], object], misses_in_row: int, misses: int) -> int:
     try:
         ask()
     except Exception:
-        if missed + 1 >= misses:
+        if misses_in_row + 1 >= misses:
             raise
-        return missed + 1
+        return misses_in_row + 1
     return 0

@@ -12,37 +12,37 @@ from contextlib import suppress
 from pathlib import Path
 
 from moorage.adapters.sources.verify import verify
-from moorage.adapters.system.os_errors import watching_the_disk
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.models.assets import Pin
 from moorage.models.source import ResolvedModel
 
 PARTIAL = ".partial"
 
 
-def place_of(folder: Path, pin: Pin) -> Path:
+def adapter_path(folder: Path, pin: Pin) -> Path:
     """Where an adapter lies in a folder."""
     return folder / pin.name / pin.revision
 
 
-def shelve(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
-    """Copy an adapter into the folder, verified; what lies there complete stays.
+def install(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
+    """Copy an adapter into the folder and verify it. An existing copy is kept.
 
-    Copied and not linked: a local directory may be changed or removed while a server, which reads
-    an adapter again after it had to make room, still needs it.
+    It is copied, not linked: a local directory may change or vanish while a server still needs the
+    files, because a server that evicted an adapter reads them again.
 
     Args:
         adapter: The adapter, staged.
         pin: What it was pinned to.
-        folder: The folder that the servers see.
+        folder: The folder that is mounted into the servers.
 
     Raises:
         Failure: `DISK_FULL`, `STORE_UNWRITABLE`, or `DOWNLOAD_CORRUPT` when a file has changed.
     """
-    place = place_of(folder, pin)
+    place = adapter_path(folder, pin)
     if place.is_dir():
         return place
     partial = place.with_name(place.name + PARTIAL)
-    with watching_the_disk(folder):
+    with disk_failures(folder):
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         for file in adapter.files:
@@ -52,20 +52,20 @@ def shelve(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
     return place
 
 
-def forget(folder: Path) -> None:
-    """Remove the folder itself where it is empty. No container may see it any more."""
+def remove_if_empty(folder: Path) -> None:
+    """Remove the folder itself if it is empty. No container may mount it any more."""
     with suppress(OSError):
         folder.rmdir()
 
 
-def tidy(folder: Path, kept: Collection[Pin]) -> None:
-    """Remove what no server holds any more; the folder itself stays, for containers see it.
+def remove_unused(folder: Path, kept: Collection[Pin]) -> None:
+    """Remove adapters that no server has loaded. The folder stays, because containers mount it.
 
     Args:
         folder: The folder.
         kept: The adapters that are loaded.
     """
-    places = {place_of(folder, pin) for pin in kept}
+    places = {adapter_path(folder, pin) for pin in kept}
     names = {place.parent for place in places}
     for name in folder.glob("*"):
         for found in name.glob("*"):

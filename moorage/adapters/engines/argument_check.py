@@ -29,7 +29,7 @@ from moorage.spec.image_reference import parse_reference
 
 
 def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
-    """Refuse what no version that may be meant takes; only files are read. Milliseconds.
+    """Refuse arguments that no possible version takes. Reads files only, in milliseconds.
 
     Raises:
         Failure: `BAD_SPEC`.
@@ -38,7 +38,8 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
     require_engine_of_command(wanted, ENGINES)
     engine = ENGINES[EngineName.VLLM]
     require_ports(spec, fleet, engine.joined_by(spec))
-    # Without a name, an image is vLLM's; else the fleet decides, and the check comes after.
+    # An image without an engine's name is vLLM's. Otherwise the fleet decides, and the check
+    # follows after placement.
     is_meant = wanted.stated_name == engine.name or (
         wanted.stated_name == EngineName.AUTO and wanted.image
     )
@@ -60,17 +61,17 @@ def check_early(spec: ModelSpec, fleet: Fleet, home: Path) -> None:
 def check_placed(
     spec: ModelSpec, engine: Engine, host: HostSnapshot, image: Image | None, home: Path
 ) -> tuple[str, ...]:
-    """Check the arguments for what will run.
+    """Check the arguments for the engine and version that will run.
 
     Args:
         spec: What the user wrote.
         engine: The engine that was chosen.
         host: Where it runs.
         image: Its image; None = the program that is installed there.
-        home: Root of what moorage keeps.
+        home: The home of moorage.
 
     Returns:
-        What a person should know.
+        Warnings for a person.
 
     Raises:
         Failure: `BAD_SPEC`.
@@ -115,7 +116,7 @@ def _has_own_command(configured: EngineVersions, wanted: EngineSpec) -> bool:
 def _schema(
     store: SchemaStore, engine: Engine, host: HostSnapshot, image: Image | None
 ) -> Schema | None:
-    """What was extracted from the image itself tells more than its version does."""
+    """A schema extracted from the image itself is preferred to that of its version."""
     if image is None:
         program = host.program(engine.name)
         return store.of_version(program.version) if program else None
@@ -123,7 +124,7 @@ def _schema(
 
 
 def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
-    """All that is known of an image before it is pulled."""
+    """Digests and local id of an image, as far as known before a pull."""
     stated = parse_reference(image.reference).digest
     known = tuple(name for name in (stated, image.digest, image.identity) if name)
     if known:
@@ -131,6 +132,6 @@ def _digests(host: HostSnapshot, image: Image) -> tuple[str, ...]:
     try:
         there = DockerImages(host.address).find(image.reference)
     except Failure:
-        # A daemon that does not answer is told about where it is needed.
+        # A daemon that does not answer is reported by the step that needs it.
         return ()
     return (*there.digests, there.identity) if there else ()

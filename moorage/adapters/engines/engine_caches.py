@@ -30,14 +30,14 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 """
-"""A link could lead to what others keep: engines may write there."""
+"""Links are refused: engines write here, and a link could lead to files of others."""
 
 
-def make_kept(spec: ContainerSpec) -> None:
-    """Make the folders that a container on this machine keeps things in.
+def make_cache_folders(spec: ContainerSpec) -> None:
+    """Make the cache folders of a container on this machine.
 
-    Any user of a container may write into such a folder, whatever its number; on the host nobody
-    but its owner can pass the folder around it, for what is kept is code that will be run.
+    Any user id of a container may write into such a folder. On the host only the owner can enter
+    the parent folder, because caches hold code that engines will run.
 
     Raises:
         Failure: `STORE_UNWRITABLE`.
@@ -52,13 +52,13 @@ def make_kept(spec: ContainerSpec) -> None:
             raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror or error}") from error
 
 
-def keeps(spec: ContainerSpec) -> bool:
-    """Whether a container keeps anything."""
+def has_caches(spec: ContainerSpec) -> bool:
+    """Whether a container has cache folders."""
     return any(mount.kept for mount in spec.mounts)
 
 
-def make_kept_on(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
-    """The same on a host that is another machine, by a helper container; its store is there.
+def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
+    """Make the cache folders on a remote host, with a helper container. Its store exists.
 
     Args:
         host: The host; all folders are in its store.
@@ -89,7 +89,7 @@ def make_kept_on(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
 
 
 def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:
-    """Folders with their rights, each after the one around it."""
+    """Folders with their modes, parents first."""
     kept = [mount for mount in spec.mounts if mount.kept]
     for mount in kept:
         source = PurePosixPath(mount.source)
@@ -97,7 +97,7 @@ def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:
         yield str(source), ANYONE
         for other in kept:
             if other.target.startswith(f"{mount.target}/"):
-                # Where one is put over another the daemon makes its place, but for root alone.
+                # The daemon would make the mount point of a nested folder for root alone.
                 inner = PurePosixPath(other.target).relative_to(mount.target)
                 places = (inner, *inner.parents)
                 yield from ((str(source / one), ANYONE) for one in reversed(places[:-1]))

@@ -1,8 +1,7 @@
-"""HTTP to engines: one deadline for the whole answer, one limit of its size, and no way elsewhere.
+"""HTTP to engines: one deadline for the whole answer, a limit of its size, no redirects.
 
-An engine may be sick or hostile. It is never waited for longer than allowed, whatever it drips,
-and no more of it is kept than allowed, whatever it sends. No redirect is followed, no proxy used,
-no cookie kept, and nothing compressed is taken.
+An engine may be faulty or hostile. The deadline holds however slowly it sends, and the limit
+however much. Redirects, proxies, cookies and compressed answers are not used.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ MOST_SHOWN = 200
 """Characters of an error on the way; it may quote what the engine sent."""
 
 GONE = "Server disconnected"
-"""How the HTTP library begins when a connection ends before an answer has begun."""
+"""Start of httpx's message when a connection ends before an answer has begun."""
 
 
 class NoAnswer(Exception):
-    """An engine gave no answer that can be used. The message says why."""
+    """An engine gave no usable answer; the message is the reason."""
 
 
 class Unreachable(NoAnswer, ConnectionError):
-    """Nobody is there, or the connection was cut."""
+    """Nothing listens there, or the connection was cut."""
 
 
 class Late(NoAnswer, TimeoutError):
-    """There was no whole answer in time."""
+    """No complete answer came in time."""
 
 
 class Unusable(NoAnswer):
-    """What came is larger than allowed, compressed, or no HTTP."""
+    """The answer is too large, compressed, or not HTTP."""
 
 
 class Answer(NamedTuple):
@@ -71,7 +70,7 @@ class Answer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What an engine is asked.
+    """A request to an engine.
 
     Attributes:
         url: Where.
@@ -134,7 +133,7 @@ async def connect(url: str, seconds: float) -> None:
 
 @cache
 def trusted_authorities() -> ssl.SSLContext:
-    """Whom TLS trusts, read once: reading it takes longer than all the rest of a question."""
+    """The TLS context, read once: reading it takes longer than the rest of a request."""
     return httpx.create_ssl_context(trust_env=False)
 
 
@@ -170,14 +169,14 @@ async def _body(response: httpx.Response, most: int) -> bytes:
 
 
 def _failure_of(error: Exception) -> NoAnswer:
-    told = _shown(_reason(error))
-    if isinstance(error, httpx.ProtocolError) and not told.startswith(GONE):
-        return Unusable(f"the answer is no HTTP: {told}")
-    return Unreachable(told)
+    message = _shown(_reason(error))
+    if isinstance(error, httpx.ProtocolError) and not message.startswith(GONE):
+        return Unusable(f"the answer is no HTTP: {message}")
+    return Unreachable(message)
 
 
 def _reason(error: BaseException) -> str:
-    """The operating system's word where there is one, such as `Connection refused`."""
+    """The operating system's message where there is one, such as `Connection refused`."""
     inner: Any = error
     while inner is not None:
         number = inner.errno if isinstance(inner, OSError) else None

@@ -64,7 +64,7 @@ async def served_names(endpoint: str, api_key: str = "") -> frozenset[str] | Non
         api_key: Its key, where it has one.
 
     Returns:
-        The names; None when it does not tell.
+        The names; None when it does not list them.
     """
     status, answer = await ask(endpoint, LISTING, LIST_SECONDS, api_key)
     entries = answer.get("data") if status == 200 and isinstance(answer, dict) else None
@@ -74,19 +74,19 @@ async def served_names(endpoint: str, api_key: str = "") -> frozenset[str] | Non
 
 
 def read_metrics(url: str, timeout_seconds: float) -> str:
-    """The text that an engine answers; empty when it sends anything but metrics.
+    """The text of an engine's metrics; empty when it sends anything else.
 
     Args:
         url: Of its metrics.
         timeout_seconds: How long all of it may take.
 
     Raises:
-        TimeoutError: It is there, but has not answered in time.
-        ConnectionError: Nobody answers there.
+        TimeoutError: It did not answer in time.
+        ConnectionError: Nothing answers there.
     """
     try:
         answer = ask_engine_now(Question(url), timeout_seconds, MOST_BYTES)
     except Unusable:
         return ""
-    # What counts are names and numbers. Beyond ASCII a text would take several times the memory.
+    # Only names and numbers count. Text beyond ASCII would take several times the memory.
     return answer.content.decode("ascii", "replace") if answer.status == 200 else ""

@@ -23,7 +23,7 @@ FOLDER = "schemas"
 DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
 
 
-SCRIPT = Path(__file__).with_name("extract_vllm_schema.py")
+EXTRACT_SCRIPT = Path(__file__).with_name("extract_vllm_schema.py")
 EXTRACT_SECONDS = 300
 """Importing vLLM takes about 10 s, and minutes from a cold disk."""
 
@@ -32,14 +32,14 @@ class SchemaStore:
     """All schemas of vLLM that this machine has.
 
     Args:
-        home: Root of what moorage keeps; extracted schemas are in its folder `schemas`.
+        home: The home of moorage; extracted schemas are in its folder `schemas`.
     """
 
     def __init__(self, home: Path) -> None:
         self._folder = home / FOLDER
 
     def of_version(self, version: str) -> Schema | None:
-        """The schema of a version; one that was extracted here wins over the shipped one.
+        """The schema of a version; an extracted one is preferred to the shipped one.
 
         Args:
             version: As users and images write it: `0.32.0`, `v0.32.0`, `0.32.0+cpu`.
@@ -77,7 +77,7 @@ class SchemaStore:
         try:
             return Schema.model_validate_json(self._path(name).read_text())
         except (OSError, ValidationError):
-            # One of an older moorage counts as none; extracting it again replaces it.
+            # A schema of an older moorage is ignored; extracting it again replaces it.
             return None
 
     def _path(self, name: str) -> Path:
@@ -85,13 +85,13 @@ class SchemaStore:
 
 
 def schema_of_image(image: str) -> tuple[Schema, tuple[str, ...]]:
-    """Ask the engine in an image of this host, in a container without a network.
+    """The schema of the engine in an image of this host, from a container without a network.
 
     Returns:
-        The schema, and what the image is known by: its digest and its local id.
+        The schema, and the names of the image: its digests and its local id.
 
     Raises:
-        Failure: `IMAGE_MISSING`, `RUNTIME_UNAVAILABLE`, or `LAUNCH_REFUSED` with what it says.
+        Failure: `IMAGE_MISSING`, `RUNTIME_UNAVAILABLE`, or `LAUNCH_REFUSED` with its output.
     """
     known = DockerImages("local").find(image)
     if known is None:
@@ -100,12 +100,12 @@ def schema_of_image(image: str) -> tuple[Schema, tuple[str, ...]]:
             f"{image} is not on this machine",
             suggestion=f"Pull it first: `docker pull {image}`.",
         )
-    output = DockerRuntime("local").output_of(image, "python3", ["-c", SCRIPT.read_text()])
+    output = DockerRuntime("local").output_of(image, "python3", ["-c", EXTRACT_SCRIPT.read_text()])
     return _read(output, image), (*known.digests, known.identity)
 
 
 def schema_of_installed(engine: Engine) -> Schema:
-    """Ask the engine that is installed on this machine, with the Python that it belongs to.
+    """The schema of the engine on this machine, run with the engine's own Python.
 
     Raises:
         Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` with what it says.
@@ -116,14 +116,14 @@ def schema_of_installed(engine: Engine) -> Schema:
     python = _python_of(Path(program.path))
     try:
         done = subprocess.run(
-            [python, SCRIPT],
+            [python, EXTRACT_SCRIPT],
             capture_output=True,
             text=True,
             timeout=EXTRACT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        detail = f"{program.path} told nothing within {EXTRACT_SECONDS} s"
+        detail = f"{program.path} gave no answer within {EXTRACT_SECONDS} s"
         raise Failure(Cause.LAUNCH_REFUSED, detail) from error
     except OSError as error:
         raise Failure(
@@ -135,7 +135,7 @@ def schema_of_installed(engine: Engine) -> Schema:
 
 
 def _python_of(program: Path) -> str:
-    """The interpreter in the first line of a program, else the one beside it."""
+    """The interpreter in the first line of a program, else the one in its folder."""
     first = program.read_bytes().partition(b"\n")[0].decode(errors="replace")
     named = first.removeprefix("#!").strip()
     if first.startswith("#!/") and "python" in named and " " not in named:

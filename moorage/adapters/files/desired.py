@@ -46,7 +46,7 @@ def load_specs(paths: Sequence[Path]) -> list[ModelSpec]:
 
 
 def load_hosts(fleet: Path | None, paths: Sequence[Path]) -> Fleet:
-    """Read the fleet: the file that is named, else the one beside the first spec."""
+    """Read the fleet: the named file, else the one in the folder of the first spec."""
     first = paths[0]
     return load_fleet(fleet, first / FLEET_FILE if first.is_dir() else first)
 

@@ -11,8 +11,7 @@ from moorage.adapters.files.specs import POLICY_FILE, InvalidFile, load_file, lo
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause
 from moorage.inventory.fleet import Fleet
-from moorage.policy.channel import Submission
-from moorage.policy.request import Folders, Request
+from moorage.policy.request import Folders, Request, Submission
 from moorage.policy.rules import EffectivePolicy, Policy
 from moorage.reports.problems import Problem
 from moorage.spec import AdapterSpec, ModelSpec

@@ -15,9 +15,9 @@ from typing import Any
 
 from moorage.adapters.files.regular_files import read_json
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.common.strict_json import JsonLimits
 from moorage.models.config_limits import require_limits
-from moorage.models.printed import short
 
 Config = dict[str, Any]
 

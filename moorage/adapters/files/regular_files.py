@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.common.strict_json import LIMITS, JsonError, JsonLimits, decode
 from moorage.common.units import human_bytes
-from moorage.models.printed import short
 from moorage.spec.safe import is_of_the_system
 
 KINDS = {

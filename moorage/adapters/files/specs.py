@@ -1,4 +1,4 @@
-"""Reading the YAML files that users write; every mistake in a file is told at once."""
+"""Reading the YAML files that users write; all mistakes of a file are reported together."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def absolute(source: str, folder: Path) -> str:
     return f"file://{(folder / Path(directory).expanduser()).resolve()}"
 
 
-def load_fleet(path: Path | None, beside: Path | None = None) -> Fleet:
+def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
     """Read a fleet file.
 
     Args:
-        path: The file; None = `fleet.yaml` beside the spec if it is there, else this machine.
-        beside: The spec's file.
+        path: The file; None = `fleet.yaml` in the spec's folder if it exists, else this machine.
+        spec_file: The spec's file.
 
     Raises:
         InvalidFile: `BAD_FLEET` with every mistake.
     """
-    if path is None and beside is not None and (found := beside.parent / FLEET_FILE).exists():
+    if path is None and spec_file is not None and (found := spec_file.parent / FLEET_FILE).exists():
         path = found
     if path is None:
         return Fleet()
@@ -103,7 +103,9 @@ def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
     try:
         content = decode(read_small(path, LIMITS.size))
     except FileNotFoundError as error:
-        raise Failure(cause, f"{path}: there is no such file", suggestion=_beside(path)) from error
+        raise Failure(
+            cause, f"{path}: there is no such file", suggestion=_other_files(path)
+        ) from error
     except OSError as error:
         raise _invalid(cause, path, error.strerror or str(error)) from error
     except YamlError as error:
@@ -118,7 +120,7 @@ def _invalid(cause: Cause, path: Path, message: str, field: str = "") -> Invalid
     return InvalidFile(cause, [Problem(file=str(path), path=field, found="", message=message)])
 
 
-def _beside(path: Path) -> str | None:
+def _other_files(path: Path) -> str | None:
     names = sorted(str(other) for other in path.parent.glob("*.yaml"))
     return f"There are: {', '.join(names[:10])}." if names else None
 

@@ -1,4 +1,4 @@
-"""Checking the hosts of a fleet: all at once, and then each from the others."""
+"""Checks of a fleet's hosts: each in parallel, then the connections between them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from requests.exceptions import RequestException
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, run_helper
 from moorage.adapters.hosts import reachability as greeting
-from moorage.adapters.hosts.host_diagnosis import ERRORS, Visit, visit_host
+from moorage.adapters.hosts.host_diagnosis import ERRORS, HostDiagnosis, diagnose_host
 from moorage.adapters.hosts.reachability import reach
-from moorage.adapters.system.os_errors import plain
-from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.system.os_errors import innermost_message
+from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.inventory.access import Access
 from moorage.inventory.check import Check, HostChecks, broken
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.judge import judge_bind, judge_neighbours
 
-VISIT_SECONDS = 60.0
-"""How long the look at one host may take; an image of the helper may have to be pulled."""
+DIAGNOSIS_SECONDS = 60.0
+"""Limit for one host; the helper's image may have to be pulled."""
 
 REACH_SECONDS = 45.0
 NEIGHBOURS = 16
-"""So many others a host asks at most: the next ones in the order of the fleet, in a circle."""
+"""Limit of other hosts that a host connects to: the next ones of the fleet, in a circle."""
 
 Listening = contextlib.AbstractContextManager[None]
 
@@ -41,42 +41,44 @@ PYTHON = ("python3", "-I", "-c", inspect.getsource(greeting))
 
 
 def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tuple[HostChecks, ...]:
-    """Look at every host, and at the ways between them.
+    """Check every host, and the connections between hosts.
 
-    Nothing is left behind: helper containers are removed, and end by themselves where that fails.
-    A port is taken for a moment at the end of each host's range, where claims are fewest.
+    Helper containers are removed, or end by themselves where that fails. A port at the end of each
+    host's range, where claims are fewest, is used briefly.
 
     Args:
         fleet: The hosts.
-        on_done: Told whenever one has been looked at.
+        on_done: Called after each host.
     """
-    outcomes = all_at_once(
-        lambda host: visit_host(host, fleet), fleet.hosts, VISIT_SECONDS, on_done
+    outcomes = map_parallel(
+        lambda host: diagnose_host(host, fleet), fleet.hosts, DIAGNOSIS_SECONDS, on_done
     )
     pairs = zip(fleet.hosts, outcomes, strict=True)
     visits = [_visited(host, outcome) for host, outcome in pairs]
     with _listening([visit for visit in visits if visit.can_listen]) as listening:
-        all_at_once(_ask_from_here, listening, REACH_SECONDS)
-        all_at_once(lambda visit: _ask_others(visit, listening), listening, REACH_SECONDS)
+        map_parallel(_ask_from_here, listening, REACH_SECONDS)
+        map_parallel(lambda visit: _ask_others(visit, listening), listening, REACH_SECONDS)
     return tuple(
         HostChecks(host=visit.host.name, address=visit.host.address, checks=tuple(visit.checks))
         for visit in visits
     )
 
 
-def _visited(host: Host, outcome: Visit | Exception) -> Visit:
-    if isinstance(outcome, Visit):
+def _visited(host: Host, outcome: HostDiagnosis | Exception) -> HostDiagnosis:
+    if isinstance(outcome, HostDiagnosis):
         return outcome
     late = isinstance(outcome, TimeoutError) and not outcome.args
-    why = f"the look at it took more than {VISIT_SECONDS:g} s" if late else repr(outcome)
-    return Visit(host, [broken("reachability", why, "See whether Docker there is overloaded.")])
+    why = f"checking it took more than {DIAGNOSIS_SECONDS:g} s" if late else repr(outcome)
+    return HostDiagnosis(
+        host, [broken("reachability", why, "See whether Docker there is overloaded.")]
+    )
 
 
 @contextlib.contextmanager
-def _listening(visits: Sequence[Visit]) -> Iterator[list[Visit]]:
-    """Have all listen; gives those that do. The others say why they do not."""
+def _listening(visits: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosis]]:
+    """Start listeners on all hosts. Yields those that listen; the others get a failed check."""
     doors = [_door(visit) for visit in visits]
-    outcomes = all_at_once(lambda door: door.__enter__(), doors, REACH_SECONDS)
+    outcomes = map_parallel(lambda door: door.__enter__(), doors, REACH_SECONDS)
     triples = list(zip(visits, doors, outcomes, strict=True))
     for visit, _, outcome in triples:
         if isinstance(outcome, Exception):
@@ -85,32 +87,32 @@ def _listening(visits: Sequence[Visit]) -> Iterator[list[Visit]]:
         yield [visit for visit, _, outcome in triples if outcome is None]
     finally:
         opened = [door for _, door, outcome in triples if outcome is None]
-        all_at_once(lambda door: door.__exit__(None, None, None), opened, REACH_SECONDS)
+        map_parallel(lambda door: door.__exit__(None, None, None), opened, REACH_SECONDS)
 
 
-def _door(visit: Visit) -> Listening:
+def _door(visit: HostDiagnosis) -> Listening:
     host = visit.host
     if host.access.is_remote:
-        return listening_there(host.access, visit.image, host.bind, visit.port)
-    return listening_here(host.bind, visit.port)
+        return listen_remotely(host.access, visit.image, host.bind, visit.port)
+    return listen_locally(host.bind, visit.port)
 
 
-def _cannot_listen(visit: Visit, error: Exception) -> Check:
-    told = plain(str(getattr(error, "explanation", None) or error))
+def _cannot_listen(visit: HostDiagnosis, error: Exception) -> Check:
+    reason = innermost_message(str(getattr(error, "explanation", None) or error))
     return broken(
         "bind",
-        f"nothing can listen on {visit.host.bind}:{visit.port}: {told}",
+        f"nothing can listen on {visit.host.bind}:{visit.port}: {reason}",
         "`bind` has to be an address of that host, and the port free.",
     )
 
 
-def _ask_from_here(visit: Visit) -> None:
+def _ask_from_here(visit: HostDiagnosis) -> None:
     trouble = reach(visit.host.bind, visit.port)
     visit.checks.append(judge_bind(visit.host.bind, visit.port, trouble))
 
 
-def _ask_others(visit: Visit, listening: Sequence[Visit]) -> None:
-    """A host asks its neighbours; this machine has asked all of them already."""
+def _ask_others(visit: HostDiagnosis, listening: Sequence[HostDiagnosis]) -> None:
+    """Check the connections of a host to its neighbours."""
     at = listening.index(visit)
     circle = [*listening[at + 1 :], *listening[:at]]
     others = [other for other in circle if other.host.access.is_remote][:NEIGHBOURS]
@@ -120,13 +122,13 @@ def _ask_others(visit: Visit, listening: Sequence[Visit]) -> None:
     try:
         troubles = reach_from(visit.host.access, visit.image, places)
     except (Failure, *ERRORS) as error:
-        troubles = [plain(str(error))] * len(others)
+        troubles = [innermost_message(str(error))] * len(others)
     names = [other.host.name for other in others]
     visit.checks.append(judge_neighbours(dict(zip(names, troubles, strict=True))))
 
 
 @contextlib.contextmanager
-def listening_here(bind: str, port: int) -> Iterator[None]:
+def listen_locally(bind: str, port: int) -> Iterator[None]:
     """Listen on this machine.
 
     Raises:
@@ -138,15 +140,15 @@ def listening_here(bind: str, port: int) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):
-            server.shutdown(socket.SHUT_RDWR)  # closing alone would not wake who waits on it
+            server.shutdown(socket.SHUT_RDWR)  # closing alone would not wake the thread that waits
         server.close()
 
 
 @contextlib.contextmanager
-def listening_there(access: Access, image: str, bind: str, port: int) -> Iterator[None]:
-    """Listen on another host, on a port that Docker publishes as it does an engine's.
+def listen_remotely(access: Access, image: str, bind: str, port: int) -> Iterator[None]:
+    """Listen on a remote host, on a port that Docker publishes like an engine's.
 
-    The container ends and is removed by itself, should this machine lose the host.
+    The container ends and is removed by itself if this machine loses the host.
 
     Raises:
         APIError: When Docker cannot publish it.
@@ -174,11 +176,11 @@ def listening_there(access: Access, image: str, bind: str, port: int) -> Iterato
 
 
 def reach_from(access: Access, image: str, places: Sequence[tuple[str, int]]) -> list[str]:
-    """Why a host does not reach listeners; empty for those that it reaches.
+    """For each listener why a host does not reach it; empty = it does.
 
     Args:
-        access: The way to its daemon.
-        image: The helper's image; it is there.
+        access: Address and credentials of its daemon.
+        image: The helper's image; the host has it.
         places: Address and port of each listener.
 
     Raises:
@@ -187,8 +189,8 @@ def reach_from(access: Access, image: str, places: Sequence[tuple[str, int]]) ->
     """
     seconds = int(greeting.PATIENCE_SECONDS + greeting.CONNECT_SECONDS) + STOP_SECONDS
     command = (*PYTHON, "reach", json.dumps(places))
-    said = run_helper(access, image, command, purpose="check", seconds=seconds)
-    return [str(trouble) for trouble in json.loads(said.splitlines()[-1])]
+    output = run_helper(access, image, command, purpose="check", seconds=seconds)
+    return [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
 
 
 def _remove(access: Access, identity: str) -> None:

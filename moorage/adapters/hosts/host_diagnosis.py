@@ -1,4 +1,4 @@
-"""A visit to one host of a fleet: what is right there, and what has to be mended."""
+"""The diagnosis of one host: what works, and what has to be repaired."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
-from moorage.adapters.docker.helper import have_helper
+from moorage.adapters.docker.helper import ensure_helper_image
 from moorage.adapters.hosts.local_host import describe, survey_host
 from moorage.adapters.hosts.remote_host import (
     ASK_SECONDS,
     Prober,
-    as_told,
     ask_daemon,
-    probed,
+    probe_host,
+    with_architecture,
 )
 from moorage.common.failures import Failure
 from moorage.inventory.check import Check, broken, fine
@@ -35,20 +35,20 @@ from moorage.inventory.survey.judge import (
 )
 
 ERRORS = (DockerException, RequestException, OSError, ValueError)
-"""What a host that goes away meanwhile may raise."""
+"""Errors of a host that is lost meanwhile."""
 
 
 HELPER_SECONDS = 45.0
-"""How long a visit waits for the helper's image, within the time that it has."""
+"""How long a diagnosis waits for the helper's image; part of its whole time."""
 
 
 @dataclass(eq=False)
-class Visit:
-    """What was found on one host.
+class HostDiagnosis:
+    """Findings about one host.
 
     Attributes:
         host: The host.
-        checks: What was found so far.
+        checks: The checks so far.
         image: Name of the helper's image there; empty = no helper can run.
         port: A free port of its range; 0 = nothing can listen there.
     """
@@ -60,23 +60,23 @@ class Visit:
 
     @property
     def can_listen(self) -> bool:
-        """Whether something can be made to listen there."""
+        """Whether a listener can be started there."""
         return bool(self.port and (self.image or not self.host.access.is_remote))
 
 
-def visit_host(host: Host, fleet: Fleet) -> Visit:
-    """Look at everything that can be seen on the host alone."""
-    return _visit_another(host, fleet) if host.access.is_remote else _visit_this(host)
+def diagnose_host(host: Host, fleet: Fleet) -> HostDiagnosis:
+    """Check everything that concerns the host alone."""
+    return _diagnose_remote(host, fleet) if host.access.is_remote else _diagnose_local(host)
 
 
-def _visit_this(host: Host) -> Visit:
-    """This machine, or a daemon on it: no helper is needed."""
-    visit, seen = Visit(host), survey_host(host)
+def _diagnose_local(host: Host) -> HostDiagnosis:
+    """Check this machine, or a daemon on it. No helper is needed."""
+    diagnosis, seen = HostDiagnosis(host), survey_host(host)
     if seen.unreachable:
         fix = "Start Docker, and let this user reach its socket."
-        visit.checks.append(broken("reachability", seen.unreachable, fix))
-        return visit
-    visit.checks.append(fine("reachability", "this machine"))
+        diagnosis.checks.append(broken("reachability", seen.unreachable, fix))
+        return diagnosis
+    diagnosis.checks.append(fine("reachability", "this machine"))
     facts = HostFacts(
         cores=seen.cpus,
         ram_total=seen.ram_total,
@@ -84,57 +84,63 @@ def _visit_this(host: Host) -> Visit:
         accelerators=seen.accelerators,
         troubles=seen.troubles,
     )
-    visit.checks += judge_accelerators(facts, host.accelerators == "auto")
+    diagnosis.checks += judge_accelerators(facts, host.accelerators == "auto")
     if seen.docker:
-        visit.checks += _docker_here(host, facts)
+        diagnosis.checks += _docker_here(host, facts)
     else:
-        visit.checks.append(Check(name="Docker", state="absent", found="engines run as processes"))
-    visit.port = _free_port(host, seen.ports_in_use)
-    return visit
+        diagnosis.checks.append(
+            Check(name="Docker", state="absent", found="engines run as processes")
+        )
+    diagnosis.port = _free_port(host, seen.ports_in_use)
+    return diagnosis
 
 
 def _docker_here(host: Host, facts: HostFacts) -> list[Check]:
-    told = ask_daemon(host.access)
-    checks = [judge_docker(str(told["ServerVersion"]), _api(host))]
-    checks += judge_toolkit(facts, tuple(told.get("Runtimes") or ()))
+    info = ask_daemon(host.access)
+    checks = [judge_docker(str(info["ServerVersion"]), _api(host))]
+    checks += judge_toolkit(facts, tuple(info.get("Runtimes") or ()))
     with contextlib.suppress(OSError):
-        checks += judge_disks(shutil.disk_usage(told["DockerRootDir"]).free, None)
+        checks += judge_disks(shutil.disk_usage(info["DockerRootDir"]).free, None)
     return checks
 
 
-def _visit_another(host: Host, fleet: Fleet) -> Visit:
-    visit, asked = Visit(host), host.accelerators == "auto"
+def _diagnose_remote(host: Host, fleet: Fleet) -> HostDiagnosis:
+    diagnosis, detect = HostDiagnosis(host), host.accelerators == "auto"
     began = time.time()
     try:
-        told = ask_daemon(host.access)
+        info = ask_daemon(host.access)
     except Failure as failure:
         found = f"{failure.facts.summary}: {failure.detail}"
-        visit.checks.append(broken("reachability", found, failure.suggestion))
-        return visit
+        diagnosis.checks.append(broken("reachability", found, failure.suggestion))
+        return diagnosis
     ended = time.time()
-    visit.checks.append(fine("reachability", f"as {told['Name']}, through {host.access.scheme}"))
-    visit.checks.append(judge_docker(str(told["ServerVersion"]), _api(host)))
-    if (ahead := seconds_ahead(str(told.get("SystemTime")), began, ended)) is not None:
-        visit.checks.append(judge_clock(ahead))
+    diagnosis.checks.append(
+        fine("reachability", f"as {info['Name']}, through {host.access.scheme}")
+    )
+    diagnosis.checks.append(judge_docker(str(info["ServerVersion"]), _api(host)))
+    if (ahead := seconds_ahead(str(info.get("SystemTime")), began, ended)) is not None:
+        diagnosis.checks.append(judge_clock(ahead))
     try:
         known = describe(host).model_copy(update={"registries": fleet.registries})
-        image = have_helper(as_told(known, told), fleet.helper_image, HELPER_SECONDS)
-        facts = probed(Prober(host.access, image, host.store), told, asked)
+        image = ensure_helper_image(
+            with_architecture(known, info), fleet.helper_image, HELPER_SECONDS
+        )
+        facts = probe_host(Prober(host.access, image, host.store), info, detect)
     except (Failure, *ERRORS) as error:
-        visit.checks.append(_no_helper(fleet.helper_image, error))
-        return visit
-    visit.image = image
-    visit.checks.append(fine("helper image", image))
-    visit.checks += judge_accelerators(facts, asked)
-    visit.checks += judge_disks(facts.image_disk_free, facts.disk_free)
-    visit.port = _free_port(host, facts.ports)
-    if not visit.port:
-        visit.checks.append(broken("bind", f"all of {host.ports} is in use", "Widen `ports`."))
-    return visit
+        diagnosis.checks.append(_no_helper(fleet.helper_image, error))
+        return diagnosis
+    diagnosis.image = image
+    diagnosis.checks.append(fine("helper image", image))
+    diagnosis.checks += judge_accelerators(facts, detect)
+    diagnosis.checks += judge_disks(facts.image_disk_free, facts.disk_free)
+    diagnosis.port = _free_port(host, facts.ports)
+    if not diagnosis.port:
+        diagnosis.checks.append(broken("bind", f"all of {host.ports} is in use", "Widen `ports`."))
+    return diagnosis
 
 
 def _api(host: Host) -> str:
-    """The newest API that the daemon speaks."""
+    """The newest API version of the daemon."""
     return str(connect(host.access, ASK_SECONDS).api.version(api_version=False)["ApiVersion"])
 
 

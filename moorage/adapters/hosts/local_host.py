@@ -1,4 +1,4 @@
-"""Looking at hosts: processors, RAM, accelerators, ports, runtimes and installed engines."""
+"""The survey of a host: processors, RAM, accelerators, ports, runtimes, installed engines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import psutil
 
 from moorage.adapters.docker.containers import DockerRuntime
 from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.hosts.local_resources import found_here, ports_in_use
-from moorage.adapters.hosts.remote_host import look_at
+from moorage.adapters.hosts.local_resources import local_accelerators, ports_in_use
+from moorage.adapters.hosts.remote_host import survey_remote_host
 from moorage.common.failures import Failure
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
@@ -30,25 +30,25 @@ from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, inte
 from moorage.spec import RuntimeName
 
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
-"""What an engine's program needs beside its own package."""
+"""Modules that an engine's program needs besides its own package."""
 
 
 RUNNER_PACKAGE = "gpustack_runner"
 
 
 def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
-    """What is there and really in use on a host; claims are the ledger's to add.
+    """The resources of a host and their use. Claims are added from the ledger.
 
     Args:
         host: The host.
-        fleet: What it belongs to; None = a fleet of its own.
+        fleet: Its fleet; None = a fleet of its own.
     """
     look = _look_at_another if host.access.is_remote else _look_at_this
     return describe(host).model_copy(update=look(host, fleet or Fleet()))
 
 
 def describe(host: Host) -> HostSnapshot:
-    """A host as it is written down, before anybody has looked at it."""
+    """A host as the fleet file describes it, before a survey."""
     return HostSnapshot(
         name=host.name,
         address=host.access.url,
@@ -71,7 +71,7 @@ def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
         ports=tuple(sorted(ports_in_use(host.bind, *host.port_range))),
         docker=docker,
         machine=platform.machine(),
-        **dict(found_here() if host.accelerators == "auto" else Found()),
+        **dict(local_accelerators() if host.accelerators == "auto" else Found()),
     )
     return {
         **_described(host, facts),
@@ -87,7 +87,7 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
     gpus = host.accelerators == "auto"
     try:
         known = describe(host).model_copy(update={"registries": fleet.registries})
-        facts = look_at(known, fleet.helper_image, host.store, gpus)
+        facts = survey_remote_host(known, fleet.helper_image, host.store, gpus)
         images = DockerImages(host.access.url).names()
     except Failure as failure:
         return {"unreachable": failure.detail}
@@ -104,7 +104,7 @@ def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
 
 
 def _described(host: Host, facts: HostFacts) -> dict[str, Any]:
-    """What is written down wins over what was found."""
+    """Entries of the fleet file take precedence over surveyed facts."""
     architecture = ARCHITECTURES.get(facts.machine, facts.machine)
     total = facts.ram_total if host.ram == "auto" else int(host.ram)
     accelerators = facts.accelerators
@@ -134,26 +134,26 @@ def docker_version(address: str) -> tuple[str, str]:
 
 
 def installed_program(engine: Engine) -> Program | None:
-    """An engine as it is installed on this machine: beside this Python, else on the path."""
+    """An engine that is installed on this machine: next to this Python, else on the path."""
     if not engine.program:
         return None
-    beside = Path(sys.executable).parent / engine.program
-    if beside.exists():
+    own = Path(sys.executable).parent / engine.program
+    if own.exists():
         needed = NEEDED_MODULES.get(engine.program, ())
         if not all(importlib.util.find_spec(module) for module in needed):
             return None
         try:
             version = importlib.metadata.version(engine.program)
         except importlib.metadata.PackageNotFoundError:
-            # The program asks for it too (vLLM 0.32, `entrypoints/cli/main.py`), and ends.
+            # The program needs its version too (vLLM 0.32, `entrypoints/cli/main.py`).
             return None
-        return Program(engine=engine.name, path=str(beside), version=version)
+        return Program(engine=engine.name, path=str(own), version=version)
     elsewhere = shutil.which(engine.program)
     return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
 
 
 def _images(host: Host) -> frozenset[str]:
-    """What need not be pulled; a daemon that does not answer now just gets no bonus for it."""
+    """Images that need no pull. A daemon that does not answer gets no bonus for images."""
     try:
         return DockerImages(host.access.url).names()
     except Failure:
@@ -161,7 +161,7 @@ def _images(host: Host) -> frozenset[str]:
 
 
 def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str, str]:
-    """What there is, the version of Docker, and why that does not answer."""
+    """The runtimes, the version of Docker, and why Docker does not answer."""
     allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
     found: list[RuntimeName] = []
     version, trouble = "", "no runtime is allowed on this host"
@@ -192,7 +192,7 @@ def _programs() -> tuple[Program, ...]:
 
 
 def _interface_with(bind: str) -> str:
-    """The interface of this machine that has an address; none for a daemon in another network."""
+    """The interface of this machine with an address; empty for a daemon in another network."""
     for name, addresses in psutil.net_if_addrs().items():
         if any(item.address == bind for item in addresses):
             return str(name)

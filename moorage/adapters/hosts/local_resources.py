@@ -25,16 +25,16 @@ TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 LISTEN = "0A"
 
 
-def found_here() -> Found:
-    """The accelerators of this machine: NVIDIA's by NVML, which takes no process; else by tools.
+def local_accelerators() -> Found:
+    """The accelerators of this machine: NVIDIA's through NVML, others through vendors' tools.
 
-    A driver's tool that hangs leaves a machine without accelerators, with the reason.
+    When a driver's tool hangs there are no accelerators, and the reason is in `troubles`.
     """
-    found = nvidia_here()
+    found = nvidia_accelerators()
     if found.accelerators:
         return found
     try:
-        said = subprocess.run(
+        done = subprocess.run(
             ["sh", "-c", VENDOR_SCRIPT],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -44,10 +44,10 @@ def found_here() -> Found:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Found(troubles=(f"the accelerators could not be asked: {error}",))
     memory = psutil.virtual_memory()
-    return read_vendors(said.stdout.decode(errors="replace"), (memory.total, memory.available))
+    return read_vendors(done.stdout.decode(errors="replace"), (memory.total, memory.available))
 
 
-def nvidia_here(nvml: ModuleType | Any = pynvml) -> Found:
+def nvidia_accelerators(nvml: ModuleType | Any = pynvml) -> Found:
     """The NVIDIA GPUs that NVML reports; none when there is no driver.
 
     Args:
@@ -71,7 +71,7 @@ def nvidia_here(nvml: ModuleType | Any = pynvml) -> Found:
 
 
 def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | str:
-    """One GPU, or why it cannot be used: it may have fallen off the bus, or be split by MIG."""
+    """One GPU, or why it is unusable: it fell off the bus, or is split by MIG."""
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)
@@ -96,7 +96,7 @@ def _is_split(nvml: Any, handle: Any) -> bool:
     try:
         return bool(nvml.nvmlDeviceGetMigMode(handle)[0])
     except nvml.NVMLError:
-        return False  # most GPUs know nothing of it
+        return False  # most GPUs do not support it
 
 
 def _text(value: str | bytes) -> str:
@@ -104,10 +104,10 @@ def _text(value: str | bytes) -> str:
 
 
 def ports_in_use(address: str, low: int, high: int) -> set[int]:
-    """Ports on which something listens, and those of a range that are bound: a server that starts.
+    """Ports with a listener, and bound ports of a range, such as those of a starting server.
 
-    A port on which nothing but closed connections linger is free. Linux keeps these for a minute
-    (TIME_WAIT) and lets servers bind it all the same: all set SO_REUSEADDR.
+    A port with closed connections only is free. Linux keeps these for a minute (TIME_WAIT), and
+    servers can bind the port because they set SO_REUSEADDR.
 
     Args:
         address: Where a port of the range would be bound.
@@ -126,10 +126,10 @@ def ports_in_use(address: str, low: int, high: int) -> set[int]:
 
 
 def _connections() -> Iterator[tuple[int, bool]]:
-    """The own port of each connection, and whether somebody listens there.
+    """The local port of each connection, and whether it is a listener.
 
-    Linux tells them in tables. psutil would also look through the files of every process, to say
-    whose they are; on a machine with many engines that takes longer than all the rest of a survey.
+    Linux lists them in tables, read here directly. psutil would also read the files of every
+    process to find the owners: with many engines that takes longer than the rest of a survey.
     """
     if not TABLES[0].exists():
         for one in psutil.net_connections(kind="tcp"):
@@ -142,7 +142,7 @@ def _connections() -> Iterator[tuple[int, bool]]:
 
 
 def _listed(row: str) -> tuple[int, bool]:
-    """The second column is the own address with its port in hexadecimal, the fourth the state."""
+    """Column 2 is the local address with its hexadecimal port, column 4 the state."""
     columns = row.split()
     return int(columns[1].rpartition(":")[2], 16), columns[3] == LISTEN
 

@@ -15,16 +15,16 @@ from moorage.common.units import MIB
 from moorage.common.values import Value
 
 MOST_BYTES = 4 * MIB
-"""More than the start of any engine writes; of what is larger the end counts."""
+"""More than any engine writes at its start. Of a larger log the end is used."""
 
 MOST_LINE = 8192
-"""Characters of a line: those that tell a cause have some hundred."""
+"""Characters of a line. Lines that show a cause have some hundred."""
 
 READ_SECONDS = 15.0
-"""How long a daemon may go on sending a log."""
+"""Limit for reading a log from a daemon."""
 
 CARRIAGE_RETURN = re.compile(r"\r\n?")
-"""What progress bars end their lines with."""
+"""Line ends of progress bars."""
 
 
 class Observation(Value):
@@ -62,11 +62,11 @@ def log_of_container(container: Container, tail: int | None = None, **streams: b
 
     Args:
         container: The container.
-        tail: How many; None = as much as is kept of any log.
-        streams: `stdout` and `stderr`, whether they count.
+        tail: Number of lines; None = up to `MOST_BYTES`.
+        streams: Whether to include `stdout` and `stderr`.
     """
     stream = container.logs(stream=True, follow=False, tail=tail or "all", **streams)
-    # The library takes its own time-out off a stream. Closing it ends the reading, with what came.
+    # The library removes its time-out from a stream. Closing the stream ends the reading.
     watchdog = threading.Timer(READ_SECONDS, stream.close)
     watchdog.start()
     try:
@@ -76,7 +76,7 @@ def log_of_container(container: Container, tail: int | None = None, **streams: b
 
 
 def last_bytes(pieces: Iterable[bytes], most: int = MOST_BYTES) -> bytes:
-    """The end of what comes in pieces."""
+    """The last bytes of a stream of pieces."""
     kept: deque[bytes] = deque()
     size = 0
     for piece in pieces:

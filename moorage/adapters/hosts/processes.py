@@ -19,20 +19,20 @@ import psutil
 from moorage.adapters.hosts import supervisor
 from moorage.adapters.hosts.observation import Observation, log_of_file
 from moorage.adapters.ledger.lock_owner import is_alive
-from moorage.adapters.system.os_errors import watching_the_disk
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload, planned_workload
 
 MARK = "MOORAGE_WORKLOAD"
-"""Variable in the environment of every process of a workload: its folder. By it a process is found,
-come what may, and told apart from one of the same name that belongs to another home."""
+"""Environment variable of every process of a workload: the workload's folder. It identifies the
+processes, also those of a workload of the same name in another home."""
 
 STATE_FILE = "state.json"
 LABELS_FILE = "labels.json"
-"""What the supervisor tells of the process, and whose it is, in the folder of a workload."""
+"""Files in a workload's folder: the state, written by the supervisor, and the labels."""
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-"""What a program needs of this process's environment; nothing else is passed on."""
+"""Variables of this process that are passed on; no others are."""
 
 APPEAR_SECONDS = 10.0
 KILL_SECONDS = 5.0
@@ -60,9 +60,9 @@ class ProcessRuntime:
             Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` when it does not come up at all.
         """
         if not (state := self._living(spec.name)):
-            # What runs under this name without a state to know it by must not run twice.
+            # A process of this name without a state file must not run twice.
             self._end(self._processes(spec.name), 0)
-            with watching_the_disk(self._root):
+            with disk_failures(self._root):
                 state = self._spawn(spec, secrets)
         identity = f"{state['pid']}@{state['started_at']}"
         return planned_workload(spec).model_copy(update={"identity": identity})
@@ -91,8 +91,8 @@ class ProcessRuntime:
     def stop(self, workload: Workload, grace_seconds: float) -> None:
         """SIGTERM, SIGKILL after the grace period; its folder is removed.
 
-        The engine itself is told first, as in a container, and alone: vLLM's workers end at once
-        when they get a SIGTERM, so that nothing could finish its requests.
+        Only the engine gets the first signal, as in a container: vLLM's workers end at once on
+        SIGTERM, and its requests could not finish.
         """
         give_up = time.monotonic() + grace_seconds
         if grace_seconds and (state := self._living(workload.name)):
@@ -110,7 +110,7 @@ class ProcessRuntime:
         shutil.rmtree(folder, ignore_errors=True)
         work = folder / "work"
         work.mkdir(parents=True)
-        # An engine may write what it likes into its log, its own secrets too.
+        # An engine may write anything into its log, including its secrets.
         folder.chmod(0o700)
         (folder / LABELS_FILE).write_text(json.dumps(spec.labels))
         for link in spec.links:
@@ -146,7 +146,7 @@ class ProcessRuntime:
         return state
 
     def _exit_code(self, name: str) -> int | None:
-        """How the engine ended; its supervisor may need a moment to write it down."""
+        """The engine's exit code; the supervisor may need a moment to record it."""
         give_up = time.monotonic() + EXIT_SECONDS
         while True:
             state = self._state(name)
@@ -167,9 +167,9 @@ class ProcessRuntime:
         return content
 
     def _processes(self, name: str) -> list[psutil.Process]:
-        """All processes of a workload, by their mark: also those that a killed flow left behind."""
+        """All processes of a workload by their mark, including those of a killed flow."""
         found = []
-        for pid in bearing(MARK, str(self._folder(name))):
+        for pid in processes_with_variable(MARK, str(self._folder(name))):
             with suppress(psutil.Error):
                 found.append(psutil.Process(pid))
         return found
@@ -188,7 +188,7 @@ class ProcessRuntime:
 
 
 def _hand_over(pipe: IO[bytes] | None, environment: dict[str, str]) -> None:
-    """Send a supervisor what its engine gets; one that is gone already is found out later."""
+    """Send a supervisor its engine's environment. A dead supervisor is noticed later."""
     assert pipe is not None
     with suppress(BrokenPipeError), pipe:
         pipe.write(json.dumps(environment).encode())
@@ -207,7 +207,7 @@ def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, s
 
 
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Wait for processes to end; those that have not. A dead one that nobody reaps has ended."""
+    """Wait for processes to end; returns those that run on. A zombie counts as ended."""
     give_up = time.monotonic() + seconds
     while (left := list(filter(_runs, processes))) and time.monotonic() < give_up:
         time.sleep(POLL_SECONDS)
@@ -229,11 +229,11 @@ def _signal(process: psutil.Process, number: signal.Signals) -> None:
         return
 
 
-def bearing(name: str, value: str) -> list[int]:
-    """Numbers of the processes whose environment has a variable with a value.
+def processes_with_variable(name: str, value: str) -> list[int]:
+    """Ids of the processes whose environment has a variable with a value.
 
-    Linux shows it as bytes, and looking for some in them takes a tenth of what psutil takes to read
-    all variables of all processes; where many engines run, that is most of what a stop costs.
+    On Linux the bytes of `environ` are searched directly. That takes a tenth of psutil's time to
+    parse all variables, which with many engines is most of the time of a stop.
     """
     if not PROCESSES.exists():
         return list(_bearing_by_psutil(name, value))

@@ -53,10 +53,10 @@ def reach(address: str, port: int, patience: float = PATIENCE_SECONDS) -> str:
 def _ask(address: str, port: int) -> str:
     try:
         with socket.create_connection((address, port), timeout=CONNECT_SECONDS) as connection:
-            said = connection.recv(len(GREETING))
+            greeting = connection.recv(len(GREETING))
     except OSError as error:
         return str(error)
-    return "" if said == GREETING else "something else answers there, or nothing"
+    return "" if greeting == GREETING else "something else answers there, or nothing"
 
 
 def _main() -> None:

@@ -1,4 +1,4 @@
-"""Looking at a host that is another machine: all that is there is Docker."""
+"""The survey of a remote host, where only Docker is available."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect, forget_clients
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import have_helper, run_helper
+from moorage.adapters.docker.helper import ensure_helper_image, run_helper
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access, parse_access
 from moorage.inventory.snapshot import HostSnapshot
@@ -30,52 +30,56 @@ from moorage.inventory.survey.vendors import (
 ASK_SECONDS = 10
 PROBE_SECONDS = 30
 PULL_SECONDS = 10.0
-"""How long a survey waits for the helper's image; who stages a model waits for the whole pull."""
+"""How long a survey waits for the helper's image; staging waits for the whole pull."""
 
 AMD_TOOLS = {"amd-smi", "rocm-smi"}
 
 
-def look_at(host: HostSnapshot, helper_image: str, store: str, gpus: bool) -> HostFacts:
-    """What the daemon and a probe say of a host.
+def survey_remote_host(host: HostSnapshot, helper_image: str, store: str, gpus: bool) -> HostFacts:
+    """Facts about a host from its daemon and a probe.
 
     Args:
-        host: As it is written down, with its registries.
-        helper_image: Image of the probe; it is pulled where it is not there.
-        store: Directory in which it keeps models.
-        gpus: Whether to look for accelerators.
+        host: As the fleet describes it, with its registries.
+        helper_image: Image of the probe; pulled where it is missing.
+        store: Directory of its models.
+        gpus: Whether to detect accelerators.
 
     Raises:
-        Failure: When the daemon cannot be talked to.
+        Failure: When the daemon cannot be reached.
     """
     access, image = parse_access(host.address), ""
-    told = ask_daemon(access)
+    info = ask_daemon(access)
     try:
-        image = have_helper(as_told(host, told), helper_image, PULL_SECONDS)
-        facts = probed(Prober(access, image, store), told, gpus)
+        image = ensure_helper_image(with_architecture(host, info), helper_image, PULL_SECONDS)
+        facts = probe_host(Prober(access, image, store), info, gpus)
     except Failure as failure:
-        facts = _told(told, f"the probe did not run, so its use of RAM is not known: {failure}")
+        facts = _facts_of_daemon(
+            info, f"the probe did not run, so its use of RAM is not known: {failure}"
+        )
     except (DockerException, RequestException, ValueError) as error:
-        facts = _told(told, f"the probe did not run, so its use of RAM is not known: {error}")
+        facts = _facts_of_daemon(
+            info, f"the probe did not run, so its use of RAM is not known: {error}"
+        )
     return facts.model_copy(
         update={
-            "docker": told.get("ServerVersion", ""),
-            "machine": told["Architecture"],
+            "docker": info.get("ServerVersion", ""),
+            "machine": info["Architecture"],
             "helper_image": image,
         }
     )
 
 
-def as_told(host: HostSnapshot, told: dict[str, Any]) -> HostSnapshot:
-    """A host with the kind of processor that its daemon tells."""
-    machine = told["Architecture"]
+def with_architecture(host: HostSnapshot, info: dict[str, Any]) -> HostSnapshot:
+    """A host with the architecture that its daemon reports."""
+    machine = info["Architecture"]
     return host.model_copy(update={"architecture": ARCHITECTURES.get(machine, machine)})
 
 
 def ask_daemon(access: Access) -> dict[str, Any]:
-    """What a daemon says of itself and its host.
+    """A daemon's information about itself and its host.
 
     Raises:
-        Failure: When it cannot be talked to.
+        Failure: When it cannot be reached.
     """
     try:
         return dict(connect(access, ASK_SECONDS).info())
@@ -88,9 +92,9 @@ class Prober:
     """Runs probes on one host.
 
     Args:
-        access: The way to its daemon.
-        image: Image of the probe; it is there.
-        store: Directory in which it keeps models.
+        access: Address and credentials of its daemon.
+        image: Image of the probe; the host has it.
+        store: Directory of its models.
     """
 
     def __init__(self, access: Access, image: str, store: str) -> None:
@@ -98,20 +102,20 @@ class Prober:
         self._mounts = [Mount(STORE, store, type="bind", read_only=True)]
 
     def __call__(self, handed: Handed = NOTHING) -> HostFacts:
-        """Run one.
+        """Run a probe.
 
         Raises:
             Failure: As `run_helper`.
-            ValueError: When it answers nonsense.
+            ValueError: When its answer cannot be read.
         """
         try:
-            said = self._run(handed)
+            output = self._run(handed)
         except APIError as error:
             if not self._mounts or NO_MOUNT not in str(error.explanation):
                 raise
             self._mounts = []  # no model was brought there yet
-            said = self._run(handed)
-        return read_probe(said)
+            output = self._run(handed)
+        return read_probe(output)
 
     def _run(self, handed: Handed) -> str:
         return run_helper(
@@ -125,42 +129,42 @@ class Prober:
         )
 
 
-def probed(probe: Callable[[Handed], HostFacts], told: dict[str, Any], gpus: bool) -> HostFacts:
-    """What probes on a host tell.
+def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus: bool) -> HostFacts:
+    """Facts that probes on a host find.
 
-    Most hosts take one probe; one whose accelerators want more than `/sys` takes another.
+    Most hosts need one probe; accelerators that need more than `/sys` take another.
 
     Args:
-        probe: Runs one that is handed something.
-        told: What the daemon says of itself.
-        gpus: Whether to look for accelerators.
+        probe: Runs a probe with the given devices.
+        info: The daemon's information.
+        gpus: Whether to detect accelerators.
 
     Raises:
         Failure: As `run_helper`.
-        ValueError: When a probe answers nonsense.
+        ValueError: When a probe's answer cannot be read.
     """
-    if gpus and NVIDIA.lower() in told.get("Runtimes", {}):
+    if gpus and NVIDIA.lower() in info.get("Runtimes", {}):
         try:
-            return _whole(probe(HANDED[NVIDIA]))
+            return _with_silent_vendors(probe(HANDED[NVIDIA]))
         except Failure as failure:
             if failure.cause is not Cause.ACCELERATOR_RUNTIME_MISSING:
                 raise
     facts = probe(NOTHING)
     if not gpus:
         return facts.model_copy(update=dict(Found()))
-    for vendor in _to_ask(facts):
-        facts = _asked(facts, probe, vendor)
-    return _whole(facts)
+    for vendor in _vendors_to_probe(facts):
+        facts = _with_vendor(facts, probe, vendor)
+    return _with_silent_vendors(facts)
 
 
-def _to_ask(facts: HostFacts) -> list[str]:
-    """Vendors whose accelerators are there and tell more to a probe that gets them."""
+def _vendors_to_probe(facts: HostFacts) -> list[str]:
+    """Vendors whose present accelerators show more to a probe that gets their devices."""
     with_tool = AMD_TOOLS & set(facts.tools)
     return [name for name in facts.vendors if name in HANDED and (name != AMD or with_tool)]
 
 
-def _asked(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) -> HostFacts:
-    """The facts, with what a vendor's tool tells: it knows more than the kernel shows."""
+def _with_vendor(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) -> HostFacts:
+    """The facts, completed by a vendor's tool, which shows more than the kernel."""
     try:
         found = probe(handed_to(vendor, facts.vendors[vendor]))
     except Failure as failure:
@@ -171,8 +175,8 @@ def _asked(facts: HostFacts, probe: Callable[[Handed], HostFacts], vendor: str) 
     return found.model_copy(update={"troubles": (*kept, *found.troubles)})
 
 
-def _whole(facts: HostFacts) -> HostFacts:
-    """Accelerators are not passed over in silence."""
+def _with_silent_vendors(facts: HostFacts) -> HostFacts:
+    """Adds a trouble for present accelerators that report nothing."""
     silent = silent_vendors(facts.vendors, facts.accelerators)
     if not silent or facts.troubles:
         return facts
@@ -182,7 +186,7 @@ def _whole(facts: HostFacts) -> HostFacts:
     )
 
 
-def _told(info: dict[str, Any], trouble: str) -> HostFacts:
-    """What the daemon itself says; nobody knows then what is in use."""
+def _facts_of_daemon(info: dict[str, Any], trouble: str) -> HostFacts:
+    """Facts from the daemon alone, which does not know what is in use."""
     total = int(info["MemTotal"])
     return HostFacts(cores=int(info["NCPU"]), ram_total=total, ram_free=total, troubles=(trouble,))

@@ -1,4 +1,4 @@
-"""Looking at all hosts of a fleet at once."""
+"""The survey of all hosts of a fleet, in parallel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moorage.adapters.hosts.local_host import describe, survey_host
 from moorage.adapters.sources.store import staged_models
-from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.system.parallel import map_parallel
 from moorage.inventory.access import parse_access
 from moorage.inventory.claims import Claim
 from moorage.inventory.fleet import Fleet, Host
@@ -15,7 +15,7 @@ from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.avoiding import without_avoided
 
 HOST_SECONDS = 20.0
-"""How long one host may take; so long takes the whole fleet at most."""
+"""Limit for one host, and so for the whole fleet."""
 
 
 def survey_hosts(
@@ -23,28 +23,28 @@ def survey_hosts(
     seconds: float = HOST_SECONDS,
     on_done: Callable[[], None] = lambda: None,
 ) -> tuple[HostSnapshot, ...]:
-    """What is there and really in use on every host.
+    """The resources of every host and their use.
 
     Args:
         fleet: The hosts.
-        seconds: How long one may take. One that does not answer by then is unreachable and holds
-            up nobody; what was begun with it ends by its own time-outs.
-        on_done: Told whenever one has been looked at.
+        seconds: Limit for one host. A host that does not answer in time is unreachable; its
+            requests end by their own time-outs.
+        on_done: Called after each host.
     """
-    outcomes = all_at_once(lambda host: survey_host(host, fleet), fleet.hosts, seconds, on_done)
+    outcomes = map_parallel(lambda host: survey_host(host, fleet), fleet.hosts, seconds, on_done)
     pairs = zip(fleet.hosts, outcomes, strict=True)
     return tuple(_snapshot(host, outcome, seconds) for host, outcome in pairs)
 
 
-def whole_snapshot(
+def fleet_snapshot(
     hosts: Iterable[HostSnapshot], fleet: Fleet, claims: tuple[Claim, ...], models: Path
 ) -> FleetSnapshot:
-    """The hosts with what others know about them.
+    """The hosts, completed by the ledger, the fleet and the model store.
 
     Args:
-        hosts: As they were looked at.
-        fleet: What it says about engines and registries.
-        claims: All that the ledger has reserved.
+        hosts: The surveyed hosts.
+        fleet: Its engines and registries are used.
+        claims: All claims of the ledger.
         models: The model store of this machine, which daemons on this machine share.
     """
     given = {"engines": fleet.engines, "registries": fleet.registries}

@@ -1,4 +1,4 @@
-"""What is on a host that says it is this ledger's: containers, processes, helpers."""
+"""Workloads of this ledger that exist on a host: containers, processes, helpers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger.lock_owner import is_alive
 from moorage.adapters.system.settings import Settings
 from moorage.engines.launch import LABEL_LEDGER, LABEL_MODEL, LABEL_RELEASE, Workload
-from moorage.operations.reconcile.facts import Found, Place
+from moorage.operations.reconcile.cluster_state import ObservedWorkload, Place
 from moorage.spec import RuntimeName
 
 LIST_SECONDS = 15
@@ -27,16 +27,16 @@ RUNS = {"running", "paused", "restarting"}
 STOP_SECONDS = 10.0
 
 
-def found_at(
+def list_workloads(
     place: Place, ledger: str, settings: Settings, known: Sequence[Workload] = ()
-) -> tuple[Found, ...]:
+) -> tuple[ObservedWorkload, ...]:
     """Everything there that carries the label of a ledger, and all helpers.
 
     Args:
         place: A runtime of a host.
-        ledger: Identity of the ledger; what is another's is left out.
+        ledger: Identity of the ledger; workloads of others are left out.
         settings: Of this machine.
-        known: What should run there. A Ray cluster knows no labels: it is asked for these alone.
+        known: Workloads that should run there. A Ray cluster has no labels: only these are queried.
 
     Raises:
         Failure: When the host cannot be asked.
@@ -51,7 +51,7 @@ def found_at(
     return tuple(_container(one) for one in (*own, *helpers))
 
 
-def remove(place: Place, found: Found, ledger: str, settings: Settings) -> None:
+def remove(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
     """Remove what was found; nothing happens when it is gone or is not what it was any more.
 
     Raises:
@@ -73,9 +73,9 @@ def remove(place: Place, found: Found, ledger: str, settings: Settings) -> None:
     runtime_for(place.runtime, place.address, settings).stop(workload, STOP_SECONDS)
 
 
-def _application(workload: Workload, settings: Settings) -> Found:
+def _application(workload: Workload, settings: Settings) -> ObservedWorkload:
     seen = runtime_for(workload.runtime, workload.address, settings).observe(workload)
-    return Found(
+    return ObservedWorkload(
         name=workload.name,
         identity=workload.identity,
         release=workload.release,
@@ -85,31 +85,31 @@ def _application(workload: Workload, settings: Settings) -> Found:
     )
 
 
-def _container(told: dict[str, Any]) -> Found:
+def _container(listed: dict[str, Any]) -> ObservedWorkload:
     """A container as the daemon lists it; one question for all of them."""
-    labels = told.get("Labels") or {}
-    return Found(
-        name=str((told.get("Names") or ["/?"])[0]).lstrip("/"),
-        identity=str(told["Id"]),
+    labels = listed.get("Labels") or {}
+    return ObservedWorkload(
+        name=str((listed.get("Names") or ["/?"])[0]).lstrip("/"),
+        identity=str(listed["Id"]),
         release=labels.get(LABEL_RELEASE, ""),
         model=labels.get(LABEL_MODEL, ""),
-        running=told["State"] in RUNS,
-        state=f"the container is {told['State']} ({told['Status']})",
-        since=datetime.fromtimestamp(int(told["Created"]), UTC),
+        running=listed["State"] in RUNS,
+        state=f"the container is {listed['State']} ({listed['Status']})",
+        since=datetime.fromtimestamp(int(listed["Created"]), UTC),
         helper=labels.get(LABEL_HELPER, ""),
-        fresh=told["State"] == "created",
+        fresh=listed["State"] == "created",
     )
 
 
-def _processes(root: Path, ledger: str) -> Iterator[Found]:
+def _processes(root: Path, ledger: str) -> Iterator[ObservedWorkload]:
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
         labels, state = _read(folder / LABELS_FILE), _read(folder / STATE_FILE)
         if labels.get(LABEL_LEDGER) != ledger:
             continue
-        with suppress(OSError):  # it went meanwhile
+        with suppress(OSError):  # it was removed meanwhile
             pid, started = state.get("pid") or 0, state.get("started_at") or 0
             alive = bool(pid) and is_alive(pid, started)
-            yield Found(
+            yield ObservedWorkload(
                 name=folder.name,
                 identity=f"{pid}@{started}",
                 release=labels[LABEL_RELEASE],

@@ -14,7 +14,7 @@ from moorage.adapters.ledger.tables import CLAIMS, GATE, RELEASES, TRANSITION_LO
 from moorage.releases.states import ReleaseState
 
 MOST = 20
-"""How many problems of one kind are told."""
+"""How many problems of one kind are listed."""
 
 
 def problems_of_file(path: Path) -> tuple[str, ...]:
@@ -27,9 +27,9 @@ def problems_of_file(path: Path) -> tuple[str, ...]:
         return ("it is empty (0 bytes)",)
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as own:
-            told = own.execute(f"PRAGMA integrity_check({MOST})").fetchall()
-            if told != [("ok",)]:
-                return tuple(str(row[0]) for row in told)
+            logged = own.execute(f"PRAGMA integrity_check({MOST})").fetchall()
+            if logged != [("ok",)]:
+                return tuple(str(row[0]) for row in logged)
             dangling = own.execute("PRAGMA foreign_key_check").fetchmany(MOST)
             schema = own.execute("SELECT version_num FROM alembic_version").fetchall()
             gates = own.execute("SELECT count(*) FROM gate").fetchone()[0]
@@ -52,8 +52,8 @@ def problems_of_content(url: str) -> tuple[str, ...]:
     engine = open_database(url)
     try:
         with reading(engine) as connection:
-            told = (*_without_gate(connection), *_untold(connection), *_kept(connection))
-            return (*undecodable(connection, MOST), *told)
+            logged = (*_without_gate(connection), *_unlogged(connection), *_kept(connection))
+            return (*undecodable(connection, MOST), *logged)
     finally:
         engine.dispose()
 
@@ -71,7 +71,7 @@ def _without_gate(connection: Connection) -> list[str]:
     return [f"`gate` has {rows} rows instead of one"] * (rows != 1)
 
 
-def _untold(connection: Connection) -> list[str]:
+def _unlogged(connection: Connection) -> list[str]:
     """Releases in a state that their log does not lead to."""
     newest = (
         select(TRANSITION_LOG.c.release, func.max(TRANSITION_LOG.c.sequence).label("sequence"))
@@ -85,14 +85,14 @@ def _untold(connection: Connection) -> list[str]:
             TRANSITION_LOG.c.sequence == newest.c.sequence,
         ),
     )
-    told = func.coalesce(TRANSITION_LOG.c.to_state, ReleaseState.PENDING.value)
+    logged = func.coalesce(TRANSITION_LOG.c.to_state, ReleaseState.PENDING.value)
     query = (
-        select(RELEASES.c.id, RELEASES.c.state, told.label("told"))
+        select(RELEASES.c.id, RELEASES.c.state, logged.label("logged"))
         .select_from(RELEASES.outerjoin(last, TRANSITION_LOG.c.release == RELEASES.c.id))
-        .where(RELEASES.c.state != told)
+        .where(RELEASES.c.state != logged)
     )
     rows = connection.execute(query.order_by(RELEASES.c.id).limit(MOST))
-    return [f"{row.id} is {row.state}, but its log ends with {row.told}" for row in rows]
+    return [f"{row.id} is {row.state}, but its log ends with {row.logged}" for row in rows]
 
 
 def _kept(connection: Connection) -> list[str]:

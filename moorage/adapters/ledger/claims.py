@@ -43,7 +43,7 @@ class Claims:
     ) -> None:
         """Reserve all claims of a release and make it `scheduled`, or change nothing.
 
-        The placement's own arithmetic runs again here, on fresh rows, with nobody beside it.
+        The placement's own arithmetic runs again here, on fresh rows, inside the transaction.
 
         Args:
             release: The release.

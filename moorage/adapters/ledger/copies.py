@@ -21,7 +21,7 @@ from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.lock_owner import Owner, is_alive, this_process
 from moorage.adapters.ledger.traces import WRITE_AHEAD, database_file
 from moorage.adapters.ledger.troubles import shown_url, trouble
-from moorage.adapters.system.os_errors import watching_the_disk
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 
 STEP_PAGES = 2048
@@ -54,7 +54,7 @@ def back_up(url: str, target: Path) -> None:
 
 
 def restore(url: str, source: Path, now: datetime) -> Path | None:
-    """Put a backup in the place of a ledger. What was there is kept beside it.
+    """Put a backup in the place of a ledger. The former file is kept in the same folder.
 
     Args:
         url: The ledger.
@@ -72,7 +72,7 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
     _must_be_sound(source)
     _must_not_be_in_use(path)
     kept = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}")
-    with watching_the_disk(path.parent):
+    with disk_failures(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
     with _copied(source, path) as copy:
         before = _put_aside(path, kept)
@@ -106,11 +106,11 @@ def file_of(url: str, instead: str) -> Path:
 
 @contextmanager
 def _copied(source: Path, target: Path) -> Iterator[Path]:
-    """A sound copy of a ledger beside where it will be; it is gone when the block has ended."""
+    """A checked copy of a ledger in the folder of its target; removed at the end of the block."""
     copy = part_for(target)
     remove_leftovers(target.parent)
     try:
-        with watching_the_disk(target.parent):
+        with disk_failures(target.parent):
             _copy(source, copy)
             _must_be_sound(copy)
             _to_disk(copy)
@@ -132,7 +132,7 @@ def _copy(source: Path, target: Path) -> None:
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
             # Python hears of a signal between two steps only.
             original.backup(copy, pages=STEP_PAGES, progress=lambda *_: None)
-            # In one file: nobody who moves it has to know of another beside it.
+            # In one file: whoever moves it need not know of a second one.
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise trouble(error, str(source)) from error
@@ -144,9 +144,9 @@ def _put_aside(path: Path, kept: Path) -> Path | None:
         return None
     os.link(path, kept)
     for suffix in WRITE_AHEAD:
-        beside = Path(f"{path}{suffix}")
-        if beside.exists():
-            os.replace(beside, f"{kept}{suffix}")
+        side_file = Path(f"{path}{suffix}")
+        if side_file.exists():
+            os.replace(side_file, f"{kept}{suffix}")
     return kept
 
 

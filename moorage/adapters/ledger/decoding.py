@@ -56,9 +56,9 @@ def undecodable(connection: Connection, most: int) -> tuple[str, ...]:
         most: How many of each table are named.
     """
     return tuple(
-        told
+        reason
         for table, decode in DECODERS.items()
-        for told in islice(_rows(connection, table, decode), most)
+        for reason in islice(_rows(connection, table, decode), most)
     )
 
 

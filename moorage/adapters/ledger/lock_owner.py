@@ -1,4 +1,4 @@
-"""Who holds a lock: a process, told apart from any later one with the same number."""
+"""The owner of a lock: a process, distinct from any later one with the same number."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def owner_of(pid: int, note: str = "") -> Owner:
 
 
 def is_gone(owner: Owner) -> bool:
-    """Whether an owner is surely gone; False when that cannot be told from here."""
+    """Whether an owner has surely ended; False when this machine cannot know."""
     if not owner.machine or owner.machine != _machine():
         return False
     return not is_alive(owner.pid, owner.started_at)
 
 
 def is_present(owner: Owner) -> bool:
-    """Whether an owner surely lives, on this machine; False when that cannot be told from here."""
+    """Whether an owner surely runs on this machine; False when this machine cannot know."""
     if not owner.machine or owner.machine != _machine():
         return False
     return is_alive(owner.pid, owner.started_at)

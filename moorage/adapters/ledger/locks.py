@@ -147,7 +147,7 @@ class Locks:
 
     def _renew(self, token: str, lease_seconds: float, ended: threading.Event) -> None:
         while not ended.wait(RENEW_SECONDS):
-            # A ledger that is away for a moment is asked again before the lease runs out.
+            # A ledger that is unreachable for a moment is retried before the lease runs out.
             with suppress(Failure), gate(self._engine) as connection:
                 connection.execute(
                     update(LOCKS)

@@ -1,4 +1,4 @@
-"""Measurements in the ledger: what starts told about memory, found again by their settings."""
+"""Measurements in the ledger: memory of starts, by their settings."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Releases:
         """Begin a release in state `pending` and return its id.
 
         Args:
-            spec: What was asked for.
+            spec: The requested model.
             revision: Of its model; empty = not known yet, see `pin`.
             flow_run_id: Who begins it.
         """
@@ -204,7 +204,7 @@ class Releases:
         return self._rows(query.order_by(RELEASES.c.created_at))
 
     def specs(self, identities: Iterable[str]) -> dict[str, ModelSpec]:
-        """What releases were asked to be, by release."""
+        """Specs by release."""
         query = select(RELEASES.c.id, RELEASES.c.spec).where(RELEASES.c.id.in_(list(identities)))
         with reading(self._engine) as connection:
             return {row.id: spec_of(row) for row in connection.execute(query)}
@@ -313,7 +313,7 @@ def workload_of(release: str, written: dict[str, Any]) -> Workload:
 
 
 def spec_of(row: Row[Any]) -> ModelSpec:
-    """What a release was asked to be, as it is written in its row."""
+    """The spec of a release, decoded from its row."""
     return ModelSpec.model_validate(row.spec, context=RECORDED)
 
 

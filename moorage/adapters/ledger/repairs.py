@@ -9,7 +9,7 @@ from sqlalchemy import Engine, Row, delete, insert, select
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import RELEASES, REPAIRS
 from moorage.adapters.ledger.transitions import utc
-from moorage.operations.reconcile.facts import Record
+from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.states import FINAL
 
 MOMENTS = ("not_before", "started_at", "well_since", "probed_at")
@@ -21,19 +21,19 @@ class Repairs:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def all(self) -> tuple[Record, ...]:
+    def all(self) -> tuple[RepairRecord, ...]:
         """Every record."""
         with reading(self._engine) as connection:
             rows = connection.execute(select(REPAIRS).order_by(REPAIRS.c.release))
             return tuple(record_of(row) for row in rows)
 
-    def of(self, release: str) -> Record:
+    def of(self, release: str) -> RepairRecord:
         """The record of a release; an empty one where there is none."""
         with reading(self._engine) as connection:
             row = connection.execute(select(REPAIRS).where(REPAIRS.c.release == release)).first()
-            return record_of(row) if row else Record(release=release)
+            return record_of(row) if row else RepairRecord(release=release)
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: RepairRecord) -> None:
         """Write a record, in the place of the one before."""
         with gate(self._engine) as connection:
             connection.execute(delete(REPAIRS).where(REPAIRS.c.release == record.release))
@@ -46,9 +46,9 @@ class Repairs:
             connection.execute(delete(REPAIRS).where(REPAIRS.c.release.in_(ended)))
 
 
-def record_of(row: Row[Any]) -> Record:
+def record_of(row: Row[Any]) -> RepairRecord:
     """What is kept about a release, as it is written in its row."""
     values = dict(row._mapping)
-    return Record.model_validate(
+    return RepairRecord.model_validate(
         {**values, **{name: utc(values[name]) for name in MOMENTS if values[name]}}
     )

@@ -187,4 +187,4 @@ MEASUREMENTS = Table(
     Column("measured_at", DateTime(timezone=True), nullable=False),
     Index("ix_measurements_key", "architecture", "shape", "engine", "engine_version"),
 )
-"""What starts told about memory, under the columns of `CalibrationKey`; it outlives the release."""
+"""Measured memory of starts, under the columns of `CalibrationKey`; it outlives the release."""

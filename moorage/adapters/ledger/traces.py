@@ -14,17 +14,17 @@ from sqlalchemy import URL
 from moorage.common.failures import Cause, Failure
 
 MARKER = ".made"
-"""How the name of the file goes on that stays beside a ledger from its first opening on."""
+"""Suffix of the file that stays in the folder of a ledger after its first opening."""
 
 MARKER_TEXT = "A ledger was made beside this file. Remove both to begin a new one.\n"
 
 WRITE_AHEAD = ("-wal", "-shm")
-"""Files that SQLite keeps beside a database in use. It has written to the database before."""
+"""Suffixes of files that SQLite keeps while a database is in use, after the first write."""
 
 HEADER = b"SQLite format 3\0"
 
 MOST_FILES = 1000
-"""How many files beside a ledger are looked at."""
+"""How many files in the folder of a ledger are read."""
 
 
 def database_file(url: URL) -> Path | None:
@@ -82,8 +82,8 @@ def _traces(path: Path, *, exists: bool) -> Iterator[str]:
 
     Where the file itself is gone, only what has its name counts: another ledger may lie there too.
     """
-    beside = [Path(f"{path}{suffix}") for suffix in (MARKER, *WRITE_AHEAD)]
-    yield from (str(one) for one in beside if _size(one))
+    side_files = [Path(f"{path}{suffix}") for suffix in (MARKER, *WRITE_AHEAD)]
+    yield from (str(one) for one in side_files if _size(one))
     with suppress(OSError):
         for one in islice(path.parent.iterdir(), MOST_FILES):
             if one != path and (exists or one.name.startswith(path.name)) and _is_ledger(one):

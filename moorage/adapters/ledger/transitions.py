@@ -115,12 +115,12 @@ class Change:
 
 @contextmanager
 def changing(engine: Engine) -> Iterator[Change]:
-    """A transaction that is alone; the author is told of its transitions once it is committed."""
+    """An exclusive transaction; the author's callback gets its transitions after the commit."""
     with gate(engine) as connection:
         change = Change(connection)
         yield change
     for transition in change.made:
-        author().told(transition)
+        author().on_transition(transition)
 
 
 def logged(connection: Connection, release: str) -> tuple[Transition, ...]:
@@ -164,12 +164,12 @@ class Author:
 
     Attributes:
         flow_run_id: Its id; empty = it is done outside of any flow run.
-        told: Called with each transition once it is committed. It must not fail.
-        requested_by: Who asked for the run, in one line.
+        on_transition: Called with each transition once it is committed. It must not fail.
+        requested_by: Who requested the run, in one line.
     """
 
     flow_run_id: str = ""
-    told: Callable[[Transition], None] = _nobody
+    on_transition: Callable[[Transition], None] = _nobody
     requested_by: str = ""
 
 

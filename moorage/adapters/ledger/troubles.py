@@ -16,7 +16,7 @@ from moorage.common.failures import Cause, Failure
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 FULL = {sqlite3.SQLITE_FULL}
 NO_ROOM_PERHAPS = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
-"""What SQLite says, among other things, where the files beside a database have no room."""
+"""Codes of SQLite that may mean that its journal files have no room."""
 
 STATES = {
     # https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -30,7 +30,7 @@ UNDECODABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionErro
 """What decoding a row raises that holds what nobody wrote."""
 
 ROOM = 256 * 1024
-"""Bytes that the files beside an SQLite database need before anything is written."""
+"""Bytes that the journal files of SQLite need before anything is written."""
 
 MAKE_ROOM = (
     "Free some space on the disk of the ledger; what was not written was not written in part."
@@ -44,9 +44,9 @@ def trouble(error: Exception, where: str) -> Failure:
         error: As SQLAlchemy or the driver raised it.
         where: URL of the ledger, without a password.
     """
-    said = getattr(error, "orig", None) or error
-    detail = f"{where}: {(str(said).splitlines() or [repr(said)])[0]}"
-    cause = _cause(said, where)
+    reason = getattr(error, "orig", None) or error
+    detail = f"{where}: {(str(reason).splitlines() or [repr(reason)])[0]}"
+    cause = _cause(reason, where)
     if cause == Cause.DISK_FULL:
         return Failure(cause, detail, suggestion=MAKE_ROOM)
     return Failure(cause, detail)
@@ -60,8 +60,8 @@ def unreadable(error: Exception, where: str, rows: Sequence[str] = ()) -> Failur
         where: URL of the ledger, without a password.
         rows: Which rows those are, with their reasons, as far as they were found.
     """
-    told = " ".join(str(error).split())[:300]
-    found = "; ".join(rows) or f"a row cannot be read: {told}"
+    reason = " ".join(str(error).split())[:300]
+    found = "; ".join(rows) or f"a row cannot be read: {reason}"
     return Failure(Cause.LEDGER_DAMAGED, f"{where}: {found}")
 
 

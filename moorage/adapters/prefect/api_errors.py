@@ -1,7 +1,7 @@
-"""Prefect's API where it does not answer, or not what Prefect's client expects: as failures.
+"""Errors of Prefect's API and client as failures.
 
-Prefect's client raises whatever comes of an answer: its own errors for statuses, those of httpx, of
-the JSON decoder and of pydantic, or a `RuntimeError` where it could not connect at all.
+Prefect's client raises its own errors for statuses, those of httpx, of the JSON decoder and of
+pydantic, or a `RuntimeError` where it could not connect.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ TRY_LATER = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 NOT_LET_IN = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 UNREACHED = "Failed to reach API"
-"""What Prefect says where it could not connect at all."""
+"""Prefect's message when it could not connect."""
 
 CLIENT = ("prefect.client.orchestration", "prefect.client.base")
 """Modules that send requests and read the answers."""
 
 READERS = {"propose_state", "propose_state_sync"}
-"""Functions of Prefect's engine that judge an answer themselves."""
+"""Functions of Prefect's engine that raise errors about answers."""
 
 LONGEST = 400
-"""Characters of what Prefect's client says."""
+"""Characters of a message of Prefect's client."""
 
 LOG_IN = (
     "Set PREFECT_API_AUTH_STRING to what the server was started with, or PREFECT_API_KEY for"
@@ -35,7 +35,7 @@ LOG_IN = (
 
 
 def server_failure(error: BaseException) -> Failure | None:
-    """The failure that an error of Prefect's client stands for; None = it is none of its errors.
+    """The failure for an error of Prefect's client; None = another kind of error.
 
     Args:
         error: As it was raised, with its traceback.
@@ -50,15 +50,15 @@ def server_failure(error: BaseException) -> Failure | None:
 
 
 def is_login_refused(error: BaseException) -> bool:
-    """Whether Prefect's server asks for a login, or for another one."""
+    """Whether Prefect's server requires a login, or another one."""
     unauthorized = HTTPStatus.UNAUTHORIZED
     return isinstance(error, httpx.HTTPStatusError) and error.response.status_code == unauthorized
 
 
 def is_server_trouble(error: BaseException) -> bool:
-    """Whether Prefect's server did not answer, or said that it cannot now.
+    """Whether Prefect's server did not answer, or is temporarily unable to.
 
-    Its client has asked again before, for about a minute (`PREFECT_CLIENT_MAX_RETRIES`).
+    Its client has retried before, for about a minute (`PREFECT_CLIENT_MAX_RETRIES`).
     """
     if isinstance(error, Failure):
         return error.cause is Cause.SERVER_UNAVAILABLE

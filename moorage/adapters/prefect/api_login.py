@@ -1,8 +1,8 @@
-"""The login of this home's Prefect server: made once, and sent to that server alone.
+"""Logins at Prefect APIs. That of this home's server is made once and sent to it alone.
 
-Two files of this user alone, in `MOORAGE_HOME/api`: `login` holds `user:password`, `server` says
-which process answers where. A client takes the login when that process listens at the address that
-it is about to ask, so that nobody else who binds the port later is handed it.
+Two files of this user alone, in `MOORAGE_HOME/api`: `login` holds `user:password`, `server` the
+process and its address. A client uses the login only if that process listens at the address, so
+that a later owner of the port does not get it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WRITTEN = re.compile(r"[!-9;-~]+:[!-~]+")
 CLIENT_VARIABLE, SERVER_VARIABLE = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 NO_ORIGIN = "http://127.0.0.1"
-"""Prefect's default is every origin. No page has this one: the server is on another port."""
+"""Replaces Prefect's default, every origin. No page has this one."""
 
 TEMPORARY_BYTES = 24
 
@@ -80,13 +80,13 @@ def provide_login(home: Path) -> tuple[str, bool]:
 
 
 def record_server(home: Path, url: str, pid: int) -> None:
-    """Note which process answers at an address, for clients of this home."""
+    """Record which process answers at an address, for clients of this home."""
     server = RunningServer(url=url, process=owner_of(pid))
     write_private(home / FOLDER / SERVER, server.model_dump_json(), over=True)
 
 
 def forget_server(home: Path) -> None:
-    """Take that note away: nothing of this home answers any more."""
+    """Remove the record of the server."""
     with contextlib.suppress(OSError):
         (home / FOLDER / SERVER).unlink(missing_ok=True)
 
@@ -110,7 +110,7 @@ def login_for(home: Path, url: str) -> tuple[str, str] | None:
 
 
 def is_listening(pid: int, port: int | None) -> bool:
-    """Whether that process, and so nobody else, answers at a port of this machine."""
+    """Whether a process listens on a port of this machine."""
     try:
         sockets = psutil.Process(pid).net_connections("tcp")
     except psutil.Error:
@@ -121,7 +121,7 @@ def is_listening(pid: int, port: int | None) -> bool:
 
 
 def _place(url: str) -> tuple[str, int | None, str]:
-    """An address of an API; all names of the loopback mean the same."""
+    """An API's address, normalized: all names of the loopback are equal."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     near = "here" if host in ("localhost", "127.0.0.1", "::1") else host
@@ -129,26 +129,25 @@ def _place(url: str) -> tuple[str, int | None, str]:
 
 
 def sign_in() -> None:
-    """Take the login of the server that is to be asked, where the user has set none.
+    """Use the login of the configured server, unless the user has set one.
 
-    That is this home's server; or one that Prefect starts for this command alone, whose login lives
-    as long.
+    The server is this home's, or a temporary one that Prefect starts for this command.
 
     Raises:
         Failure: `BAD_SETTING` when the login of this home is no secret of this user.
     """
     api = get_current_settings().api
     if not api.url:
-        # Never one that is set: it is for a server that stays.
+        # Never a configured login: that is for a permanent server.
         if client_login() != (login := _temporary_login()):
-            adopt(login, {SERVER_VARIABLE: login, ORIGINS: NO_ORIGIN})
+            use_login(login, {SERVER_VARIABLE: login, ORIGINS: NO_ORIGIN})
     elif not api.auth_string and not api.key and (found := login_for(Settings().root, api.url)):
         login, url = found
-        adopt(login, {"PREFECT_API_URL": url})
+        use_login(login, {"PREFECT_API_URL": url})
 
 
-def adopt(login: str, more: dict[str, str]) -> None:
-    """Log in from now on, in this process and in those that it starts."""
+def use_login(login: str, more: dict[str, str]) -> None:
+    """Use a login in this process and in its child processes."""
     remember({CLIENT_VARIABLE: login, "its password": login.partition(":")[2]})
     os.environ.update({CLIENT_VARIABLE: login, **more})
     refresh_global_settings_context()
@@ -161,13 +160,13 @@ def configured_login() -> str:
 
 
 def client_login() -> str:
-    """The login that is set for whatever server is asked; empty = none."""
+    """The login that is set for clients of any server; empty = none."""
     found = get_current_settings().api.auth_string
     return found.get_secret_value() if found else ""
 
 
 def login_refused() -> Failure:
-    """What to say where the API does not take the login of this process, or misses one."""
+    """The failure when the API requires a login, or another one than this process has."""
     return Failure(
         Cause.BAD_SETTING,
         f"PREFECT_API_URL: {get_current_settings().api.url} asks for a login, and"

@@ -39,7 +39,7 @@ NO_FRAMES = (
 
 
 class Guard:
-    """Refuses requests that a foreign page may have sent; all others go on to the application.
+    """Refuses requests that a foreign page may have sent; passes on all others.
 
     Args:
         app: What answers.

@@ -16,20 +16,20 @@ from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.prefect.api_login import sign_in
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
-from moorage.operations.redeploy.question import SERVER_SECONDS, Answer
+from moorage.operations.redeploy.intent import SERVER_SECONDS, Answer
 
 SCHEMA = "approval"
-"""Part of the schema's title that tells our question from those of other flows."""
+"""Part of the schema's title that identifies moorage's questions."""
 
 
-class Waiting(Value):
-    """A flow run that waits.
+class PendingApproval(Value):
+    """A flow run that waits for approval.
 
     Attributes:
         id: Of the flow run.
         name: Of the flow run, such as `deploy llama`.
-        model: Name of the model; empty where it is about several.
-        until: When it counts as refused, UTC; None = the server does not say.
+        model: Name of the model; empty for several models.
+        until: Time at which it counts as refused, UTC; None = not known.
         plan: What would be done, as Markdown.
     """
 
@@ -40,12 +40,12 @@ class Waiting(Value):
     plan: str
 
 
-def waiting() -> list[Waiting]:
-    """All that wait, the one that ends first before the others.
+def pending_approvals() -> list[PendingApproval]:
+    """All runs that wait for approval, the earliest deadline first.
 
     Raises:
         Failure: `SERVER_UNAVAILABLE` where no server is configured, or it does not answer;
-            `SERVER_REFUSED` where it answers something else.
+            `SERVER_REFUSED` for an unexpected answer.
     """
     paused = FlowRunFilter.model_validate({"state": {"type": {"any_": [StateType.PAUSED]}}})
     with _client() as client:
@@ -59,29 +59,31 @@ def waiting() -> list[Waiting]:
     return sorted(open_still, key=lambda one: one.until or now)
 
 
-def the_one(named: str) -> Waiting:
-    """The run that is meant by its id, how that begins, its name, or its model.
+def find_approval(named: str) -> PendingApproval:
+    """The waiting run of an id, the start of an id, a name, or a model.
 
     Raises:
-        Failure: `UNKNOWN_APPROVAL` when none or several are.
+        Failure: `UNKNOWN_APPROVAL` when none or several match.
     """
-    found = [one for one in waiting() if named in (one.id, one.name, one.model)]
-    found = found or [one for one in waiting() if len(named) >= 4 and one.id.startswith(named)]
+    found = [one for one in pending_approvals() if named in (one.id, one.name, one.model)]
+    found = found or [
+        one for one in pending_approvals() if len(named) >= 4 and one.id.startswith(named)
+    ]
     if len(found) != 1:
-        told = f"{len(found)} wait under {named}" if found else named
-        raise Failure(Cause.UNKNOWN_APPROVAL, told)
+        detail = f"{len(found)} wait under {named}" if found else named
+        raise Failure(Cause.UNKNOWN_APPROVAL, detail)
     return found[0]
 
 
-def answer(one: Waiting, said: Answer) -> None:
-    """Let the run go on with an answer.
+def answer(one: PendingApproval, reply: Answer) -> None:
+    """Resume a run with an answer.
 
     Raises:
-        Failure: `UNKNOWN_APPROVAL` when it does not wait any more.
+        Failure: `UNKNOWN_APPROVAL` when it waits no longer.
     """
     with _client() as client:
         try:
-            result = client.resume_flow_run(UUID(one.id), run_input=said.model_dump())
+            result = client.resume_flow_run(UUID(one.id), run_input=reply.model_dump())
         except Exception as error:
             raise server_failure(error) or error from None
     if result.status != "ACCEPT":
@@ -89,7 +91,7 @@ def answer(one: Waiting, said: Answer) -> None:
         raise Failure(Cause.UNKNOWN_APPROVAL, f"{one.name}: {why}")
 
 
-def _read(client: SyncPrefectClient, run: FlowRun) -> Waiting | None:
+def _read(client: SyncPrefectClient, run: FlowRun) -> PendingApproval | None:
     keys = run.state.state_details.run_input_keyset if run.state else None
     if not keys or not run.state:
         return None
@@ -101,7 +103,7 @@ def _read(client: SyncPrefectClient, run: FlowRun) -> Waiting | None:
         return None
     ends = run.state.state_details.pause_timeout
     spec = run.parameters.get("spec")
-    return Waiting(
+    return PendingApproval(
         id=str(run.id),
         name=run.name,
         model=spec.get("name", "") if isinstance(spec, dict) else "",

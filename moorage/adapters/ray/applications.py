@@ -23,7 +23,7 @@ from moorage.engines.ray_serve import (
 
 POLL_SECONDS = 0.5
 GONE_SECONDS = 30.0
-"""How much longer than its grace the end of an application is waited for; Ray goes on with it."""
+"""Extra time to wait for the end of an application; after that Ray ends it by itself."""
 
 ENDED = frozenset({AppStatus.DEPLOY_FAILED, AppStatus.UNHEALTHY, AppStatus.DELETING})
 
@@ -33,15 +33,15 @@ class RayRuntime:
 
     Args:
         address: A line of `ClusterAccess`.
-        alone: Keeps every other moorage of the same ledger from changing the cluster's config:
-            two that read it, change it and put it back would undo each other.
+        alone: Locks the cluster's config among processes of the same ledger: two that read,
+            change and replace it at once would undo each other.
     """
 
     def __init__(self, address: str, alone: Callable[[], AbstractContextManager[None]]) -> None:
         self._dashboard, self._alone = RayDashboard(address), alone
 
     def start(self, spec: ContainerSpec, secrets: Mapping[str, str]) -> Workload:  # noqa: ARG002
-        """Put the application beside the others. One of the same release is updated.
+        """Add the application to the config. One of the same release is updated.
 
         Raises:
             Failure: `LAUNCH_REFUSED` with the reason.
@@ -63,7 +63,7 @@ class RayRuntime:
         return workload
 
     def observe(self, workload: Workload) -> Observation:
-        """The application's status, in Ray's words."""
+        """The application's status, as Ray reports it."""
         state = app_state(self._dashboard.details(), workload.name)
         if state is None:
             return Observation(running=False, detail="the application is gone from the cluster")
@@ -75,14 +75,14 @@ class RayRuntime:
         )
 
     def logs(self, workload: Workload, tail: int) -> str:
-        """What the cluster says about the application, and the logs of its replicas."""
+        """The cluster's message about the application, and the logs of its replicas."""
         state = app_state(self._dashboard.details(), workload.name)
         if state is None:
             return ""
         return "\n".join([state.message, *(self._log(log, tail) for log in state.logs)])
 
     def stop(self, workload: Workload, grace_seconds: float) -> None:
-        """Take the application out of the config; Ray ends it once its requests are done."""
+        """Remove the application from the config; Ray ends it after its requests."""
         with self._alone():
             details = self._dashboard.details()
             state = app_state(details, workload.name)
@@ -106,7 +106,7 @@ class RayRuntime:
         self._dashboard.put(config)
 
     def _log(self, log: ReplicaLog, tail: int) -> str:
-        """A replica that is gone took its log with it; that is no reason to fail."""
+        """The log of a replica; empty when the replica and its log are gone."""
         try:
             return self._dashboard.log(log, tail)
         except Failure:

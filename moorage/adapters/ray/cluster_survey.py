@@ -14,7 +14,7 @@ from moorage.adapters.engines.engine_http import (
     ask_engine_now,
 )
 from moorage.adapters.ray.dashboard import RayDashboard
-from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.common.units import counted
 from moorage.inventory.check import Check, HostChecks, broken, fine
@@ -27,19 +27,19 @@ COUNTED = (GPU, "CPU")
 CLUSTER_SECONDS = 45.0
 SERVE_SECONDS = 5.0
 ROUTES = "/-/routes"
-"""Serve's own list of routes; whatever it answers, something that speaks HTTP is there."""
+"""Serve's list of routes. Any answer shows that something speaks HTTP there."""
 
 
 def survey_cluster(name: str, cluster: RayCluster) -> ClusterSnapshot:
-    """A cluster as it is now.
+    """The current state of a cluster.
 
     Args:
         name: Its name in the fleet.
-        cluster: What the fleet says about it.
+        cluster: Its entry in the fleet.
 
     Raises:
-        Failure: `CLUSTER_UNAVAILABLE`, `HOST_UNAUTHORIZED`, or `CLUSTER_UNSUITABLE` when what
-            answers is no Ray with Serve.
+        Failure: `CLUSTER_UNAVAILABLE`, `HOST_UNAUTHORIZED`, or `CLUSTER_UNSUITABLE` when it is
+            not Ray with Serve.
     """
     dashboard = RayDashboard(cluster.access.url)
     version = dashboard.version()
@@ -63,14 +63,14 @@ def survey_cluster(name: str, cluster: RayCluster) -> ClusterSnapshot:
 def survey_clusters(
     fleet: Fleet, seconds: float, on_done: Callable[[], None] = lambda: None
 ) -> dict[str, ClusterSnapshot | Exception]:
-    """All clusters of a fleet at once, by name; why not, of those that could not be looked at."""
+    """All clusters of a fleet by name, in parallel; the error where a survey failed."""
     items = list(fleet.clusters.items())
-    found = all_at_once(lambda item: survey_cluster(*item), items, seconds, on_done)
+    found = map_parallel(lambda item: survey_cluster(*item), items, seconds, on_done)
     return dict(zip(fleet.clusters, found, strict=True))
 
 
 def _free(usage: dict[str, list[float]]) -> dict[str, float] | None:
-    """Ray counts every few seconds; right after its start it has counted nothing."""
+    """Free resources; None right after Ray's start, before its first count."""
     if "CPU" not in usage:
         return None
     pairs = {name: usage[name] for name in COUNTED if name in usage}
@@ -80,13 +80,13 @@ def _free(usage: dict[str, list[float]]) -> dict[str, float] | None:
 def check_clusters(
     fleet: Fleet, on_done: Callable[[], None] = lambda: None
 ) -> tuple[HostChecks, ...]:
-    """Look at every Ray cluster at once. Nothing is changed there.
+    """Check every Ray cluster in parallel, without changes.
 
     Args:
         fleet: The clusters.
-        on_done: Told whenever one has been looked at.
+        on_done: Called after each cluster.
     """
-    outcomes = all_at_once(_checked, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
+    outcomes = map_parallel(_checked, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
     pairs = zip(fleet.clusters.items(), outcomes, strict=True)
     return tuple(
         HostChecks(host=name, address=cluster.dashboard, checks=_checks(outcome))
@@ -98,7 +98,7 @@ def _checks(outcome: tuple[Check, ...] | Exception) -> tuple[Check, ...]:
     if not isinstance(outcome, Exception):
         return outcome
     late = isinstance(outcome, TimeoutError) and not outcome.args
-    why = f"the look at it took more than {CLUSTER_SECONDS:g} s" if late else repr(outcome)
+    why = f"checking it took more than {CLUSTER_SECONDS:g} s" if late else repr(outcome)
     return (broken("dashboard", why, "See whether the head of the cluster is overloaded."),)
 
 
@@ -113,7 +113,7 @@ def _checked(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
 
 
 def _serve(address: str, seen: ClusterSnapshot) -> Check:
-    """Serve listens once it has an application; before that, silence is as it should be."""
+    """Whether Serve answers. It listens only once it has an application."""
     try:
         with suppress(Unusable):
             ask_engine_now(Question(address + ROUTES), SERVE_SECONDS)
@@ -125,7 +125,7 @@ def _serve(address: str, seen: ClusterSnapshot) -> Check:
                 found=f"nothing answers at {address} yet: Serve starts with the first application",
             )
         applications = counted(len(seen.applications), "application")
-        told = f"nothing answers at {address}, though {applications} run: {error}"
+        found = f"nothing answers at {address}, though {applications} run: {error}"
         fix = "`serve` has to be the address of Serve's proxy, reachable from here (port 8000)."
-        return broken("serve", told, fix)
+        return broken("serve", found, fix)
     return fine("serve", f"{address}, {counted(len(seen.applications), 'application')}")

@@ -21,20 +21,20 @@ PUT_SECONDS = 120.0
 MOST_NODES = 10_000
 SHOWN = 2000
 MOST_BYTES = 8 * MIB
-"""Of an answer; what a node of a large cluster tells of itself has about a KiB."""
+"""Limit of an answer; one node of a large cluster takes about a KiB."""
 
 LOG_BYTES = 4 * MIB
 OK, BAD_REQUEST = 200, 400
 UNKNOWN = frozenset({404, 405, 501})
 UNAUTHORIZED = frozenset({301, 302, 303, 307, 308, 401, 403})
-"""A dashboard that wants a token says so; a proxy in front of it may send to its login page."""
+"""Statuses of a dashboard that requires a token, or of a proxy with a login page."""
 
 
 class RayDashboard:
     """One dashboard.
 
     Args:
-        address: A line of `ClusterAccess`. Its secret is read with each question and kept nowhere.
+        address: A line of `ClusterAccess`. Its secret is read for each request and not kept.
     """
 
     def __init__(self, address: str) -> None:
@@ -57,17 +57,17 @@ class RayDashboard:
         return dict(answer)
 
     def put(self, config: dict[str, Any]) -> None:
-        """Replace the whole config of Serve.
+        """Replace the config of Serve.
 
         Raises:
-            Failure: `LAUNCH_REFUSED` with Ray's own words.
+            Failure: `LAUNCH_REFUSED` with Ray's message.
         """
         self._ask("PUT", APPLICATIONS, PUT_SECONDS, body=config)
 
     def nodes(self) -> list[dict[str, float]]:
         """The resources of each node that is alive."""
-        asked = {"detail": "true", "limit": str(MOST_NODES)}
-        answer = self._json("GET", "/api/v0/nodes", asked)
+        parameters = {"detail": "true", "limit": str(MOST_NODES)}
+        answer = self._json("GET", "/api/v0/nodes", parameters)
         try:
             nodes = answer["data"]["result"]["result"]
             return [dict(node["resources_total"]) for node in nodes if node["state"] == "ALIVE"]
@@ -75,7 +75,7 @@ class RayDashboard:
             raise self._unsuitable("/api/v0/nodes lists no nodes") from None
 
     def usage(self) -> dict[str, list[float]]:
-        """By resource, what is held and what there is; empty until Ray has counted."""
+        """By resource, the amounts used and present; empty until Ray has counted."""
         answer = self._json("GET", "/api/cluster_status")
         try:
             status = (answer.get("data") or {}).get("clusterStatus") or {}
@@ -85,8 +85,8 @@ class RayDashboard:
 
     def log(self, log: ReplicaLog, lines: int) -> str:
         """The last lines of a replica's log."""
-        asked = {"node_id": log.node, "filename": log.file, "lines": str(lines)}
-        return self._ask("GET", "/api/v0/logs/file", parameters=asked, most=LOG_BYTES).text
+        parameters = {"node_id": log.node, "filename": log.file, "lines": str(lines)}
+        return self._ask("GET", "/api/v0/logs/file", parameters=parameters, most=LOG_BYTES).text
 
     def _json(self, method: str, path: str, parameters: dict[str, str] | None = None) -> Any:
         answer = self._ask(method, path, parameters=parameters)
@@ -123,18 +123,18 @@ class RayDashboard:
 
     def _refusal(self, method: str, path: str, answer: Answer) -> Failure:
         status, text = answer.status, printable(answer.text[:SHOWN].strip())
-        told = f"{method} {self._access.dashboard}{path}: HTTP {status}: {text}"
+        detail = f"{method} {self._access.dashboard}{path}: HTTP {status}: {text}"
         if status in UNAUTHORIZED:
             return Failure(
                 Cause.HOST_UNAUTHORIZED,
-                told,
+                detail,
                 suggestion="Check `token` of the cluster in the fleet file, and its secret.",
             )
         if method == "PUT" and status == BAD_REQUEST:
             return Failure(Cause.LAUNCH_REFUSED, f"Ray Serve does not take the application: {text}")
         if status in UNKNOWN:
-            return Failure(Cause.CLUSTER_UNSUITABLE, told)
-        return Failure(Cause.CLUSTER_UNAVAILABLE, told)
+            return Failure(Cause.CLUSTER_UNSUITABLE, detail)
+        return Failure(Cause.CLUSTER_UNAVAILABLE, detail)
 
     def _unsuitable(self, why: str) -> Failure:
         return Failure(Cause.CLUSTER_UNSUITABLE, f"{self._access.dashboard}: {why}")

@@ -20,45 +20,45 @@ from moorage.inventory.registries import DOCKER_HUB
 PORT = re.compile(r":\d+$")
 HUB_HOST = "registry-1.docker.io"
 CERTIFICATES = (Path("/etc/docker/certs.d"), Path("~/.config/docker/certs.d"))
-"""Where daemons look for certificates: one of the system, and one without root."""
+"""Folders in which Docker daemons, with and without root, look for certificates."""
 
 
 MOST_BYTES = 4 * MIB
-"""Of an answer: registries take no larger manifest."""
+"""Limit of an answer: registries accept no larger manifest."""
 
 CODINGS = ("content-encoding", "content-length", "transfer-encoding")
-"""What tells of a body as it came, and is not true of the one that was read."""
+"""Headers about the transferred body, which do not apply to the decoded one."""
 
 SCHEME = re.compile(r"(?i)(?:^|,)\s*([a-z][\w-]*)(?=\s*(?:,|$)|\s+[\w-]+=)")
-"""Where a way to log in begins; a registry may offer several in one header, or in several."""
+"""Start of a login scheme. A registry may offer several, in one header or several."""
 
 PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s",]+))')
 MANIFEST_PATH = re.compile(r"/v2/(?P<name>.+)/manifests/")
 
 
-class Way(NamedTuple):
-    """An address, and how its certificate is judged."""
+class Endpoint(NamedTuple):
+    """An address, and the TLS context that verifies its certificate."""
 
     base: str
     trust: ssl.SSLContext
 
 
-def ways(host: str, *, insecure: bool) -> tuple[Way, ...]:
-    """The ways to a registry, in the order in which they are tried.
+def endpoints(host: str, *, insecure: bool) -> tuple[Endpoint, ...]:
+    """The addresses of a registry, in the order in which they are tried.
 
     Args:
         host: Host and port, or `docker.io`.
-        insecure: Whether it is listed as one.
+        insecure: Whether it is listed as insecure.
     """
     address = HUB_HOST if host == DOCKER_HUB else host
     trust = httpx.create_ssl_context()
     if not insecure and not is_loopback(host):
         trust.load_default_certs()
         _trust_as_docker(trust, host)
-        return (Way(f"https://{address}", trust),)
+        return (Endpoint(f"https://{address}", trust),)
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE
-    return Way(f"https://{address}", trust), Way(f"http://{address}", trust)
+    return Endpoint(f"https://{address}", trust), Endpoint(f"http://{address}", trust)
 
 
 def is_loopback(host: str) -> bool:
@@ -95,7 +95,7 @@ class Credentials(Value):
 def authorization(
     client: httpx.Client, challenge: httpx.Response, credentials: Credentials | None
 ) -> str | None:
-    """The value of `Authorization` that a challenge (401) asks for; None = no account to show.
+    """The `Authorization` header for a challenge (401); None = there is no suitable account.
 
     Raises:
         Failure: `REGISTRY_UNAUTHORIZED` when the realm refuses the account.
@@ -112,7 +112,7 @@ def authorization(
 
 
 def _offered(header: str) -> dict[str, dict[str, str]]:
-    """The parameters of every way to log in, by its name in lower case."""
+    """The parameters of each offered login scheme, by its name in lower case."""
     found: dict[str, dict[str, str]] = {}
     begins = list(SCHEME.finditer(header))
     for match, after in zip(begins, [*begins[1:], None], strict=True):
@@ -126,22 +126,22 @@ def _offered(header: str) -> dict[str, dict[str, str]]:
 def _token(
     client: httpx.Client,
     challenge: httpx.Response,
-    asked: dict[str, str],
+    parameters: dict[str, str],
     credentials: Credentials | None,
 ) -> str | None:
-    realm = asked.pop("realm", "")
+    realm = parameters.pop("realm", "")
     parts = urlsplit(realm)
     if parts.scheme not in ("http", "https"):
         return None
     if parts.scheme == "http" and challenge.url.scheme == "https":
-        # A password must not leave over plain HTTP because a header says so.
+        # A header must not cause a password to be sent over plain HTTP.
         credentials = None
     auth = (credentials.username, credentials.password) if credentials else None
-    wanted = {key: value for key, value in asked.items() if key in ("service", "scope")}
+    wanted = {key: value for key, value in parameters.items() if key in ("service", "scope")}
     if name := MANIFEST_PATH.match(challenge.url.path):
         wanted.setdefault("scope", f"repository:{name['name']}:pull")
-    asked_for = {**dict(_query(parts.query)), **wanted}
-    answer = bounded(client, "GET", realm, params=asked_for, auth=auth)
+    query = {**dict(_query(parts.query)), **wanted}
+    answer = bounded_request(client, "GET", realm, params=query, auth=auth)
     if answer.status_code in (400, 401, 403):
         who = f"of {credentials.username}" if credentials else "without an account"
         raise Failure(
@@ -160,11 +160,11 @@ def _token(
     return f"Bearer {token}" if token and usable else None
 
 
-def bounded(client: httpx.Client, method: str, url: str, **options: Any) -> httpx.Response:
-    """Ask, and read no more than a manifest or a token may have.
+def bounded_request(client: httpx.Client, method: str, url: str, **options: Any) -> httpx.Response:
+    """Send a request, and read at most `MOST_BYTES` of the answer.
 
     Raises:
-        httpx.TransportError: There is more of it, or it cannot be had.
+        httpx.TransportError: The answer is larger, or fails.
     """
     with client.stream(method, url, **options) as answer:
         body = bytearray()

@@ -1,4 +1,4 @@
-"""What an image stands for now: asked of its registry, and of the host that has it."""
+"""Pins images: the digest of a tag, from its registry or from the host that has it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from moorage.adapters.docker.images import DockerImages, LocalImage
 from moorage.adapters.registry.connection import Credentials
-from moorage.adapters.registry.registry import Found, RegistryClient
+from moorage.adapters.registry.registry import RegistryClient, RegistryImage
 from moorage.adapters.secrets.secrets import read_secrets
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
@@ -20,23 +20,23 @@ MOVED = "; its tag was moved since the host pulled it"
 
 
 AWAY = frozenset({Cause.REGISTRY_UNAVAILABLE, Cause.REGISTRY_RATE_LIMITED})
-"""What lets the next registry answer. A certificate that is not trusted is a reason to stop."""
+"""Causes after which the next registry is tried. An untrusted certificate is not one."""
 
 
-def pinned(image: Image, host: HostSnapshot) -> Image:
-    """An image with its digest, at the first of its places that has it.
+def pin_image(image: Image, host: HostSnapshot) -> Image:
+    """An image with its digest, at the first of its references that has it.
 
-    The registry decides what a tag stands for. What was built on the host, or is named by its
-    digest, needs no registry; where none answers, the host's own copy is taken, and the reason
+    The registry decides what a tag stands for. An image that was built on the host, or is named by
+    digest, needs no registry. If no registry answers, the host's own copy is used, and the reason
     says so. Call it in a thread.
 
     Args:
-        image: As its publisher names it.
-        host: Where it will run: its daemon, its registries, its processors.
+        image: The image with its publisher's reference.
+        host: The host that will run it: its daemon, registries and architecture are used.
 
     Raises:
-        Failure: `IMAGE_MISSING`, `NO_IMAGE` for a host of other processors, or what a registry
-            says. What the host's daemon may still manage, its own way, is no failure yet.
+        Failure: `IMAGE_MISSING`, `NO_IMAGE` for a host of other processors, or a registry's
+            failure. It is no failure if the host's daemon may still be able to pull.
     """
     places = host.registries.places(image.reference)
     for place in dict.fromkeys((*places, image.reference)):
@@ -53,7 +53,7 @@ def pinned(image: Image, host: HostSnapshot) -> Image:
     return image.model_copy(update={"reference": found.reference, "digest": found.digest})
 
 
-def identified(image: Image, host: HostSnapshot) -> Image:
+def identify_image(image: Image, host: HostSnapshot) -> Image:
     """An image that was pulled, with its local id and, where it was not known before, its digest.
 
     Raises:
@@ -67,8 +67,8 @@ def identified(image: Image, host: HostSnapshot) -> Image:
     return _required(image, local, host).model_copy(update=update)
 
 
-def digest_now(image: Image, registries: Registries) -> str:
-    """The digest that an image's tag stands for in its registry; empty = it cannot be asked."""
+def current_digest(image: Image, registries: Registries) -> str:
+    """The digest of an image's tag in its registry; empty = the registry does not answer."""
     try:
         client = _client(image.reference, registries, known=(image.digest,), attempts=1)
         return client.find(image.reference).digest
@@ -88,7 +88,7 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
 def _unless_moved(
     image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot
 ) -> Image:
-    """An image that the host has, unless its registry has another one by now."""
+    """The host's image, unless its registry has another one by now."""
     named = parse_reference(image.reference).digest
     digest = named or next(iter(local.digests), "")
     image = image.model_copy(update={"identity": local.identity, "digest": digest})
@@ -111,7 +111,7 @@ def _unless_moved(
     )
 
 
-def _find(places: tuple[str, ...], host: HostSnapshot, **options: Any) -> Found:
+def _find(places: tuple[str, ...], host: HostSnapshot, **options: Any) -> RegistryImage:
     return find_first(
         places, lambda place: _client(place, host.registries, **options), host.architecture
     )
@@ -135,7 +135,7 @@ def _required(image: Image, local: LocalImage, host: HostSnapshot) -> Image:
 
 
 def _may_still_be_pulled(failure: Failure, registries: Registries, place: str) -> bool:
-    """Whether the daemon may know a way that this process does not: network, login, trust."""
+    """Whether the daemon may have network, login or trust that this process lacks."""
     if failure.cause is Cause.REGISTRY_UNAUTHORIZED:
         return registries.login(place) is None
     return failure.cause in (
@@ -147,8 +147,8 @@ def _may_still_be_pulled(failure: Failure, registries: Registries, place: str) -
 
 def find_first(
     places: Sequence[str], client_for: Callable[[str], RegistryClient], architecture: str
-) -> Found:
-    """The image at the first of its places whose registry is there.
+) -> RegistryImage:
+    """The image at the first of its references whose registry answers.
 
     Args:
         places: References of one image in several registries, the preferred one first.
@@ -156,8 +156,8 @@ def find_first(
         architecture: CPU architecture of the hosts, such as `amd64`.
 
     Raises:
-        Failure: What the first registry that answers says; when none does, the cause of the first
-            with every reason; `NO_IMAGE` when the image is not built for the architecture.
+        Failure: That of the first registry that answers; when none does, the cause of the first
+            with all reasons; `NO_IMAGE` when the image is not built for the architecture.
     """
     away: list[Failure] = []
     for place in places:

@@ -1,4 +1,4 @@
-"""Registries: the digest that a tag stands for, asked over the distribution API."""
+"""Client of the distribution API: the digest and platforms of a reference."""
 
 from __future__ import annotations
 
@@ -9,24 +9,30 @@ from typing import Any
 import httpx
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from moorage.adapters.registry.connection import Credentials, Way, authorization, bounded, ways
+from moorage.adapters.registry.connection import (
+    Credentials,
+    Endpoint,
+    authorization,
+    bounded_request,
+    endpoints,
+)
 from moorage.adapters.registry.registry_errors import CONNECTION, failure_of
-from moorage.adapters.system.guarded_http import guarded_client, within
+from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.inventory.registries import DOCKER_HUB, HUB_NAMES
-from moorage.models.printed import short
 from moorage.spec.image_reference import Reference, parse_reference
 
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)
 ASK_SECONDS = 30.0
-"""For all that is asked about one image, the login included."""
+"""Limit for all requests about one image, including the login."""
 
 ATTEMPTS = 3
 NO_HEAD = (405, 501)
-"""What is answered where a method is not known."""
+"""Statuses of registries that do not support HEAD."""
 
 
 INDEXES = (
@@ -46,12 +52,12 @@ class RegistryClient:
     Args:
         host: Host and port; empty or `docker.io` = Docker Hub.
         credentials: Account to log in with, or None.
-        insecure: Whether its certificate does not count, or it may speak plain HTTP; registries on
-            this machine always may.
-        known: Digests that suit, so that nothing but them is asked: an index that is read counts
-            as a pull where pulls are counted.
-        transport: Way to it, for tests.
-        attempts: How often it is asked when it cannot be reached.
+        insecure: Whether its certificate is not verified, and plain HTTP allowed. On this machine
+            both always hold.
+        known: Acceptable digests, for which no index is read: a read counts as a pull where
+            pulls are limited.
+        transport: HTTP transport, for tests.
+        attempts: Number of attempts when it cannot be reached.
     """
 
     def __init__(
@@ -71,7 +77,7 @@ class RegistryClient:
         self._transport = transport
         self._attempts = attempts
 
-    def find(self, reference: str) -> Found:
+    def find(self, reference: str) -> RegistryImage:
         """The digest of a reference, and the platforms that it is built for.
 
         Raises:
@@ -86,8 +92,8 @@ class RegistryClient:
         )
         return tries(self._find, parse_reference(reference))
 
-    def _find(self, reference: Reference) -> Found:
-        *first, last = ways(self.host, insecure=self._insecure)
+    def _find(self, reference: Reference) -> RegistryImage:
+        *first, last = endpoints(self.host, insecure=self._insecure)
         try:
             for way in first:
                 try:
@@ -98,16 +104,16 @@ class RegistryClient:
         except httpx.HTTPError as error:
             raise self._away(reference, str(error) or type(error).__name__) from error
 
-    def _find_by(self, way: Way, reference: Reference) -> Found:
-        with within(ASK_SECONDS), self._client(way) as client:
+    def _find_by(self, way: Endpoint, reference: Reference) -> RegistryImage:
+        with thread_deadline(ASK_SECONDS), self._client(way) as client:
             head = self._head(client, reference)
             digest = reference.digest or head.headers.get("docker-content-digest", "")
             kind = head.headers.get("content-type", "").partition(";")[0]
             if digest and (kind in MANIFESTS or digest in self._known):
-                return Found(reference=str(reference), digest=digest)
+                return RegistryImage(reference=str(reference), digest=digest)
             return self._read(self._manifest(client, reference).content, digest, reference)
 
-    def _client(self, way: Way) -> httpx.Client:
+    def _client(self, way: Endpoint) -> httpx.Client:
         options: dict[str, Any] = {
             "base_url": way.base,
             "timeout": TIMEOUT,
@@ -118,17 +124,17 @@ class RegistryClient:
         client: httpx.Client = guarded_client(httpx, Guard(way.base), verify=way.trust, **options)
         return client
 
-    def _read(self, body: bytes, digest: str, reference: Reference) -> Found:
+    def _read(self, body: bytes, digest: str, reference: Reference) -> RegistryImage:
         actual = f"sha256:{hashlib.sha256(body).hexdigest()}"
         if digest.startswith("sha256:") and digest != actual:
             raise self._away(reference, f"it sent {actual} for {digest}")
         built = platforms(body)
         if built is None:
             raise self._away(reference, "it sent no manifest")
-        return Found(reference=str(reference), digest=digest or actual, platforms=built)
+        return RegistryImage(reference=str(reference), digest=digest or actual, platforms=built)
 
     def _head(self, client: httpx.Client, reference: Reference) -> httpx.Response:
-        """The answer without a body; without its headers where the registry knows no HEAD."""
+        """The answer without a body, or without headers where HEAD is not supported."""
         answer = self._asked(client, "HEAD", reference)
         if answer.is_success or answer.status_code in NO_HEAD:
             return answer
@@ -142,12 +148,12 @@ class RegistryClient:
 
     def _asked(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
         url = f"/v2/{self._path(reference)}/manifests/{reference.wanted}"
-        answer = bounded(client, method, url)
+        answer = bounded_request(client, method, url)
         if answer.status_code == 401:
             value = authorization(client, answer, self._credentials)
             if value:
                 client.headers["Authorization"] = value
-                answer = bounded(client, method, url)
+                answer = bounded_request(client, method, url)
         return answer
 
     def _path(self, reference: Reference) -> str:
@@ -185,11 +191,11 @@ def _is_passing(error: BaseException) -> bool:
     return isinstance(error, Failure) and error.cause is Cause.REGISTRY_UNAVAILABLE
 
 
-class Found(Value):
-    """An image as its registry knows it.
+class RegistryImage(Value):
+    """An image in a registry.
 
     Attributes:
-        reference: Where it was found, as it was written.
+        reference: The reference at which it was found.
         digest: `sha256:...` of the index, or of the manifest where there is no index.
         platforms: `linux/amd64`, ... of an index; empty where there is none.
     """
@@ -199,7 +205,7 @@ class Found(Value):
     platforms: tuple[str, ...] = ()
 
     def suits(self, architecture: str) -> bool:
-        """Whether it is built for hosts of a CPU architecture, as far as an index tells."""
+        """Whether it is built for a CPU architecture, as far as an index lists platforms."""
         return not self.platforms or f"linux/{architecture}" in self.platforms
 
 
@@ -213,7 +219,7 @@ def platforms(body: bytes) -> tuple[str, ...] | None:
         return None
     entries = content.get("manifests")
     names = map(_platform, entries if isinstance(entries, list) else ())
-    # What is attached to an image, such as its attestations, says `unknown`.
+    # Attachments of an image, such as attestations, have the platform `unknown`.
     return tuple(dict.fromkeys(name for name in names if "unknown" not in name))
 
 

@@ -1,4 +1,4 @@
-"""What is said when a registry cannot be used: in the words of OpenSSL and of Docker."""
+"""Error messages of OpenSSL and Docker about registries, as failures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CONNECTION: tuple[Words, ...] = (
     Words("x509: ", Cause.REGISTRY_UNTRUSTED),
     Words("tls: ", Cause.REGISTRY_UNTRUSTED),
 )
-"""The way to a registry; the first that matches counts."""
+"""Messages about the connection to a registry; the first match counts."""
 
 PULL: tuple[Words, ...] = (
     *CONNECTION,
@@ -60,13 +60,13 @@ PULL: tuple[Words, ...] = (
     Words("not found", Cause.IMAGE_MISSING),
     Words("manifest unknown", Cause.IMAGE_MISSING),
     Words("does not exist", Cause.IMAGE_MISSING),
-    # Said of what is not there, too: a registry shows nothing to somebody without a login.
+    # Also the message for missing images: a registry shows nothing without a login.
     Words("denied", Cause.IMAGE_MISSING),
     Words("unauthorized", Cause.IMAGE_MISSING),
     Words("invalid reference", Cause.IMAGE_MISSING),
     Words("must be lowercase", Cause.IMAGE_MISSING),
 )
-"""Texts of a daemon when a pull fails; the first that matches counts."""
+"""Messages of a daemon about a failed pull; the first match counts."""
 
 
 def pull_failure(text: str, reference: str) -> Failure:
@@ -77,7 +77,7 @@ def pull_failure(text: str, reference: str) -> Failure:
 
 
 def failure_of(text: str, subject: str, words: tuple[Words, ...]) -> Failure | None:
-    """The failure that a text stands for; None = none of the words is in it."""
+    """The failure that a message means; None = no entry matches."""
     lower = text.lower()
     for entry in words:
         if entry.fragment in lower:

@@ -1,7 +1,7 @@
-"""What this process has read of secrets, and where text from outside is cleaned of them.
+"""The secrets that this process has read, and their removal from text.
 
-One place keeps the values: whoever reads a secret makes it known here, and from then on it is taken
-out of every engine's log, every answer and every failure, whatever part of them it comes in.
+Code that reads a secret registers it here. From then on it is removed from every engine's log,
+every answer and every part of a failure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ AnyFailure = TypeVar("AnyFailure", bound=Failure)
 
 
 class _Known:
-    """Names by value; a name may have had several values, as when a secret was changed."""
+    """Names by value. A changed secret has several values."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -25,7 +25,7 @@ class _Known:
         self.redactor = Redactor({})
 
     def add(self, values: Mapping[str, str]) -> None:
-        """Take secrets in, by name."""
+        """Register secrets by name."""
         names = {value: name for name, value in values.items()}
         with self._lock:
             if not names.items() <= self._names.items():
@@ -37,19 +37,19 @@ _KNOWN = _Known()
 
 
 def remember(values: Mapping[str, str]) -> None:
-    """Make the values of secrets known, by name."""
+    """Register the values of secrets by name."""
     _KNOWN.add(values)
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """A text without the secrets that this process knows."""
     return _KNOWN.redactor(text)
 
 
-def cleaned(failure: AnyFailure) -> AnyFailure:
-    """The same failure, with everything that it tells redacted."""
-    failure.detail = redacted(failure.detail)
-    failure.log_tail = redacted(failure.log_tail)
-    failure.evidence = redacted(failure.evidence)
-    failure.args = tuple(redacted(one) if type(one) is str else one for one in failure.args)
+def redact_failure(failure: AnyFailure) -> AnyFailure:
+    """The same failure with all its text redacted."""
+    failure.detail = redact(failure.detail)
+    failure.log_tail = redact(failure.log_tail)
+    failure.evidence = redact(failure.evidence)
+    failure.args = tuple(redact(one) if type(one) is str else one for one in failure.args)
     return failure

@@ -36,10 +36,10 @@ def read_secrets(names: Iterable[str]) -> dict[str, str]:
 
 
 def provide_secrets(names: Iterable[str]) -> dict[str, str]:
-    """The same, where a key that moorage makes itself is made if there is none.
+    """The values of secrets by name; a missing key of moorage's own is made.
 
     Raises:
-        Failure: `SECRET_MISSING`, or what keeps a key from being kept.
+        Failure: `SECRET_MISSING`, or the failure of storing a key.
     """
     wanted = set(names)
     made = {name: provide_key(name) for name in wanted if is_generated(name)}
@@ -48,7 +48,7 @@ def provide_secrets(names: Iterable[str]) -> dict[str, str]:
 
 
 def learn_secrets(names: Iterable[str]) -> None:
-    """Make known those secrets that can be read here at once, so that no text shows them."""
+    """Register the secrets that can be read here at once, so that text is redacted."""
     for name in names:
         with contextlib.suppress(Failure):
             if name in os.environ or is_generated(name) or has_api():
@@ -78,11 +78,11 @@ def find_key(name: str) -> str | None:
 def provide_key(name: str) -> str:
     """The key of that name, made where there is none.
 
-    A key that this machine made before it had a Prefect API moves there: what serves already asks
-    for it.
+    A key that this machine made before it had a Prefect API is moved there, because serving
+    engines already require it.
 
     Raises:
-        Failure: `SERVER_UNAVAILABLE` or `STORE_UNWRITABLE` when it cannot be kept.
+        Failure: `SERVER_UNAVAILABLE` or `STORE_UNWRITABLE` when it cannot be stored.
     """
     if found := find_key(name):
         return found
@@ -92,7 +92,7 @@ def provide_key(name: str) -> str:
 
 
 def has_api() -> bool:
-    """Whether a Prefect API is configured; one that is started for each command keeps nothing."""
+    """Whether a Prefect API is configured. A temporary one, for one command, stores nothing."""
     from prefect.settings import get_current_settings  # noqa: PLC0415  (takes seconds)
 
     return bool(get_current_settings().api.url)
@@ -120,7 +120,7 @@ def read_block(name: str) -> str | None:
 
 
 def _save_block(name: str, key: str) -> str:
-    """Keep a key; whoever was quicker wins."""
+    """Store a key. If another process stored one first, that one is returned."""
     from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
 
     try:
@@ -151,7 +151,7 @@ def _read_file(name: str) -> str | None:
 
 
 def _save_file(name: str, key: str) -> str:
-    """Keep a key in a file that is whole from the first moment; whoever was quicker wins."""
+    """Store a key in a file, atomically. If another process stored one first, that one counts."""
     path = _path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,32 +9,31 @@ from huggingface_hub import hf_hub_url
 
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.hub_http import Wire
+from moorage.adapters.sources.hub_http import HubHttp
 from moorage.adapters.sources.local import LocalSource
 from moorage.adapters.sources.s3_client import S3Client
-from moorage.adapters.sources.s3_http import S3Wire
+from moorage.adapters.sources.s3_http import S3Http
 from moorage.adapters.sources.source_keys import NO_KEYS, Keys
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.inventory.model_store import HUB, S3, folder_name, is_local
 from moorage.models.adapter_config import require_rank
 from moorage.models.assets import Asked, Asset, AssetRole, assets_of
-from moorage.models.companions import brought_together
 from moorage.models.layout import layout_of
-from moorage.models.source import ResolvedModel
+from moorage.models.source import ResolvedModel, brought_together
 from moorage.spec import ModelSpec
 
-__all__ = ["Source", "resolve_all", "resolve_one", "source_for", "ways_to"]
+__all__ = ["Source", "mirrors_of", "resolve_all", "resolve_one", "source_for"]
 
 
 class Source(Protocol):
     """Where a model comes from."""
 
-    def resolve(self, asked: Asked) -> ResolvedModel:
+    def resolve(self, wanted: Asked) -> ResolvedModel:
         """Pin the model and read what it is, without downloading its weights.
 
         Raises:
-            Failure: With a cause that says what is wrong with the source or on the way to it.
+            Failure: The cause names the fault of the source, or of the connection to it.
         """
         ...
 
@@ -63,7 +62,7 @@ class Source(Protocol):
 
 
 def resolve_all(spec: ModelSpec, settings: Settings, keys: Keys = NO_KEYS) -> ResolvedModel:
-    """Find a spec's model and everything that is loaded beside it, one after the other.
+    """Find a spec's model and everything that is loaded with it, one after the other.
 
     Raises:
         Failure: As each source says; `BAD_SPEC` when a stated rank does not hold its adapter.
@@ -85,7 +84,7 @@ def resolve_one(asset: Asset, settings: Settings, keys: Keys = NO_KEYS) -> Resol
 
 
 def source_for(
-    asked: Asked,
+    wanted: Asked,
     settings: Settings,
     keys: Keys = NO_KEYS,
     role: AssetRole = AssetRole.MODEL,
@@ -95,21 +94,21 @@ def source_for(
     """Choose the source that a spec, or one of its assets, names.
 
     Args:
-        asked: What is to be found.
+        wanted: The model to find.
         settings: The hub's address, the stores, how many downloads at once.
         keys: What the source asks for, if it does; no other token of the hub is looked for.
         role: What it is to the model that is served.
         anything: Whether a directory without a configuration will do.
     """
     layout = layout_of(role)
-    if is_local(asked.source):
+    if is_local(wanted.source):
         return LocalSource(layout, anything=anything)
-    client = client_for(asked.source, settings, keys)
-    # A repository may hold an adapter beside a model: each is chosen and kept for itself.
+    client = client_for(wanted.source, settings, keys)
+    # A repository may hold an adapter and a model: each is chosen and stored separately.
     folder = settings.adapters if role == AssetRole.ADAPTER else settings.models
     return HubSource(
         client,
-        ModelStore(folder, folder_name(asked.source)),
+        ModelStore(folder, folder_name(wanted.source)),
         workers=settings.download_workers,
         offline=settings.hub_offline and isinstance(client, HubClient),
         layout=layout,
@@ -117,36 +116,36 @@ def source_for(
 
 
 def client_for(source: str, settings: Settings, keys: Keys) -> HubClient | S3Client:
-    """Who asks a source that is elsewhere."""
+    """Client for a remote source."""
     if source.startswith(S3):
-        return S3Client(S3Wire(source.removeprefix(S3), settings.s3_endpoint, keys.s3))
-    return HubClient(Wire(source.removeprefix(HUB), settings.hub_endpoint, keys.hub))
+        return S3Client(S3Http(source.removeprefix(S3), settings.s3_endpoint, keys.s3))
+    return HubClient(HubHttp(source.removeprefix(HUB), settings.hub_endpoint, keys.hub))
 
 
-def ways_to(
+def mirrors_of(
     model: ResolvedModel, settings: Settings, keys: Keys, seconds: float
 ) -> list[dict[str, Any]]:
-    """How other machines get a model's files from its source; none for a directory of this one.
+    """Mirrors from which other machines download a model; none for a directory of this machine.
 
     Args:
         model: The model.
         settings: Addresses of the hub and of the object store.
         keys: What they ask for. What is returned holds the hub's, and none of an object store.
-        seconds: How long the ways have to be open.
+        seconds: How long the addresses must stay valid.
     """
     if model.source.startswith(S3):
-        wire = S3Wire(model.source.removeprefix(S3), settings.s3_endpoint, keys.s3)
-        return [way_from_s3(model, wire, seconds)]
+        http = S3Http(model.source.removeprefix(S3), settings.s3_endpoint, keys.s3)
+        return [s3_mirror(model, http, seconds)]
     if model.source.startswith(HUB):
-        return [way_from_hub(model, settings.hub_endpoint, keys.hub)]
+        return [hub_mirror(model, settings.hub_endpoint, keys.hub)]
     return []
 
 
 SPARE_SECONDS = 300
 
 
-def way_from_hub(model: ResolvedModel, endpoint: str, token: str | None) -> dict[str, Any]:
-    """The way to a repository on the hub.
+def hub_mirror(model: ResolvedModel, endpoint: str, token: str | None) -> dict[str, Any]:
+    """A repository on the hub as a mirror for the staging program.
 
     Args:
         model: What is wanted.
@@ -164,13 +163,13 @@ def way_from_hub(model: ResolvedModel, endpoint: str, token: str | None) -> dict
     }
 
 
-def way_from_s3(model: ResolvedModel, wire: S3Wire, seconds: float) -> dict[str, Any]:
-    """The way to a bucket: addresses that are good for a while, and hold no keys.
+def s3_mirror(model: ResolvedModel, http: S3Http, seconds: float) -> dict[str, Any]:
+    """A bucket as a mirror: addresses that expire and contain no keys.
 
     Args:
         model: What is wanted.
-        wire: Who signs them.
+        http: Signs the addresses.
         seconds: How long a download may take.
     """
     until = seconds + SPARE_SECONDS
-    return {"name": "s3", "urls": {f.name: wire.presigned(f.name, until) for f in model.files}}
+    return {"name": "s3", "urls": {f.name: http.presigned(f.name, until) for f in model.files}}

@@ -75,16 +75,16 @@ class HubSource:
         self._offline = offline
         self._layout = layout
 
-    def resolve(self, asked: Asked) -> ResolvedModel:
+    def resolve(self, wanted: Asked) -> ResolvedModel:
         """Pin the revision to a commit and read what the model is, without its weights.
 
         A complete commit is read from the store; if it is named in full, the hub is not even
-        asked.
+        wanted.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...`, `CONFIG_UNREADABLE` or `DISK_FULL`.
         """
-        revision = asked.revision or ""
+        revision = wanted.revision or ""
         listed: tuple[ModelFile, ...] = ()
         commit = self._stored_commit(revision)
         if commit is None:
@@ -96,13 +96,13 @@ class HubSource:
             if stored:
                 manifest, headers = stored, self._stored_headers(stored)
             else:
-                manifest, headers = self._survey(asked.source, commit, listed, tick)
+                manifest, headers = self._survey(wanted.source, commit, listed, tick)
             place = directory if stored else self._store.workspace(commit)
-            description = describe(place, self._layout, trust_remote_code=asked.trust_remote_code)
+            description = describe(place, self._layout, trust_remote_code=wanted.trust_remote_code)
         if stored:
             self._store.refs.remember(revision, commit)
         return ResolvedModel(
-            source=asked.source,
+            source=wanted.source,
             revision=commit,
             asked_revision=revision,
             path=str(directory),
@@ -149,18 +149,18 @@ class HubSource:
         path = str(self._store.directory(model.revision))
         return model.model_copy(update={"staged": True, "path": path})
 
-    def _stored_commit(self, asked: str) -> str | None:
-        commit = self._store.refs.commit_of(asked)
+    def _stored_commit(self, revision: str) -> str | None:
+        commit = self._store.refs.commit_of(revision)
         stored = commit is not None and self._store.manifest(commit) is not None
         if self._offline and not stored:
-            raise self._not_stored(asked)
-        return commit if stored and (self._offline or COMMIT.fullmatch(asked)) else None
+            raise self._not_stored(revision)
+        return commit if stored and (self._offline or COMMIT.fullmatch(revision)) else None
 
-    def _list_files(self, asked: str) -> tuple[str, tuple[ModelFile, ...]]:
+    def _list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
         try:
-            return self._client.list_files(asked)
+            return self._client.list_files(revision)
         except Failure as failure:
-            commit = self._store.refs.commit_of(asked)
+            commit = self._store.refs.commit_of(revision)
             if not failure.facts.retryable or not commit or not self._store.manifest(commit):
                 raise
             suggestion = f"It is stored here as commit {commit}: with HF_HUB_OFFLINE=1 that serves."
@@ -219,14 +219,14 @@ class HubSource:
         self._store.require_room(left)
         largest_first = sorted(missing, key=lambda file: -file.size)
         jobs = [partial(self._download_file, commit, file) for file in largest_first]
-        with self._store.watching_the_disk():
+        with self._store.disk_failures():
             run_all(jobs, workers=self._workers, tick=tick)
 
     def _download_file(self, commit: str, file: ModelFile, stopped: Event) -> None:
         self._client.fetch(commit, file, self._store.incomplete(commit, file.name), stopped)
         self._store.accept(commit, file)
 
-    def _not_stored(self, asked: str) -> Failure:
+    def _not_stored(self, revision: str) -> Failure:
         stored = ", ".join(sorted(self._store.refs.all())) or "nothing"
-        wanted = f"{self._client.repo} at revision {asked or 'of the default branch'!r}"
+        wanted = f"{self._client.repo} at revision {revision or 'of the default branch'!r}"
         return Failure(Cause.SOURCE_OFFLINE, f"{wanted}; stored here: {stored}")

@@ -44,33 +44,33 @@ def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") ->
         error: One of `HTTP_ERRORS`.
         repo: `org/repo`.
         revision: Branch, tag or commit; empty = the default branch.
-        name: The file that was asked for, if it was a file.
+        name: The requested file, if it was a file.
     """
-    asked = f"{repo}/{name}" if name else repo
+    subject = f"{repo}/{name}" if name else repo
     if isinstance(error, OfflineModeIsEnabled):
-        return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {asked} is not stored")
+        return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {subject} is not stored")
     if not isinstance(error, HfHubHTTPError):
-        return Failure(Cause.HUB_UNAVAILABLE, f"{asked}: {type(error).__name__} {error}".rstrip())
+        return Failure(Cause.HUB_UNAVAILABLE, f"{subject}: {type(error).__name__} {error}".rstrip())
     if isinstance(error, RevisionNotFoundError):
         return Failure(Cause.SOURCE_MISSING, f"{repo} has no revision {revision!r}")
     if isinstance(error, RemoteEntryNotFoundError):
-        return Failure(Cause.SOURCE_INCOMPLETE, f"the hub lists {asked}, but does not have it")
-    return _refusal(error, asked, revision)
+        return Failure(Cause.SOURCE_INCOMPLETE, f"the hub lists {subject}, but does not have it")
+    return _refusal(error, subject, revision)
 
 
-def first_byte(response: Any, asked: int) -> int:
+def first_byte(response: Any, start: int) -> int:
     """Tell the offset at which the body of an answer starts: 0 when it ignored the range.
 
     Raises:
-        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else than asked.
+        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else.
     """
     if response.status_code != 206:
         return 0
     match = CONTENT_RANGE.match(response.headers.get("content-range", ""))
-    if not match or int(match[1]) != asked:
-        detail = f"asked for bytes from {asked:,}, the hub sent {match[0] if match else 'others'}"
+    if not match or int(match[1]) != start:
+        detail = f"requested bytes from {start:,}, the hub sent {match[0] if match else 'others'}"
         raise Failure(Cause.DOWNLOAD_CORRUPT, detail)
-    return asked
+    return start
 
 
 def size_of_file(response: Any) -> int | None:
@@ -83,19 +83,19 @@ def size_of_file(response: Any) -> int | None:
     return int(length) if length.isdigit() and not compressed else None
 
 
-def _refusal(error: HfHubHTTPError, asked: str, revision: str) -> Failure:
+def _refusal(error: HfHubHTTPError, subject: str, revision: str) -> Failure:
     status = error.response.status_code
     cause = CAUSE_BY_STATUS.get(status, Cause.HUB_UNAVAILABLE)
     if isinstance(error, GatedRepoError):
         cause = Cause.SOURCE_GATED
-    said = f": {error.server_message}" if error.server_message else ""
+    message = f": {error.server_message}" if error.server_message else ""
     if status == 404:
         at = f" at revision {revision!r}" if revision else ""
-        return Failure(cause, f"the hub has no repository {asked}{at}{said}")
+        return Failure(cause, f"the hub has no repository {subject}{at}{message}")
     if status == 416:
-        return Failure(cause, f"{asked} is shorter than the hub announced")
+        return Failure(cause, f"{subject} is shorter than the hub announced")
     waiting = _waiting(error.response.headers) if status == 429 else ""
-    return Failure(cause, f"the hub answered {status} for {asked}{waiting}{said}")
+    return Failure(cause, f"the hub answered {status} for {subject}{waiting}{message}")
 
 
 def _waiting(headers: Mapping[str, str]) -> str:

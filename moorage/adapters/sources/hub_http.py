@@ -1,4 +1,4 @@
-"""Requests to the hub, through huggingface_hub. What goes wrong on the wire becomes a `Failure`."""
+"""Requests to the hub, through huggingface_hub. Every error becomes a `Failure`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineMod
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from moorage.adapters.sources.hub_answers import HTTP_ERRORS, failure_of
-from moorage.adapters.system.guarded_http import guarded_client, within
+from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
@@ -30,8 +30,8 @@ SHOWN = 1000
 """Characters of what went wrong; it may quote what the hub sent."""
 
 
-class Wire:
-    """The way to one repository on the hub.
+class HubHttp:
+    """Requests about one repository on the hub.
 
     Args:
         repo: `org/repo`.
@@ -115,7 +115,7 @@ class Wire:
         """A whole answer that has one deadline and one limit."""
         found = bytearray()
         with (
-            within(self._listing_seconds),
+            thread_deadline(self._listing_seconds),
             session(self._endpoint).stream(
                 "GET",
                 url,
@@ -136,7 +136,7 @@ class Wire:
         """An answer whose headers have come in time; its body may take as long as it grows."""
         client = session(self._endpoint)
         request = client.build_request("GET", url, headers=headers, timeout=self._timeout)
-        with within(self._listing_seconds):
+        with thread_deadline(self._listing_seconds):
             response = client.send(request, stream=True)
         with closing(response):
             require_success(response)

@@ -14,9 +14,9 @@ from moorage.adapters.files.regular_files import require_regular
 from moorage.adapters.sources.describe import describe, keep_indexed, weigh_here
 from moorage.adapters.sources.verify import MOST_FILES, require_name
 from moorage.common.failures import Cause, Failure
+from moorage.common.printable import short
 from moorage.models.assets import Asked
 from moorage.models.layout import MODEL, Layout
-from moorage.models.printed import short
 from moorage.models.source import ModelFile, ResolvedModel, WeightSummary
 from moorage.models.weights import join_headers, summarize
 from moorage.spec.safe import is_of_the_system
@@ -37,7 +37,7 @@ class LocalSource:
     def __init__(self, layout: Layout = MODEL, *, anything: bool = False) -> None:
         self._layout, self._anything = layout, anything
 
-    def resolve(self, asked: Asked) -> ResolvedModel:
+    def resolve(self, wanted: Asked) -> ResolvedModel:
         """Read what the model is. Its revision is a fingerprint of names, sizes and times.
 
         Raises:
@@ -45,11 +45,11 @@ class LocalSource:
                 file is missing or unreadable, `SOURCE_CORRUPT` when one is malformed or no file,
                 `CONFIG_UNREADABLE`.
         """
-        root = Path(asked.source.removeprefix(SCHEME)).expanduser().absolute()
+        root = Path(wanted.source.removeprefix(SCHEME)).expanduser().absolute()
         try:
             if self._anything and root.is_dir() and not _has(root, self._layout.config):
                 files = list_files(root)
-                return as_it_is(asked.source, root, files, _fingerprint(root, files))
+                return as_it_is(wanted.source, root, files, _fingerprint(root, files))
             _require_config(root, self._layout.config)
             family, chosen, skipped = self._layout.choose(list_files(root))
             chosen, skipped, size = keep_indexed(root, family, chosen, skipped)
@@ -58,7 +58,7 @@ class LocalSource:
         except OSError as error:
             raise _unreadable(error) from None
         return ResolvedModel(
-            source=asked.source,
+            source=wanted.source,
             revision=revision,
             path=str(root),
             staged=True,
@@ -66,7 +66,7 @@ class LocalSource:
             skipped=skipped,
             weights=summarize(family, (part.summary for part in parts), size),
             headers=join_headers(parts),
-            **dict(describe(root, self._layout, trust_remote_code=asked.trust_remote_code)),
+            **dict(describe(root, self._layout, trust_remote_code=wanted.trust_remote_code)),
         )
 
     def stage(
@@ -107,13 +107,13 @@ def _require_config(root: Path, config: str) -> None:
 
 
 def _similar(root: Path) -> str | None:
-    """Suggest the directory beside the missing one whose name comes closest."""
+    """Suggest the sibling of the missing directory whose name comes closest."""
     try:
         entries = islice(root.parent.iterdir(), MOST_NEIGHBOURS)
-        beside = [path.name for path in entries if path.name.isprintable() and path.is_dir()]
+        siblings = [path.name for path in entries if path.name.isprintable() and path.is_dir()]
     except OSError:
         return f"There is no {root.parent} either." if not root.parent.exists() else None
-    close = get_close_matches(root.name, beside, n=1)
+    close = get_close_matches(root.name, siblings, n=1)
     return f"Did you mean {SCHEME}{root.parent / close[0]}?" if close else None
 
 

@@ -1,4 +1,4 @@
-"""Which commit a branch or tag stood for, remembered for the time without a hub."""
+"""Which commit a branch or tag stood for, kept for use without the hub."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Refs:
     """The remembered revisions of one repository.
 
     Args:
-        shelf: Directory of the repository in the store.
+        folder: Directory of the repository in the store.
     """
 
-    def __init__(self, shelf: Path) -> None:
-        self._shelf = shelf
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def commit_of(self, revision: str) -> str | None:
         """Tell the commit of a revision without asking the hub, if it is known here."""
@@ -36,7 +36,7 @@ class Refs:
     def all(self) -> dict[str, str]:
         """Tell the commits by branch or tag."""
         try:
-            refs = json.loads((self._shelf / REFS).read_bytes())
+            refs = json.loads((self._folder / REFS).read_bytes())
         except (OSError, ValueError):
             return {}
         return {
@@ -50,7 +50,7 @@ class Refs:
         name = revision or DEFAULT_BRANCH
         if COMMIT.fullmatch(name) or self.all().get(name) == commit:
             return
-        with FileLock(self._shelf / f".{REFS}.lock"):
-            fresh = self._shelf / f".{REFS}.new"
+        with FileLock(self._folder / f".{REFS}.lock"):
+            fresh = self._folder / f".{REFS}.new"
             fresh.write_text(json.dumps({**self.all(), name: commit}, indent=1, sort_keys=True))
-            os.replace(fresh, self._shelf / REFS)
+            os.replace(fresh, self._folder / REFS)

@@ -1,4 +1,4 @@
-"""Asking again when a source cannot be reached, and going on where a download ended."""
+"""Retries while a source cannot be reached, and downloads that resume where they ended."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WAITS = (0.5, 1.0, 2.0, 4.0)
 T = TypeVar("T")
 
 
-def patiently(attempt: Callable[[], T], waits: tuple[float, ...] = WAITS) -> T:
-    """Try something until the source can be reached.
+def with_retries(attempt: Callable[[], T], waits: tuple[float, ...] = WAITS) -> T:
+    """Repeat an attempt while the source cannot be reached.
 
     Args:
-        attempt: What to try.
+        attempt: The request.
         waits: Seconds to wait before each further attempt; empty = only one attempt.
     """
     for wait in waits:
@@ -41,14 +41,14 @@ def grow(
     stopped: Event,
     waits: tuple[float, ...] = WAITS,
 ) -> None:
-    """Let a file grow until it is all there.
+    """Append to a file until it is complete.
 
     Args:
-        append: Adds to it what it can get.
+        append: Downloads the next part and appends it.
         file: The file.
         target: Where it grows, and stays when the connection breaks for good.
         stopped: Set when the download is to end early.
-        waits: As for `patiently`; every new byte renews them.
+        waits: As for `with_retries`; every new byte renews them.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     target.touch()

@@ -13,7 +13,7 @@ from moorage.models.source import ModelFile
 try:
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
     from botocore.parsers import ResponseParserError
-except ImportError:  # an extra: nothing is asked without it
+except ImportError:  # an extra: no request is sent without it
     S3_ERRORS: tuple[type[Exception], ...] = ()
 else:
     S3_ERRORS = (BotoCoreError, ClientError, ResponseParserError)
@@ -37,47 +37,47 @@ KEYS = (
 )
 
 
-def failure_of(error: Exception, asked: str) -> Failure:
+def failure_of(error: Exception, subject: str) -> Failure:
     """Translate what a request ended with.
 
     Args:
         error: One of `S3_ERRORS`.
-        asked: `bucket/prefix/file`.
+        subject: `bucket/prefix/file`.
     """
     if not isinstance(error, ClientError):
         lacking = isinstance(error, NoCredentialsError) or "Credential" in type(error).__name__
         cause = Cause.SOURCE_UNAUTHORIZED if lacking else Cause.HUB_UNAVAILABLE
-        return Failure(cause, f"s3://{asked}: {error}", suggestion=KEYS if lacking else None)
-    told = error.response
-    status = told.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    code = told.get("Error", {}).get("Code", "")
+        return Failure(cause, f"s3://{subject}: {error}", suggestion=KEYS if lacking else None)
+    response = error.response
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code = response.get("Error", {}).get("Code", "")
     cause = CAUSE_BY_STATUS.get(status, Cause.HUB_UNAVAILABLE)
     if code in EXPIRED:
         cause = Cause.SOURCE_UNAUTHORIZED
     if status == 412:
         return Failure(
-            cause, f"s3://{asked} was replaced meanwhile", suggestion="Deploy again: it is new."
+            cause, f"s3://{subject} was replaced meanwhile", suggestion="Deploy again: it is new."
         )
-    detail = f"the store answered {status} {code} for s3://{asked}"
+    detail = f"the store answered {status} {code} for s3://{subject}"
     return Failure(cause, detail, suggestion=KEYS if cause is Cause.SOURCE_UNAUTHORIZED else None)
 
 
-def first_byte(answer: dict[str, Any], asked: int) -> int:
+def first_byte(answer: dict[str, Any], start: int) -> int:
     """Tell the offset at which an answer starts: 0 when the store ignored the range.
 
     Raises:
-        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else than asked.
+        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else.
     """
     if answer["ResponseMetadata"]["HTTPStatusCode"] != 206:
         return 0
     match = CONTENT_RANGE.match(answer.get("ContentRange", ""))
-    if not match or int(match[1]) != asked:
-        detail = f"asked for bytes from {asked:,}, the store sent {match[0] if match else 'others'}"
+    if not match or int(match[1]) != start:
+        detail = f"requested bytes from {start:,}, the store sent {match[0] if match else 'others'}"
         raise Failure(Cause.DOWNLOAD_CORRUPT, detail)
-    return asked
+    return start
 
 
-def announced_file(name: str, size: int, etag: str, told: dict[str, Any]) -> ModelFile:
+def announced_file(name: str, size: int, etag: str, head: dict[str, Any]) -> ModelFile:
     """A file as it was listed, with the best checksum that the store tells.
 
     An ETag is made of MD5 checksums unless a key of the store's own service encrypts the file.
@@ -86,22 +86,22 @@ def announced_file(name: str, size: int, etag: str, told: dict[str, Any]) -> Mod
         name: Its name below the prefix.
         size: Bytes.
         etag: As it was listed.
-        told: What the store says of the file itself.
+        head: What the store says of the file itself.
 
     Raises:
         Failure: `SOURCE_INCOMPLETE` when the file is another one already.
     """
-    if str(told.get("ETag")).strip('"') != etag:
+    if str(head.get("ETag")).strip('"') != etag:
         detail = f"{name} was replaced while it was looked at"
         raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Deploy again: it is new.")
-    whole = told.get("ChecksumType", WHOLE) == WHOLE and "-" not in told.get("ChecksumSHA256", "")
-    if whole and (sha256 := told.get("ChecksumSHA256")):
+    whole = head.get("ChecksumType", WHOLE) == WHOLE and "-" not in head.get("ChecksumSHA256", "")
+    if whole and (sha256 := head.get("ChecksumSHA256")):
         checked = _decoded(sha256, name)
         return ModelFile(name=name, size=size, sha256=checked, etag=etag)
-    encrypted = told.get("ServerSideEncryption", "AES256") != "AES256"
-    if encrypted or "SSECustomerAlgorithm" in told or not MD5.fullmatch(etag):
+    encrypted = head.get("ServerSideEncryption", "AES256") != "AES256"
+    if encrypted or "SSECustomerAlgorithm" in head or not MD5.fullmatch(etag):
         return ModelFile(name=name, size=size, etag=etag)
-    part, parts = told.get("part", 0), int(etag.partition("-")[2] or 0)
+    part, parts = head.get("part", 0), int(etag.partition("-")[2] or 0)
     if parts and (not part or -(-size // part) != parts):
         return ModelFile(name=name, size=size, etag=etag)  # sent in parts of different sizes
     return ModelFile(name=name, size=size, md5=etag, part=part if parts else 0, etag=etag)

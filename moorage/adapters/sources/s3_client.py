@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
-from moorage.adapters.sources.retrying import WAITS, grow, patiently
+from moorage.adapters.sources.retrying import WAITS, grow, with_retries
 from moorage.adapters.sources.s3_answers import announced_file
-from moorage.adapters.sources.s3_http import S3Wire
+from moorage.adapters.sources.s3_http import S3Http
 from moorage.adapters.sources.verify import MOST_FILES, is_size, require_inside
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
@@ -24,19 +24,19 @@ HEADS = 8
 
 
 class S3Client:
-    """One prefix of one bucket, asked again when the store cannot be reached.
+    """One prefix of one bucket, retried while the store cannot be reached.
 
     Args:
-        wire: The way to it.
+        http: Sends the requests.
         waits: Seconds to wait before each further attempt; empty = only one attempt.
 
     Attributes:
         repo: `bucket/prefix`, as messages name it.
     """
 
-    def __init__(self, wire: S3Wire, *, waits: tuple[float, ...] = WAITS) -> None:
-        self.repo = wire.named
-        self._wire, self._waits = wire, waits
+    def __init__(self, http: S3Http, *, waits: tuple[float, ...] = WAITS) -> None:
+        self.repo = http.named
+        self._http, self._waits = http, waits
         self._etags: dict[str, str] = {}
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
@@ -49,12 +49,12 @@ class S3Client:
             Failure: `SOURCE_MISSING` when nothing is there, or something else than the revision;
                 else as `failure_of` says.
         """
-        listed = patiently(self._list, self._waits)
+        listed = with_retries(self._list, self._waits)
         if not listed:
             raise Failure(Cause.SOURCE_MISSING, f"there is nothing in s3://{self.repo}")
         digest = digest_of(listed)
         if revision and revision != digest:
-            detail = f"s3://{self.repo} is {digest} now; asked for was revision {revision!r}"
+            detail = f"s3://{self.repo} is {digest} now; the spec names revision {revision!r}"
             raise Failure(Cause.SOURCE_MISSING, detail)
         self._etags = {name: etag for name, _, etag in listed}
         with ThreadPoolExecutor(HEADS) as pool:
@@ -68,7 +68,7 @@ class S3Client:
         """
 
         def attempt() -> bytes:
-            with self._wire.ranged(name, start, stop, self._etag(commit, name)) as (begin, pieces):
+            with self._http.ranged(name, start, stop, self._etag(commit, name)) as (begin, pieces):
                 found = bytearray()
                 for piece in pieces:
                     found += piece
@@ -76,7 +76,7 @@ class S3Client:
                         return bytes(found[start - begin : stop - begin])
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{name} is shorter than was listed")
 
-        return patiently(attempt, self._waits)
+        return with_retries(attempt, self._waits)
 
     def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
         """Download a file, or what is missing of it.
@@ -91,7 +91,7 @@ class S3Client:
     def _append(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
         have, etag = target.stat().st_size, self._etag(commit, file.name)
         with (
-            self._wire.ranged(file.name, have, file.size, etag) as (begin, pieces),
+            self._http.ranged(file.name, have, file.size, etag) as (begin, pieces),
             target.open("r+b") as out,
         ):
             out.seek(begin)  # to the start if all of it comes
@@ -106,7 +106,7 @@ class S3Client:
 
     def _list(self) -> list[tuple[str, int, str]]:
         listed = []
-        for name, size, etag in self._wire.listed():
+        for name, size, etag in self._http.listed():
             if any(part.startswith(".") for part in name.split("/")):
                 continue
             if not is_size(size):
@@ -120,8 +120,8 @@ class S3Client:
 
     def _announced(self, entry: tuple[str, int, str]) -> ModelFile:
         name, size, etag = entry
-        told = patiently(lambda: self._wire.head(name), self._waits)
-        return announced_file(name, size, etag, told)
+        head = with_retries(lambda: self._http.head(name), self._waits)
+        return announced_file(name, size, etag, head)
 
     def _etag(self, commit: str, name: str) -> str:
         """The ETag that was listed; another process may have listed it."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from moorage.adapters.sources.s3_answers import S3_ERRORS, failure_of, first_byte
 from moorage.common.failures import Cause, Failure
-from moorage.models.printed import short
+from moorage.common.printable import short
 
 TIMEOUT_SECONDS = 30
 LISTING_SECONDS = 120.0
@@ -24,8 +24,8 @@ LONGEST_SECONDS = 7 * 24 * 3600
 """No presigned address may be valid for longer."""
 
 
-class S3Wire:
-    """The way to what is below a prefix of a bucket.
+class S3Http:
+    """Requests for the files below a prefix of a bucket.
 
     Args:
         place: `bucket` or `bucket/prefix`.
@@ -63,12 +63,12 @@ class S3Wire:
     def head(self, name: str) -> dict[str, Any]:
         """What the store tells of a file; of one that was sent in parts, `part` is their size."""
         with self._translating(name):
-            asked = {**self._named(name), "ChecksumMode": "ENABLED"}
-            told: dict[str, Any] = self._client.head_object(**asked)
-            if "-" in told["ETag"]:
+            request = {**self._named(name), "ChecksumMode": "ENABLED"}
+            head: dict[str, Any] = self._client.head_object(**request)
+            if "-" in head["ETag"]:
                 first = self._client.head_object(**self._named(name), PartNumber=1)
-                told["part"] = first["ContentLength"]
-        return told
+                head["part"] = first["ContentLength"]
+        return head
 
     @contextmanager
     def ranged(

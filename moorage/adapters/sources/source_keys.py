@@ -15,7 +15,7 @@ S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys by kind of source; what is not there is asked for without.
+    """Keys by kind of source; without a key, requests are anonymous.
 
     Attributes:
         hub: Access token of the hub.

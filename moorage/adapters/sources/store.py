@@ -1,6 +1,6 @@
 """The model store: real files in `<models>/<org>--<repo>/<commit>/`, complete or not there.
 
-A commit is worked on in `<commit>.partial` beside it. A file gets its place there once it is
+A commit is assembled in `<commit>.partial` next to it. A file gets its place there once it is
 verified, and the directory gets its name once all files have theirs, so that a process may be
 killed at any moment: what it finished stays, and nothing half-done looks finished.
 """
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import verify
-from moorage.adapters.system.os_errors import watching_the_disk
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
     damaged,
@@ -36,7 +36,7 @@ from moorage.models.source import ModelFile, SkippedFile, WeightSummary
 
 INCOMPLETE = ".incomplete"
 MARGIN = 1.05
-"""Free space asked for, as a multiple of what is still to be downloaded."""
+"""Required free space, as a multiple of what is still to be downloaded."""
 
 
 class Manifest(Value):
@@ -83,16 +83,16 @@ class ModelStore:
     """
 
     def __init__(self, models: Path, repo: str) -> None:
-        self._shelf = models / repo.replace("/", "--")
-        self.refs = Refs(self._shelf)
+        self._folder = models / repo.replace("/", "--")
+        self.refs = Refs(self._folder)
 
     def directory(self, commit: str) -> Path:
         """Where a complete commit is."""
-        return self._shelf / commit
+        return self._folder / commit
 
     def workspace(self, commit: str) -> Path:
         """Where a commit is while it is not complete."""
-        return self._shelf / f"{commit}.partial"
+        return self._folder / f"{commit}.partial"
 
     def incomplete(self, commit: str, name: str) -> Path:
         """Where a file grows until it is verified."""
@@ -105,11 +105,11 @@ class ModelStore:
             manifest = Manifest.model_validate_json(content)
         except (OSError, ValidationError):
             return None
-        return manifest if is_whole(str(self.directory(commit)), _told(manifest.files)) else None
+        return manifest if is_whole(str(self.directory(commit)), _records(manifest.files)) else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
         """Make a lock for all processes on this machine; it falls when its holder dies."""
-        locks = self._shelf / ".locks"
+        locks = self._folder / ".locks"
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(locks / f"{commit}.{purpose}")
 
@@ -137,15 +137,15 @@ class ModelStore:
         Raises:
             Failure: `DISK_FULL` when it has not.
         """
-        free = shutil.disk_usage(self._shelf).free
+        free = shutil.disk_usage(self._folder).free
         if free < needed * MARGIN:
-            found = f"{human_bytes(free)} are free at {self._shelf}"
-            asked = f"{human_bytes(int(needed * MARGIN))} are needed"
-            raise Failure(Cause.DISK_FULL, f"{found}, {asked}")
+            found = f"{human_bytes(free)} are free at {self._folder}"
+            needed_room = f"{human_bytes(int(needed * MARGIN))} are needed"
+            raise Failure(Cause.DISK_FULL, f"{found}, {needed_room}")
 
-    def watching_the_disk(self) -> AbstractContextManager[None]:
+    def disk_failures(self) -> AbstractContextManager[None]:
         """Tell a full or unwritable disk from other errors."""
-        return watching_the_disk(self._shelf)
+        return disk_failures(self._folder)
 
     def accept(self, commit: str, file: ModelFile) -> None:
         """Verify a downloaded file and give it its place.
@@ -182,7 +182,7 @@ class ModelStore:
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{names} vanished from {workspace}")
         shutil.rmtree(workspace / INCOMPLETE, ignore_errors=True)
         (workspace / MANIFEST).write_text(manifest.model_dump_json(indent=1))
-        put_stamps(str(workspace), _told(manifest.files))
+        put_stamps(str(workspace), _records(manifest.files))
         directory = self.directory(manifest.revision)
         shutil.rmtree(directory, ignore_errors=True)
         workspace.rename(directory)
@@ -206,7 +206,7 @@ class ModelStore:
         return min(file.size, max(0, *(_size(place) for place in places)))
 
 
-def _told(files: Iterable[ModelFile]) -> list[File]:
+def _records(files: Iterable[ModelFile]) -> list[File]:
     return [File(**file.model_dump(exclude={"target"})) for file in files]  # type: ignore[typeddict-item]
 
 

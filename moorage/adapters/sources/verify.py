@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from moorage.adapters.transfer.file_checks import md5_of
 from moorage.common.failures import Cause, Failure
-from moorage.models.printed import short
+from moorage.common.printable import short
 from moorage.models.source import ModelFile
 
 MOST_FILES = 10_000

@@ -1,7 +1,7 @@
-"""Tunnels to Docker sockets, made by the `ssh` of this machine.
+"""Tunnels to remote Docker sockets through the `ssh` program of this machine.
 
-The user's own SSH configuration, agent and jump hosts count. One connection carries any number of
-requests: a forwarded socket is no session, of which servers allow few.
+The user's SSH configuration, agent and jump hosts apply. One connection carries any number of
+requests: a forwarded socket is not a session, of which servers allow few.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from moorage.inventory.access import Access
 
 CONNECT_SECONDS = 10
 OPEN_SECONDS = 30.0
-"""How long the login and the shell there may take: one whose home hangs never answers."""
+"""Limit for the login and the remote shell, which may hang on a network home."""
 
 ALIVE_SECONDS = 5
 ALIVE_MISSES = 2
-"""A cut cable is noticed after about as many times as many seconds; every request then ends."""
+"""A lost connection is noticed after about `ALIVE_SECONDS * ALIVE_MISSES`; requests then end."""
 
 OPTIONS = {
     "BatchMode": "yes",
@@ -47,7 +47,7 @@ OPTIONS = {
 }
 
 OPEN = b"open"
-"""What the shell there says once it is up; its start-up files may say more before."""
+"""Output of the remote shell once it is ready; start-up files may print more before."""
 
 ERRORS: tuple[tuple[str, Cause, str], ...] = (
     (
@@ -78,11 +78,11 @@ ERRORS: tuple[tuple[str, Cause, str], ...] = (
     ),
     *NETWORK_ERRORS,
 )
-"""What `ssh` says when it fails, and what it means; the first that matches counts."""
+"""Messages of `ssh`, with cause and remedy; the first match counts."""
 
 
 class Tunnel:
-    """A socket here that leads to the daemon's socket there.
+    """A local socket that is forwarded to a remote daemon's socket.
 
     Args:
         access: An `ssh://` address.
@@ -103,11 +103,11 @@ class Tunnel:
 
     @property
     def is_open(self) -> bool:
-        """Whether it still leads there."""
+        """Whether the tunnel works."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End it; what goes through it ends too."""
+        """Close the tunnel, and with it all its requests."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -135,13 +135,13 @@ class Tunnel:
             if late is not None or not self.socket.is_socket():
                 process.kill()
                 process.wait()
-                said = self._errors.read_text(errors="replace")
-                raise _failure(access, f"{said}\n{late or ''}")
+                output = self._errors.read_text(errors="replace")
+                raise _failure(access, f"{output}\n{late or ''}")
         return process
 
 
 class Tunnels:
-    """The tunnels of this process, each opened when it is needed, and again when it broke."""
+    """The tunnels of this process, opened on demand and reopened after a break."""
 
     def __init__(self) -> None:
         self._tunnels: dict[Access, Tunnel] = {}
@@ -151,12 +151,12 @@ class Tunnels:
         atexit.register(self.close)
 
     def socket(self, access: Access) -> Path:
-        """The socket here that leads to a daemon. Only who needs the same host waits.
+        """The local socket of a daemon's tunnel. Only callers for the same host wait.
 
         Raises:
-            Failure: As `Tunnel`; what failed while somebody waited is not tried again for it.
+            Failure: As `Tunnel`. Callers that waited for a failed attempt share its failure.
         """
-        asked = time.monotonic()
+        since = time.monotonic()
         with self._lock:
             lock = self._locks.setdefault(access, threading.Lock())
         with lock:
@@ -164,18 +164,18 @@ class Tunnels:
             if tunnel is None or not tunnel.is_open:
                 if tunnel:
                     tunnel.close()
-                tunnel = self._tunnels[access] = self._opened(access, asked)
+                tunnel = self._tunnels[access] = self._opened(access, since)
             return tunnel.socket
 
     def close(self) -> None:
-        """End all of them."""
+        """Close all tunnels."""
         for tunnel in self._tunnels.values():
             tunnel.close()
         self._tunnels.clear()
 
-    def _opened(self, access: Access, asked: float) -> Tunnel:
+    def _opened(self, access: Access, since: float) -> Tunnel:
         at, failed = self._failed.get(access, (-math.inf, None))
-        if failed and at >= asked:
+        if failed and at >= since:
             raise Failure(failed.cause, failed.detail, suggestion=failed.suggestion)
         try:
             return Tunnel(access)
@@ -191,7 +191,7 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
     if key:
         options |= {"IdentityFile": key, "IdentitiesOnly": "yes"}
     there = shlex.quote(access.socket)
-    # It ends with this process, even when that is killed: its input ends then.
+    # The shell ends with this process, even a killed one, because its input ends.
     script = (
         f"[ -w {there} ] || {{ echo {there} is not there or not writable >&2; exit 1; }};"
         f" echo {OPEN.decode()}; exec cat >/dev/null"
@@ -207,15 +207,15 @@ def _command(access: Access, socket: Path, key: str) -> list[str]:
 
 
 def _waited(process: subprocess.Popen[bytes], seconds: float) -> str | None:
-    """Wait for the shell there; None = it is up, else why not, as far as that is known here."""
+    """Wait for the remote shell; None = it is ready, else the reason, if it is known here."""
     assert process.stdout
-    out, said, until = process.stdout.fileno(), b"", time.monotonic() + seconds
+    out, output, until = process.stdout.fileno(), b"", time.monotonic() + seconds
     with selectors.DefaultSelector() as waiting:
         waiting.register(out, selectors.EVENT_READ)
         while waiting.select(max(0.0, until - time.monotonic())):
             piece = os.read(out, 4096)
-            said = said[-len(OPEN) - 1 :] + piece
-            if OPEN in said.splitlines():
+            output = output[-len(OPEN) - 1 :] + piece
+            if OPEN in output.splitlines():
                 return None
             if not piece:
                 return ""
@@ -224,7 +224,7 @@ def _waited(process: subprocess.Popen[bytes], seconds: float) -> str | None:
 
 @contextlib.contextmanager
 def _private_key(access: Access) -> Iterator[str]:
-    """A file with the key of a named secret, gone once the connection is up; empty without one."""
+    """A temporary file with the key of a named secret; empty without one."""
     if not access.key:
         yield ""
         return
@@ -241,7 +241,7 @@ def _private_key(access: Access) -> Iterator[str]:
 
 
 def _nameless_file() -> tuple[int, str]:
-    """Linux can hold a file in memory alone."""
+    """A file in memory, available on Linux."""
     descriptor = os.memfd_create("key")
     return descriptor, f"/proc/{os.getpid()}/fd/{descriptor}"
 
@@ -250,10 +250,10 @@ def _short_lived_file() -> tuple[int, str]:
     return tempfile.mkstemp(prefix="moorage-key-")
 
 
-def _failure(access: Access, said: str) -> Failure:
-    lines = [line.strip() for line in said.splitlines() if line.strip(" @\r")]
+def _failure(access: Access, output: str) -> Failure:
+    lines = [line.strip() for line in output.splitlines() if line.strip(" @\r")]
     detail = f"{access.address}: {lines[-1] if lines else 'the connection ended at once'}"
     for fragment, cause, suggestion in ERRORS:
-        if fragment in said:
+        if fragment in output:
             return Failure(cause, detail, suggestion=suggestion)
     return Failure(Cause.RUNTIME_UNAVAILABLE, detail)

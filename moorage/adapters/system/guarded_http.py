@@ -1,6 +1,6 @@
-"""HTTP whose redirects are checked, and which can be given one deadline for all that it reads.
+"""HTTP with checked redirects, and with one deadline for everything that a thread reads.
 
-It works with httpx, and with httpx2, which newer clients of the hub bring.
+It works with httpx and httpx2; newer clients of the hub use the latter.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _DEADLINE = threading.local()
 
 
 def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options: Any) -> Any:
-    """A client that connects to no address but those that a guard lets pass.
+    """A client that connects only to addresses that a guard allows.
 
     Args:
         library: The HTTP library.
-        guard: Knows where the one that is asked may lead to.
-        verify: How certificates are judged.
+        guard: Decides about redirects and addresses.
+        verify: How certificates are verified.
         options: Further ones of the library's client.
     """
 
@@ -33,7 +33,7 @@ def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options:
             guard.require_url(str(request.url))
 
     transport = library.HTTPTransport(verify=verify)
-    # The library has no way to choose the address that is connected to and keep the name for TLS.
+    # The library cannot connect to a chosen address and keep the host name for TLS.
     transport._pool._network_backend = _Backend(transport._pool._network_backend, guard, library)
     return library.Client(
         transport=transport,
@@ -45,8 +45,8 @@ def guarded_client(library: Any, guard: Guard, *, verify: Any = True, **options:
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Give all that this thread reads meanwhile one deadline, however slowly it comes."""
+def thread_deadline(seconds: float) -> Iterator[None]:
+    """Set one deadline for everything that this thread reads within the block."""
     _DEADLINE.until = time.monotonic() + seconds
     try:
         yield
@@ -55,7 +55,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 class _Backend:
-    """Connects to addresses that were checked, and reads within the deadline of the thread."""
+    """Connects to checked addresses, and reads within the deadline of the thread."""
 
     def __init__(self, inner: Any, guard: Guard, library: Any) -> None:
         self._inner, self._guard, self._library = inner, guard, library
@@ -66,7 +66,7 @@ class _Backend:
         for address in others:
             try:
                 return self._connected(address, port, *more, **named)
-            except Exception:  # of a library that is not known by name; the last one tells
+            except Exception:  # its type depends on the library; the last address raises it
                 continue
         return self._connected(last, port, *more, **named)
 
@@ -84,11 +84,11 @@ class _Stream:
         self._inner, self._library = inner, library
 
     def read(self, most: int, timeout: float | None = None) -> bytes:
-        """Read what has come."""
+        """Read the available bytes."""
         return bytes(self._inner.read(most, timeout=self._left(timeout)))
 
     def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
-        """Begin TLS, for the name and not for the address."""
+        """Start TLS with the host name, not with the address."""
         inner = self._inner.start_tls(ssl_context, server_hostname, self._left(timeout))
         return _Stream(inner, self._library)
 
@@ -97,7 +97,7 @@ class _Stream:
         if until is None:
             return timeout
         left = until - time.monotonic()
-        if left <= 0:  # there may always be more to read at once
+        if left <= 0:  # data may always be available at once
             raise self._library.ReadTimeout("no whole answer in time")
         return left if timeout is None else min(timeout, left)
 
@@ -107,7 +107,7 @@ class _Stream:
 
 @contextmanager
 def _translating(library: Any) -> Iterator[None]:
-    """The library's own words for what the guard refuses, and for a name that nobody has."""
+    """Turn the guard's refusals and unknown host names into the library's errors."""
     try:
         yield
     except RedirectRefused as error:

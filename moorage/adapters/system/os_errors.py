@@ -34,17 +34,17 @@ NETWORK_ERRORS: tuple[tuple[str, Cause, str], ...] = (
     ("No route to host", Cause.RUNTIME_UNAVAILABLE, SILENT),
     ("Network is unreachable", Cause.RUNTIME_UNAVAILABLE, SILENT),
 )
-"""Texts of Python and of `ssh`, and what they mean; the first that matches counts."""
+"""Messages of Python and `ssh`, with their cause and remedy; the first match counts."""
 
 _NESTING = re.compile(r""": |, '|, \"""")
 
 
 @contextmanager
-def watching_the_disk(folder: Path) -> Iterator[None]:
-    """Turn what a disk refuses into a failure with its cause.
+def disk_failures(folder: Path) -> Iterator[None]:
+    """Turn errors of a disk into failures.
 
     Raises:
-        Failure: `DISK_FULL` (a used-up quota too) or `STORE_UNWRITABLE`.
+        Failure: `DISK_FULL`, also for an exhausted quota, or `STORE_UNWRITABLE`.
     """
     try:
         yield
@@ -54,8 +54,8 @@ def watching_the_disk(folder: Path) -> Iterator[None]:
         raise Failure(cause, f"writing below {folder}: {error}") from None
 
 
-def plain(text: str) -> str:
-    """The first line of an error; of one that wraps others only the innermost words."""
+def innermost_message(text: str) -> str:
+    """The first line of an error; of one that wraps others, the innermost message."""
     first = text.partition("\n")[0]
     if "ConnectionPool(" not in first:
         return first[:300]

@@ -1,4 +1,4 @@
-"""Asking many at once, of whom some may never answer."""
+"""Parallel work, some of which may never end."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def all_at_once(
+def map_parallel(
     work: Callable[[T], R],
     items: Sequence[T],
     seconds: float,
     on_done: Callable[[], None] = lambda: None,
 ) -> list[R | Exception]:
-    """Do the same with every item, each in a thread that keeps neither caller nor process.
+    """Apply a function to every item in parallel, in daemon threads.
 
     Args:
-        work: What is done; it should end by itself some time.
-        items: With what.
+        work: The function; it should have time-outs of its own.
+        items: Its arguments.
         seconds: How long to wait for all.
-        on_done: Told whenever one has ended.
+        on_done: Called after each item.
 
     Returns:
         Result or error of each, in order; `TimeoutError` for those that have not ended.

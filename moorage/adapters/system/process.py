@@ -16,8 +16,8 @@ from moorage.releases.requester import Requester, one_line
 def paused_collector() -> Iterator[None]:
     """No collection until the block ends.
 
-    A full one walks every object of a large fleet's snapshot: at 20,000 hosts that takes longer
-    than placing a model on it, and finds nothing.
+    A full collection visits every object of a large fleet's snapshot. At 20,000 hosts that takes
+    longer than the placement of a model, and frees nothing.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -29,7 +29,7 @@ def paused_collector() -> Iterator[None]:
 
 
 def command_line_user() -> Requester:
-    """Who runs this process, as the system knows it; what the environment says does not count."""
+    """The user of this process by its user id. The environment is ignored."""
     number = os.getuid()
     try:
         user = pwd.getpwuid(number).pw_name

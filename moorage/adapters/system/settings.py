@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class Settings(BaseSettings):
-    """What the machine that runs the flows is set to.
+    """Settings of the machine that runs the flows.
 
     Attributes are environment variables with the prefix `MOORAGE_`, except the hub's own.
     """
@@ -118,7 +118,7 @@ class Settings(BaseSettings):
 
     @property
     def caches(self) -> Path:
-        """What engines keep for their next start, by model."""
+        """Caches of engines for their next start, by model."""
         return self.root / "cache"
 
     @property
@@ -127,7 +127,7 @@ class Settings(BaseSettings):
         return self.root / "adapters"
 
     def loaded(self, model: str) -> Path:
-        """Where the adapters lie that are loaded into a model while it serves."""
+        """Folder of the adapters that are loaded into a serving model."""
         return self.root / "loaded" / model
 
     @property

@@ -11,7 +11,7 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper import PULL_SECONDS, have_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
 from moorage.adapters.sources.store import Manifest
 from moorage.adapters.transfer.host_store import HostStore, Staged
 from moorage.adapters.transfer.lending import lent
@@ -29,7 +29,7 @@ def bring(
     model: ResolvedModel,
     host: HostSnapshot,
     folder: str,
-    ways: Sequence[dict[str, Any]],
+    mirrors: Sequence[dict[str, Any]],
     lender: HostSnapshot | None,
     on_progress: Callable[[int, int], None],
     *,
@@ -43,7 +43,7 @@ def bring(
         model: As it was resolved here.
         host: Where it is wanted.
         folder: Directory of all models on hosts, for its role.
-        ways: To its source, the best first; none for a directory of this machine.
+        mirrors: To its source, the best first; none for a directory of this machine.
         lender: A host that has it.
         on_progress: Told the bytes, done and in all.
         workers: Files that are fetched at the same time.
@@ -56,9 +56,9 @@ def bring(
     access = parse_access(host.address)
     with _naming(host):
         # Before the neighbour lends, for it ends when nobody asks it for a while.
-        image = have_helper(host, host.helper_image, PULL_SECONDS)
+        image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
         with _near(lender, folder, model, say) as near:
-            job = job_of(model, [*near, *ways], workers=workers, seconds=deadline_seconds)
+            job = job_of(model, [*near, *mirrors], workers=workers, seconds=deadline_seconds)
             store = HostStore(access, image, folder)
             staged = store.stage(model, job, on_progress, deadline_seconds)
         return staged.model_copy(update={"helper": image})
@@ -68,7 +68,7 @@ def bring(
 def _near(
     lender: HostSnapshot | None, folder: str, model: ResolvedModel, say: Say
 ) -> Iterator[list[dict[str, Any]]]:
-    """The way to a neighbour. One that cannot lend is no trouble: there is the source."""
+    """A neighbour as a mirror. When it cannot lend, the source is used instead."""
     with contextlib.ExitStack() as stack:
         near = []
         if lender is not None:
@@ -94,24 +94,24 @@ def _naming(host: HostSnapshot) -> Iterator[None]:
 
 
 def job_of(
-    model: ResolvedModel, ways: Sequence[dict[str, Any]], *, workers: int, seconds: float
+    model: ResolvedModel, mirrors: Sequence[dict[str, Any]], *, workers: int, seconds: float
 ) -> str:
     """One line of JSON. It holds secrets, so it goes nowhere but to the program.
 
     Args:
         model: What is wanted. Files of a local directory have no address: they are handed over.
-        ways: Where its files are to be had, the best first.
+        mirrors: Where its files are to be had, the best first.
         workers: Files that are fetched at the same time.
         seconds: How long it may take.
     """
-    told = {
+    job = {
         "store": STORE,
-        "shelf": folder_name(model.source),
+        "folder": folder_name(model.source),
         "commit": model.revision,
         "files": [file.model_dump(exclude={"target"}) for file in model.files],
         "manifest": Manifest.model_validate(model, from_attributes=True).model_dump_json(indent=1),
-        "ways": list(ways),
+        "mirrors": list(mirrors),
         "workers": workers,
         "seconds": seconds,
     }
-    return json.dumps(told) + "\n"
+    return json.dumps(job) + "\n"

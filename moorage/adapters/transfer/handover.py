@@ -28,7 +28,7 @@ def hand_over(access: Access, container: Container, model: ResolvedModel) -> Non
     """Send the files that are not there; of a model that is not local, nothing.
 
     Args:
-        access: The way to the host's daemon.
+        access: Access to the host's daemon.
         container: It was made, and not started.
         model: As it was resolved here.
 
@@ -85,11 +85,11 @@ def _places(home: str, file: ModelFile) -> tuple[str, str]:
 def _size(container: Container, path: str) -> int:
     """Bytes of a file in a container's mounts; -1 when it is not there."""
     try:
-        stream, told = container.get_archive(path)
+        stream, facts = container.get_archive(path)
     except NotFound:
         return -1
     stream.close()  # type: ignore[attr-defined]
-    return int(told["size"]) if told else -1
+    return int(facts["size"]) if facts else -1
 
 
 PIECE = 1 << 20

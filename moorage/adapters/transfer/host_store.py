@@ -1,6 +1,6 @@
 """The model store of a host that is another machine, and how a model gets there.
 
-A helper container on the host fetches it, so the weights take the host's own way to the hub. Its
+A helper container on the host fetches it, so the weights go from the hub to the host directly. Its
 name is that of the model's place: whoever wants the same model finds the container and waits for
 it. When it is cut off from here it goes on, and the next who asks finds what it did.
 """
@@ -19,13 +19,12 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
-from moorage.adapters.docker.client import connect, forget_clients, is_taken
+from moorage.adapters.docker.client import connect, forget_clients, is_name_taken
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_told
+from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import file_checks as checks
-from moorage.adapters.transfer import mirror as way
-from moorage.adapters.transfer import redirects
+from moorage.adapters.transfer import mirror, redirects
 from moorage.adapters.transfer import staging_program as program
 from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.handover import Sending, hand_over
@@ -47,7 +46,7 @@ FED_SECONDS = 60.0
 """How old a container may be that was made and never started, and that nothing is sent to any more:
 its maker is gone."""
 
-PROGRAM = bundle(program, checks, redirects, way)
+PROGRAM = bundle(program, checks, redirects, mirror)
 
 
 class Staged(Value):
@@ -68,7 +67,7 @@ class HostStore:
     """The store of one host.
 
     Args:
-        access: The way to its daemon.
+        access: Access to its daemon.
         image: Image of helper containers; it is there.
         folder: Directory of all models on the host.
     """
@@ -83,7 +82,7 @@ class HostStore:
 
         Args:
             model: As it was resolved here.
-            job: What the program is told (`job_of`).
+            job: The input of the program (`job_of`).
             on_progress: Told the bytes, done and in all.
             deadline_seconds: How long it may take.
 
@@ -123,12 +122,12 @@ class HostStore:
             except ImageNotFound as error:
                 raise Failure(Cause.IMAGE_MISSING, f"{self._image} is not on the host") from error
             except APIError as error:
-                if not is_taken(error):
+                if not is_name_taken(error):
                     raise
                 return False
             try:
                 hand_over(self._access, container, model)
-                start_told(container, job)
+                start_with_input(container, job)
             except BaseException:
                 with contextlib.suppress(DockerException, RequestException):
                     container.remove(force=True)
@@ -155,14 +154,14 @@ class HostStore:
                 from long ago: what it brought may be damaged or gone since.
 
         Returns:
-            What it said at the end; None when it is gone without a word, was never started, or
+            Its last line of output; None when it has vanished without one, was never started, or
             had ended before.
         """
         seen, sending = time.monotonic(), Sending(model, FED_SECONDS)
         while True:
             try:
                 container = connect(self._access, ASK_SECONDS).containers.get(name)
-                state, said = container.attrs["State"], _last_words(container)
+                state, report = container.attrs["State"], _last_words(container)
                 seen = time.monotonic()
             except NotFound:
                 return None
@@ -172,13 +171,13 @@ class HostStore:
                     raise self._lost(error) from error
                 time.sleep(POLL_SECONDS)
                 continue
-            if "done" in said:
-                on_progress(int(said["done"]), model.bytes_to_stage)
+            if "done" in report:
+                on_progress(int(report["done"]), model.bytes_to_stage)
             if state["Status"] == "exited":
                 _remove(container)
                 if not at_work:
                     return None
-                return said if {"result", "cause"} & said.keys() else _died(state, said)
+                return report if {"result", "cause"} & report.keys() else _died(state, report)
             at_work = True
             forgotten = state["Status"] == "created" and _age(container) > FED_SECONDS
             if forgotten and not sending.goes_on(container):
@@ -231,16 +230,16 @@ def staging_name(path: str) -> str:
 def _last_words(container: Container) -> dict[str, Any]:
     lines = log_of_container(container, 1).strip().splitlines()
     with contextlib.suppress(ValueError):
-        said = json.loads(lines[-1]) if lines else {}
-        return said if isinstance(said, dict) else {}
+        report = json.loads(lines[-1]) if lines else {}
+        return report if isinstance(report, dict) else {}
     return {"detail": lines[-1][:300]}
 
 
-def _died(state: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _died(state: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
     """The program says why it fails; one that did not was ended from outside, or cannot run."""
-    words = (f"ended with {state['ExitCode']}", state.get("Error", ""), said.get("detail", ""))
-    told = ": ".join(filter(None, words))
-    return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {told}"}
+    words = (f"ended with {state['ExitCode']}", state.get("Error", ""), report.get("detail", ""))
+    detail = ": ".join(filter(None, words))
+    return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {detail}"}
 
 
 def _age(container: Container) -> float:

@@ -1,4 +1,4 @@
-"""Lending a model from one host to another: a helper container there answers who has a token."""
+"""Lending a model from one host to another: a helper container there serves it, with a token."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from moorage.adapters.docker.helper import (
     LABEL_HELPER,
     MEMORY,
     PULL_SECONDS,
-    have_helper,
-    start_told,
+    ensure_helper_image,
+    start_with_input,
 )
 from moorage.adapters.hosts.observation import log_of_container
 from moorage.adapters.transfer import lending_program as lend
@@ -38,7 +38,7 @@ from moorage.placement.lending import ports_for_lending
 ASK_SECONDS = 10
 OPEN_SECONDS = 15.0
 IDLE_SECONDS = 60
-"""A lender whom nobody asks for so long ends: whoever started it may be gone."""
+"""A lender without requests for so long ends: the process that started it may be gone."""
 
 CONNECT_SECONDS = 10
 TRIES = 2
@@ -58,7 +58,7 @@ def lent(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict
         model: The model; files of other names are not given away.
 
     Yields:
-        The way to its files, as `job_of` takes it.
+        The mirror for its files, as `job_of` takes it.
 
     Raises:
         Failure: `RUNTIME_UNAVAILABLE` when it cannot be lent.
@@ -69,7 +69,7 @@ def lent(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict
         with _talking(host):
             container = _create(host, folder)
             port = _opened(container, _order(host, model, token))
-        yield _way(host, port, token, model)
+        yield _mirror(host, port, token, model)
     finally:
         if container is not None:
             with contextlib.suppress(DockerException, RequestException, Failure):
@@ -78,7 +78,7 @@ def lent(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict
 
 def _create(host: HostSnapshot, folder: str) -> Container:
     access = parse_access(host.address)
-    image = have_helper(host, host.helper_image, PULL_SECONDS)
+    image = ensure_helper_image(host, host.helper_image, PULL_SECONDS)
     return connect(access, ASK_SECONDS).containers.create(
         image,
         entrypoint=["python3", "-I", "-c"],
@@ -97,7 +97,7 @@ def _create(host: HostSnapshot, folder: str) -> Container:
 
 
 def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
-    told = {
+    order = {
         "folder": model_directory(STORE, model.source, model.revision),
         "files": [file.name for file in model.files],
         "bind": host.bind,
@@ -105,31 +105,31 @@ def _order(host: HostSnapshot, model: ResolvedModel, token: str) -> str:
         "token": token,
         "idle": IDLE_SECONDS,
     }
-    return json.dumps(told) + "\n"
+    return json.dumps(order) + "\n"
 
 
 def _opened(container: Container, order: str) -> int:
     """Start it, and wait until it says where it listens."""
-    start_told(container, order)
+    start_with_input(container, order)
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until:
-        if said := log_of_container(container).strip():
-            told = _read(said)
-            if "port" in told:
-                return int(told["port"])
-            raise Failure(Cause.RUNTIME_UNAVAILABLE, str(told.get("trouble", said[-300:])))
+        if log := log_of_container(container).strip():
+            answer = _read(log)
+            if "port" in answer:
+                return int(answer["port"])
+            raise Failure(Cause.RUNTIME_UNAVAILABLE, str(answer.get("trouble", log[-300:])))
         time.sleep(0.1)
     raise Failure(Cause.RUNTIME_UNAVAILABLE, f"it did not listen within {OPEN_SECONDS:g} s")
 
 
-def _read(said: str) -> dict[str, Any]:
+def _read(log: str) -> dict[str, Any]:
     with contextlib.suppress(ValueError):
-        told = json.loads(said.splitlines()[-1])
-        return told if isinstance(told, dict) else {}
+        answer = json.loads(log.splitlines()[-1])
+        return answer if isinstance(answer, dict) else {}
     return {}
 
 
-def _way(host: HostSnapshot, port: int, token: str, model: ResolvedModel) -> dict[str, Any]:
+def _mirror(host: HostSnapshot, port: int, token: str, model: ResolvedModel) -> dict[str, Any]:
     address = f"[{host.bind}]" if ":" in host.bind else host.bind
     return {
         "name": host.name,

@@ -27,31 +27,31 @@ WATCH_SECONDS = 1
 RANGE = re.compile(r"bytes=(\d+)-")
 
 
-class Door(ThreadingHTTPServer):
-    """Listens for those who have the token."""
+class LendingServer(ThreadingHTTPServer):
+    """HTTP server for clients that have the token."""
 
     daemon_threads = True
 
-    def __init__(self, told: dict[str, Any], port: int) -> None:
-        self.address_family = socket.AF_INET6 if ":" in told["bind"] else socket.AF_INET
-        self.folder, self.names = told["folder"], set(told["files"])
-        self.token, self.idle = told["token"], told["idle"]
+    def __init__(self, order: dict[str, Any], port: int) -> None:
+        self.address_family = socket.AF_INET6 if ":" in order["bind"] else socket.AF_INET
+        self.folder, self.names = order["folder"], set(order["files"])
+        self.token, self.idle = order["token"], order["idle"]
         self.busy, self.last = 0, time.monotonic()
         self.lock = threading.Lock()
-        super().__init__((told["bind"], port), Asked)
+        super().__init__((order["bind"], port), LendingRequest)
 
     def server_bind(self) -> None:
-        """As any TCP server does: HTTP's own asks a name service whose address it is."""
+        """Bind without the reverse DNS lookup of `HTTPServer`."""
         TCPServer.server_bind(self)
 
     def begin(self, step: int) -> None:
-        """One more, or one less, is being served."""
+        """Count requests in progress: 1 at the start, -1 at the end."""
         with self.lock:
             self.busy += step
             self.last = time.monotonic()
 
     def watch(self) -> None:
-        """End when nobody has asked for a while: whoever opened it may be gone."""
+        """End after a time without requests: the process that started it may be gone."""
         while True:
             time.sleep(WATCH_SECONDS)
             with self.lock:
@@ -59,18 +59,18 @@ class Door(ThreadingHTTPServer):
                     os._exit(0)
 
 
-class Asked(BaseHTTPRequestHandler):
+class LendingRequest(BaseHTTPRequestHandler):
     """One request."""
 
-    server: Door
+    server: LendingServer
     protocol_version = "HTTP/1.1"
     timeout = SEND_SECONDS
 
     def do_GET(self) -> None:
         """Send a file, from an offset on."""
         name = urllib.parse.unquote(self.path.lstrip("/"))
-        said = self.headers.get("Authorization", "").encode()
-        if not hmac.compare_digest(said, f"Bearer {self.server.token}".encode()):
+        token_sent = self.headers.get("Authorization", "").encode()
+        if not hmac.compare_digest(token_sent, f"Bearer {self.server.token}".encode()):
             return self._refuse(401)
         if name not in self.server.names:
             return self._refuse(404)
@@ -86,7 +86,7 @@ class Asked(BaseHTTPRequestHandler):
             self.server.begin(-1)
 
     def log_message(self, *_: object) -> None:
-        """It says nothing but its port."""
+        """Log nothing: the only output is the port."""
 
     def _send(self, content: Any) -> None:
         size = os.fstat(content.fileno()).st_size
@@ -111,20 +111,20 @@ class Asked(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    """Read the order, and lend until nobody asks any more."""
+    """Read the order, and serve until no more requests come."""
     if not select.select([sys.stdin], [], [], FED_SECONDS)[0]:
-        sys.exit("whoever started this told it nothing")
-    told = json.loads(sys.stdin.readline())
-    door, trouble = None, "no port is free"
-    for port in told["ports"]:
+        sys.exit("no order arrived on standard input")
+    order = json.loads(sys.stdin.readline())
+    server, trouble = None, "no port is free"
+    for port in order["ports"]:
         try:
-            door = Door(told, port)
+            server = LendingServer(order, port)
             break
         except OSError as error:
             trouble = str(error)
-    if door is None:
+    if server is None:
         print(json.dumps({"trouble": trouble}), flush=True)
         return
-    print(json.dumps({"port": door.server_address[1]}), flush=True)
-    threading.Thread(target=door.watch, daemon=True).start()
-    door.serve_forever()
+    print(json.dumps({"port": server.server_address[1]}), flush=True)
+    threading.Thread(target=server.watch, daemon=True).start()
+    server.serve_forever()

@@ -1,4 +1,4 @@
-"""A way by which the files of a model come to a host; it needs the standard library alone."""
+"""A mirror from which a host downloads the files of a model; standard library only."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ TIMEOUT_SECONDS = 30
 PIECE = 1 << 20
 
 
-class Way:
-    """One of the ways by which files come: another host of the fleet, or where they are from.
+class Mirror:
+    """A place that serves the files of a model: another host of the fleet, or the source.
 
     Attributes:
-        name: Whose it is, as progress and records name it.
-        tries: How often a file is asked for.
-        lost: Whether it has failed, and there is another.
-        brought: Bytes that came by it.
+        name: Its name in progress and records.
+        tries: Attempts for each file.
+        lost: Whether it has failed and another mirror is left.
+        brought: Bytes downloaded from it.
     """
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.name, self.tries = told["name"], told.get("tries", TRIES)
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.name, self.tries = settings["name"], settings.get("tries", TRIES)
         self.lost, self.brought = False, 0
-        self._urls, self._headers = told["urls"], told.get("headers", {})
-        self._seconds = told.get("timeout", TIMEOUT_SECONDS)
+        self._urls, self._headers = settings["urls"], settings.get("headers", {})
+        self._seconds = settings.get("timeout", TIMEOUT_SECONDS)
         # Proxies are for the world outside.
-        proxies = [urllib.request.ProxyHandler({})] if told.get("near") else []
+        proxies = [urllib.request.ProxyHandler({})] if settings.get("near") else []
         guard = Guard(next(iter(self._urls.values()), ""))
         self._opener = urllib.request.build_opener(_Redirects(guard), *_handlers(guard), *proxies)
         self._lock = threading.Lock()
@@ -56,7 +56,9 @@ class Way:
         with self._open(file, have) as answer:
             goes_on = answer.status == 206 and _start(answer) == have
             if answer.status == 206 and not goes_on:
-                raise ValueError(f"asked from {have}, got {answer.headers.get('Content-Range')}")
+                raise ValueError(
+                    f"requested bytes from {have}, got {answer.headers.get('Content-Range')}"
+                )
             left = file["size"] - have * goes_on
             with open(path, "ab" if goes_on else "wb") as target:
                 while left and not stopped.is_set() and (piece := answer.read1(PIECE)):
@@ -125,9 +127,9 @@ def _handlers(guard: Guard) -> list[urllib.request.BaseHandler]:
 
 def _start(answer: Any) -> int:
     """Offset at which a partial answer begins; -1 when it does not say."""
-    said = answer.headers.get("Content-Range", "")
+    content_range = answer.headers.get("Content-Range", "")
     with contextlib.suppress(ValueError, IndexError):
-        return int(said.split()[1].split("-")[0])
+        return int(content_range.split()[1].split("-")[0])
     return -1
 
 

@@ -1,4 +1,4 @@
-"""Where a source may send whoever asks it; it needs the standard library alone.
+"""Which redirects of a source are followed; standard library only.
 
 A redirect leads to https, or to the source's own host. It never leads further inside than the
 source itself is: not to this machine, nor to its network, nor to the services of a cloud. The
@@ -40,10 +40,10 @@ class Guard:
         self._kinds: set[str] = set()
 
     def require_url(self, url: str) -> None:
-        """Let an address of the web pass, as far as it can be told without asking for its name.
+        """Check a URL as far as possible without resolving its name.
 
         Raises:
-            RedirectRefused: It does not pass.
+            RedirectRefused: It must not be followed.
         """
         parts = urllib.parse.urlsplit(url)
         host = parts.hostname or ""

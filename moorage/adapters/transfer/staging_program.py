@@ -30,7 +30,7 @@ from moorage.adapters.transfer.file_checks import (
     size_of,
     write,
 )
-from moorage.adapters.transfer.mirror import Way
+from moorage.adapters.transfer.mirror import Mirror
 
 TICK_SECONDS = 0.5
 FED_SECONDS = 60
@@ -49,7 +49,7 @@ HOPELESS = {401, 403, 404, REPLACED}
 
 
 class Ended(Exception):
-    """Why the model is not there, in the words of moorage's taxonomy."""
+    """The failure of a job; `cause` is a value of `Cause`."""
 
     def __init__(self, cause: str, detail: str) -> None:
         super().__init__(detail)
@@ -59,21 +59,21 @@ class Ended(Exception):
 class Job:
     """One revision of one model.
 
-    The job's fields: `store` (a directory), `shelf`, `commit`, `files` (as in `ModelFile`), `ways`
-    (`name`, `urls` by file, `headers`, `tries`, `timeout`, `near`; the best first), `workers`,
-    `seconds`, `manifest` (a text), `check` (hash again what is there).
+    The job's fields: `store` (a directory), `folder`, `commit`, `files` (as in `ModelFile`),
+    `mirrors` (`name`, `urls` by file, `headers`, `tries`, `timeout`, `near`; the best first),
+    `workers`, `seconds`, `manifest` (a text), `check` (hash again what is there).
     """
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        shelf = os.path.join(told["store"], told["shelf"])
-        self.files: list[File] = told["files"]
-        self.place = os.path.join(shelf, told["commit"])
+    def __init__(self, job: dict[str, Any]) -> None:
+        folder = os.path.join(job["store"], job["folder"])
+        self.files: list[File] = job["files"]
+        self.place = os.path.join(folder, job["commit"])
         self.workspace = self.place + ".partial"
         self.growing = os.path.join(self.workspace, ".incomplete")
-        self.manifest, self.check = told["manifest"], told.get("check", False)
-        self.ways = [Way(one) for one in told.get("ways", ())]
-        self.workers = told.get("workers", 8)
-        self.until = time.monotonic() + told.get("seconds", 3600)
+        self.manifest, self.check = job["manifest"], job.get("check", False)
+        self.mirrors = [Mirror(one) for one in job.get("mirrors", ())]
+        self.workers = job.get("workers", 8)
+        self.until = time.monotonic() + job.get("seconds", 3600)
         self.total = sum(file["size"] for file in self.files)
         self.dropped: set[str] = set()
         self.stopped = threading.Event()
@@ -103,8 +103,8 @@ class Job:
         )
 
     def brought(self) -> dict[str, int]:
-        """Bytes by the ways that they came."""
-        return {way.name: way.brought for way in self.ways if way.brought}
+        """Bytes by mirror."""
+        return {mirror.name: mirror.brought for mirror in self.mirrors if mirror.brought}
 
     def _drop_what_is_wrong(self) -> None:
         """What was damaged on the disk is brought anew."""
@@ -136,31 +136,31 @@ class Job:
                 raise
 
     def _bring(self, file: File) -> None:
-        """A file that one way does not bring is brought by the next, from where it ended."""
+        """Download a file; where one mirror fails the next one resumes."""
         os.makedirs(os.path.dirname(self._growing_at(file)), exist_ok=True)
         if not file["size"]:
             write(self._growing_at(file), "")  # there is no range of it to ask for
         trouble = self._not_brought(file)
         if self._accept(file):
             return
-        for way in self.ways:
-            if way.lost:
+        for mirror in self.mirrors:
+            if mirror.lost:
                 continue
-            failed = self._bring_by(way, file)
+            failed = self._bring_by(mirror, file)
             if failed is None:
                 return
             trouble = failed
             if trouble.cause == "disk-full" or self.stopped.is_set():
                 break
-            way.lost = way is not self.ways[-1]
+            mirror.lost = mirror is not self.mirrors[-1]
         raise trouble
 
-    def _bring_by(self, way: Way, file: File) -> Ended | None:
+    def _bring_by(self, mirror: Mirror, file: File) -> Ended | None:
         trouble, attempt = Ended("interrupted", "it was stopped"), 0
         most = size_of(self._growing_at(file))
-        while attempt < way.tries:
+        while attempt < mirror.tries:
             try:
-                way.fetch(file, self._growing_at(file), self.stopped)
+                mirror.fetch(file, self._growing_at(file), self.stopped)
                 if size_of(self._growing_at(file)) < file["size"]:
                     raise ValueError("the connection was cut")
                 if self._accept(file):
@@ -173,8 +173,8 @@ class Job:
             if self.stopped.wait(min(2**attempt / 2, 10)):
                 break
             have, attempt = size_of(self._growing_at(file)), attempt + 1
-            if have > most and way is self.ways[-1]:
-                attempt = 0  # it goes on, and there is no other way
+            if have > most and mirror is self.mirrors[-1]:
+                attempt = 0  # bytes still arrive, and there is no other mirror
             most = max(most, have)
         return trouble
 
@@ -204,12 +204,12 @@ class Job:
 
     def _manifest(self) -> str:
         """The manifest, with the checksums that the source did not announce."""
-        told = json.loads(self.manifest)
-        for file in told.get("files", ()):
+        manifest = json.loads(self.manifest)
+        for file in manifest.get("files", ()):
             if not file.get("sha256"):
                 with open(self._at(file), "rb") as content:
                     file["sha256"] = sha256_of(content)
-        return json.dumps(told, indent=1)
+        return json.dumps(manifest, indent=1)
 
     def _at(self, file: File) -> str:
         return os.path.join(self.workspace, file["name"])
@@ -222,7 +222,7 @@ def main() -> None:
     """Read the job, do it, and say how it ended."""
     os.umask(0o022)
     if not select.select([sys.stdin], [], [], FED_SECONDS)[0]:
-        sys.exit("whoever started this told it nothing")
+        sys.exit("no job arrived on standard input")
     job = Job(json.loads(sys.stdin.readline()))
     try:
         _say(**job.run())

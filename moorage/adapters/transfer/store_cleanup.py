@@ -14,9 +14,9 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import PULL_SECONDS, have_helper, run_helper
+from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image, run_helper
 from moorage.adapters.hosts.local_host import describe
-from moorage.adapters.hosts.remote_host import as_told, ask_daemon
+from moorage.adapters.hosts.remote_host import ask_daemon, with_architecture
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper
@@ -87,9 +87,9 @@ class OwnStore(Store):
             yield "a download"
 
     def _is_locked(self, stored: Stored) -> bool:
-        folder, shelf, _ = stored.path.split("/")
+        folder, repository, _ = stored.path.split("/")
         for purpose in ("weights", "metadata"):
-            lock = f"{self._root}/{folder}/{shelf}/.locks/{stored.revision}.{purpose}"
+            lock = f"{self._root}/{folder}/{repository}/.locks/{stored.revision}.{purpose}"
             try:
                 with FileLock(lock, timeout=0):
                     pass
@@ -109,17 +109,19 @@ class RemoteStore(Store):
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
         """Do it there, in a helper container."""
-        told = [json.dumps(STORE)] if action == "list" else [json.dumps(STORE), json.dumps(paths)]
+        arguments = (
+            [json.dumps(STORE)] if action == "list" else [json.dumps(STORE), json.dumps(paths)]
+        )
         access, fleet = self._host.access, self._fleet
         mount = Mount(STORE, self._host.store, type="bind", read_only=action == "list")
         try:
             known = describe(self._host).model_copy(update={"registries": fleet.registries})
-            host = as_told(known, ask_daemon(access))
-            image = have_helper(host, fleet.helper_image, PULL_SECONDS)
-            said = run_helper(
+            host = with_architecture(known, ask_daemon(access))
+            image = ensure_helper_image(host, fleet.helper_image, PULL_SECONDS)
+            output = run_helper(
                 access,
                 image,
-                ("python3", "-I", "-c", PROGRAM, action, *told),
+                ("python3", "-I", "-c", PROGRAM, action, *arguments),
                 purpose="keep",
                 seconds=ASK_SECONDS if action == "list" else WORK_SECONDS,
                 mounts=[mount],
@@ -129,7 +131,7 @@ class RemoteStore(Store):
             if isinstance(error, APIError) and NO_MOUNT in str(error.explanation):
                 return []  # no model was brought there yet
             raise reach_failure(error, access.address) from error
-        return json.loads(said.splitlines()[-1])
+        return json.loads(output.splitlines()[-1])
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
         """As of any store; the containers there tell what they see, whoever started them."""
@@ -172,7 +174,7 @@ def prune(
     Args:
         store: The store.
         going: What is to go.
-        needs_now: Tells what releases need, at the moment when it is asked.
+        needs_now: Returns what releases need now.
 
     Returns:
         What is gone.

@@ -41,11 +41,11 @@ def listed(store: str) -> list[dict[str, Any]]:
         far as its names tell), `bytes`, `used` (seconds since the epoch) and `state`.
     """
     return [
-        _described(store, os.path.join(folder, shelf, name))
+        _described(store, os.path.join(folder, repository, name))
         for folder in FOLDERS
-        for shelf in _names(os.path.join(store, folder))
-        for name in _names(os.path.join(store, folder, shelf))
-        if os.path.isdir(os.path.join(store, folder, shelf, name))
+        for repository in _names(os.path.join(store, folder))
+        for name in _names(os.path.join(store, folder, repository))
+        if os.path.isdir(os.path.join(store, folder, repository, name))
     ]
 
 
@@ -93,7 +93,7 @@ def main() -> None:
 
 def _described(store: str, path: str) -> dict[str, Any]:
     place = os.path.join(store, path)
-    told = read_json(os.path.join(place, MANIFEST))
+    manifest = read_json(os.path.join(place, MANIFEST))
     name = os.path.basename(path)
     ends = [state for state in (PARTIAL, GOING) if name.endswith(state)]
     size, newest = _weighed(place)
@@ -101,11 +101,11 @@ def _described(store: str, path: str) -> dict[str, Any]:
         newest = os.stat(os.path.join(place, MANIFEST)).st_mtime
     return {
         "path": path,
-        "source": told.get("source", os.path.basename(os.path.dirname(path))),
+        "source": manifest.get("source", os.path.basename(os.path.dirname(path))),
         "revision": name.removesuffix(GOING).removesuffix(PARTIAL),
         "bytes": size,
         "used": newest,
-        "state": ends[-1][1:] if ends else "complete" if told else "unknown",
+        "state": ends[-1][1:] if ends else "complete" if manifest else "unknown",
     }
 
 

@@ -1,1 +1,1 @@
-"""Releases beside each other: what differs, which one to go back to, what is meant to run."""
+"""Releases compared, rolled back, and brought to a desired state."""

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from moorage.common.values import Value
-from moorage.operations.history.change import Change
-from moorage.operations.history.specs import spec_changes
+from moorage.operations.history.changes import Change, spec_changes
 from moorage.releases.release import ReleaseRow
 from moorage.spec import ModelSpec
 

@@ -1,1 +1,1 @@
-"""Reconciling: what the ledger says and what the hosts show, made one again."""
+"""Reconciling: bringing ledger and hosts into agreement."""

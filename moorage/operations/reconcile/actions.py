@@ -1,4 +1,4 @@
-"""What may be done about what was found, each with its reason."""
+"""The actions of reconciling, each with its reason, and their outcomes."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from enum import StrEnum
 from moorage.common.values import Value
 from moorage.engines.launch import Workload
 from moorage.inventory.fleet import Avoided
-from moorage.operations.reconcile.facts import Found, Place
+from moorage.operations.reconcile.cluster_state import ObservedWorkload, Place
 from moorage.releases.states import ReleaseState
 
 
-class Deed(StrEnum):
+class ActionKind(StrEnum):
     """Kinds of actions."""
 
     UNDO = "undo"
-    """Undo what a flow that is gone has begun."""
+    """Undo what a dead flow has begun."""
 
     FINISH = "finish"
-    """Finish a stop that a flow which is gone has begun."""
+    """Finish a stop that a dead flow has begun."""
 
     BRING_BACK = "bring back"
     """Start a release again that stopped for a successor which never came to be."""
 
     MARK_UNREACHABLE = "mark unreachable"
-    """Its host cannot be looked at."""
+    """Its host cannot be observed."""
 
     MARK_SEEN = "mark seen"
-    """Its host can be looked at again."""
+    """Its host can be observed."""
 
     ADOPT = "adopt"
-    """Write down what runs as planned and is not in the ledger."""
+    """Add to the ledger what runs as planned and is not in it."""
 
     RESTART = "restart"
     """Start it again where it was, exactly as it was planned."""
@@ -42,10 +42,10 @@ class Deed(StrEnum):
     """Close it and free what it holds."""
 
     PROBE = "probe"
-    """Find out whether it answers."""
+    """Probe whether it answers."""
 
     FORGET = "forget"
-    """Forget its failures, for it has been well for long."""
+    """Forget its failures, because it has been healthy for long."""
 
     REMOVE = "remove"
     """Remove what nobody owns."""
@@ -54,28 +54,28 @@ class Deed(StrEnum):
     """Do nothing yet."""
 
 
-QUIET = frozenset({Deed.PROBE, Deed.FORGET, Deed.WAIT})
-"""What changes nothing that runs, is claimed, or is in a state."""
+QUIET = frozenset({ActionKind.PROBE, ActionKind.FORGET, ActionKind.WAIT})
+"""Kinds that change no workload, claim or state."""
 
 
 class Action(Value):
     """One thing to do.
 
     Attributes:
-        deed: What.
+        deed: Its kind.
         model: Model concerned; its lock is held meanwhile.
         release: Release concerned.
         state: State of the release on which this was decided; in another one it is not done.
         reason: Why.
         host: Host concerned; empty = several or none.
-        adopted: What is written down.
-        dead: What of the release has died.
+        adopted: Workloads that are added to the ledger.
+        dead: Its dead workloads.
         avoid: Where it must not be placed again.
         place: Where something is removed.
-        found: What is removed.
+        found: The workload that is removed.
     """
 
-    deed: Deed
+    deed: ActionKind
     model: str = ""
     release: str = ""
     state: ReleaseState | None = None
@@ -85,7 +85,7 @@ class Action(Value):
     dead: tuple[str, ...] = ()
     avoid: tuple[Avoided, ...] = ()
     place: Place | None = None
-    found: Found | None = None
+    found: ObservedWorkload | None = None
 
     @property
     def about(self) -> str:
@@ -94,12 +94,12 @@ class Action(Value):
 
 
 class Outcome(Value):
-    """What became of an action.
+    """The result of an action.
 
     Attributes:
         action: The action.
         done: Whether it was done; what was decided otherwise meanwhile was not.
-        summary: What came of it.
+        summary: The result, in words.
     """
 
     action: Action

@@ -1,21 +1,51 @@
-"""One release beside what the hosts show of it."""
+"""A release as ledger and hosts show it, and how long it waits before its next start."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from moorage.engines.launch import Workload
-from moorage.operations.reconcile.actions import Action, Deed
-from moorage.operations.reconcile.facts import Found, Look, Record, Standing, World
+from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.operations.reconcile.cluster_state import (
+    ClusterState,
+    LedgerRelease,
+    Observation,
+    ObservedWorkload,
+    RepairRecord,
+)
+
+FIRST_SECONDS = 10.0
+LONGEST_SECONDS = 300.0
+HEALTHY_SECONDS = 300.0
+"""How long a release must have answered before its failures are forgotten."""
+
+
+def delay_seconds(attempts: int) -> float:
+    """How long to wait after so many starts in a row: 10 s, 20 s, 40 s, ... 300 s.
+
+    Args:
+        attempts: How often it was started again; 0 = never, so nothing is waited for.
+    """
+    if attempts < 1:
+        return 0.0
+    # The exponent is bounded: a release may fail for months.
+    longest: float = FIRST_SECONDS * 2.0 ** min(attempts - 1, 16)
+    return min(longest, LONGEST_SECONDS)
+
+
+def not_before(now: datetime, attempts: int) -> datetime:
+    """The earliest moment of the next start."""
+    return now + timedelta(seconds=delay_seconds(attempts))
+
 
 MOST_MISSED = 2
 """Questions in a row that an engine may leave without an answer before it counts as dead."""
 
 
 @dataclass(frozen=True)
-class Case:
+class ReleaseStatus:
     """A release, the world that it is in, and what follows from both.
 
     Args:
@@ -23,11 +53,11 @@ class Case:
         own: The release.
     """
 
-    world: World
-    own: Standing
+    world: ClusterState
+    own: LedgerRelease
 
     @cached_property
-    def record(self) -> Record:
+    def record(self) -> RepairRecord:
         """What is kept about its repairs."""
         return self.world.record(self.own.id)
 
@@ -39,7 +69,7 @@ class Case:
         return (*self.own.workloads, *more)
 
     @cached_property
-    def unseen(self) -> tuple[Look, ...]:
+    def unseen(self) -> tuple[Observation, ...]:
         """Places of it that cannot be looked at."""
         looks = (self.world.look(one) for one in self.workloads)
         return tuple({one.place: one for one in looks if one and one.unseen_since}.values())
@@ -81,14 +111,14 @@ class Case:
             return f"it has not answered within {self.own.start_seconds:g} s of its start"
         return ""
 
-    def found(self, workload: Workload) -> Found | None:
+    def found(self, workload: Workload) -> ObservedWorkload | None:
         """A workload as its place shows it."""
         look = self.world.look(workload)
         seen = look.found if look else ()
         own = (one for one in seen if one.name == workload.name and one.release == self.own.id)
         return next(own, None)
 
-    def action(self, deed: Deed, reason: str, **more: object) -> Action:
+    def action(self, deed: ActionKind, reason: str, **more: object) -> Action:
         """Something to do about it."""
         about = {"model": self.own.model, "release": self.own.id, "state": self.own.state}
         return Action.model_validate({"deed": deed, "reason": reason, **about, **more})

@@ -1,4 +1,4 @@
-"""What has moved since a release was made, and what its policy says about it."""
+"""Changes since a release was made, and the reaction that its policy states."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from enum import StrEnum
 
 from moorage.common.values import Value
 from moorage.models.assets import Pin
-from moorage.operations.history.change import Change
-from moorage.operations.history.specs import spec_changes
+from moorage.operations.history.changes import Change, spec_changes
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec, OnDrift, RedeploySpec
 
 
-class Moved(StrEnum):
-    """What can differ between what serves and what a deploy would make now."""
+class DriftKind(StrEnum):
+    """Kinds of differences between what serves and what a deploy would make."""
 
     FILE = "changed file"
     BRANCH = "moved branch"
@@ -24,7 +23,7 @@ class Moved(StrEnum):
 
 
 class Drift(Value):
-    """One thing that has moved.
+    """One difference between what serves and what a deploy would make.
 
     Attributes:
         kind: What.
@@ -33,7 +32,7 @@ class Drift(Value):
         after: As it would be now.
     """
 
-    kind: Moved
+    kind: DriftKind
     what: str
     before: str
     after: str
@@ -45,7 +44,7 @@ class Drift(Value):
 
 
 class Decision(Value):
-    """What is done about one model.
+    """The decision about one model.
 
     Attributes:
         action: Nothing, a notice, or a redeploy.
@@ -62,7 +61,7 @@ def file_drift(release: Release, spec: ModelSpec) -> tuple[Drift, ...]:
         return ()
     changed = spec_changes(release.spec.as_it_runs, spec.as_it_runs)
     return tuple(map(_field, changed)) or (
-        Drift(kind=Moved.FILE, what="spec", before=release.spec_digest, after=spec.digest),
+        Drift(kind=DriftKind.FILE, what="spec", before=release.spec_digest, after=spec.digest),
     )
 
 
@@ -71,7 +70,9 @@ def branch_drift(release: Release, revision: str, pins: Sequence[Pin]) -> tuple[
     before = {release.model: release.revision} | _revisions(release.companions)
     after = {release.model: revision} | _revisions(pins)
     return tuple(
-        Drift(kind=Moved.BRANCH, what=name, before=before.get(name, ""), after=after.get(name, ""))
+        Drift(
+            kind=DriftKind.BRANCH, what=name, before=before.get(name, ""), after=after.get(name, "")
+        )
         for name in dict.fromkeys([*before, *after])
         if before.get(name, "") != after.get(name, "")
     )
@@ -82,20 +83,20 @@ def image_drift(release: Release, digest: str) -> tuple[Drift, ...]:
     image = release.image
     if image is None or not image.digest or digest in ("", image.digest):
         return ()
-    return (Drift(kind=Moved.IMAGE, what=image.reference, before=image.digest, after=digest),)
+    return (Drift(kind=DriftKind.IMAGE, what=image.reference, before=image.digest, after=digest),)
 
 
 def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> Decision:
-    """What the policy says: the strongest of what it says about each thing that has moved.
+    """The decision of the policy: the strongest reaction to any of the drifts.
 
-    What it says `never` to is no reason, and is not told. Whether a model serves at all is not the
-    business of this policy but of reconciling.
+    A drift with the reaction `never` is no reason, and is not named. Whether a model serves at all
+    is decided by reconciling, not by this policy.
     """
     reactions = {
-        Moved.FILE: policy.on_changed_file,
-        Moved.BRANCH: policy.on_moved_branch,
-        Moved.IMAGE: policy.on_moved_image,
-        Moved.GONE: OnDrift.NEVER,
+        DriftKind.FILE: policy.on_changed_file,
+        DriftKind.BRANCH: policy.on_moved_branch,
+        DriftKind.IMAGE: policy.on_moved_image,
+        DriftKind.GONE: OnDrift.NEVER,
     }
     counted = [drift for drift in drifts if reactions[drift.kind] != OnDrift.NEVER]
     action = max(
@@ -105,7 +106,7 @@ def decide(drifts: Sequence[Drift], policy: RedeploySpec) -> Decision:
 
 
 def summarize(drifts: Sequence[Drift]) -> str:
-    """All of them in words."""
+    """All drifts in words."""
     return "; ".join(drift.summary for drift in drifts)
 
 
@@ -120,7 +121,7 @@ def _revisions(pins: Sequence[Pin]) -> dict[str, str]:
 
 def _field(change: Change) -> Drift:
     return Drift(
-        kind=Moved.FILE, what=change.what, before=change.before or "", after=change.after or ""
+        kind=DriftKind.FILE, what=change.what, before=change.before or "", after=change.after or ""
     )
 
 

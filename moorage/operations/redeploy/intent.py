@@ -1,4 +1,4 @@
-"""What is to be done about one model of a redeployment."""
+"""The intent for one model of a redeployment, and the approval of all of them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,43 @@ from collections.abc import Sequence
 
 from moorage.common.failures import Failure
 from moorage.common.values import Value
-from moorage.operations.history.specs import spec_changes
-from moorage.operations.redeploy.drift import Drift, Moved, decide, summarize
-from moorage.operations.redeploy.outcome import Became, Redeployed
-from moorage.operations.redeploy.question import Question
-from moorage.policy.channel import Channel, Submission
+from moorage.operations.history.changes import spec_changes
+from moorage.operations.redeploy.drift import Drift, DriftKind, decide, summarize
+from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed
+from moorage.policy.request import Channel, Submission
 from moorage.releases.release import Release
 from moorage.spec import Approval, ModelSpec, OnDrift
+
+SERVER_SECONDS = 60
+"""How much longer the server lets a run wait: it would end it first, without a cause or an event.
+
+Only a run whose process is gone is left to that."""
+
+
+class Question(Value):
+    """What shall be done, and how long it may take to answer.
+
+    Attributes:
+        models: Names of the models that it is about.
+        plan: What would be done, as Markdown.
+        seconds: How long to wait; no answer means no.
+    """
+
+    models: tuple[str, ...]
+    plan: str
+    seconds: int
+
+
+class Answer(Value):
+    """What a person said.
+
+    Attributes:
+        approve: Whether it shall be done.
+        note: Why, in their words.
+    """
+
+    approve: bool
+    note: str = ""
 
 
 class Intent(Value):
@@ -54,7 +84,7 @@ class Intent(Value):
         if self.failure:
             return self.failure
         notified = self.action == OnDrift.NOTIFY
-        became = Became.NOTIFIED if notified else Became.UNCHANGED
+        became = ModelOutcome.NOTIFIED if notified else ModelOutcome.UNCHANGED
         return Redeployed(model=self.model, outcome=became, before=self.release, why=self.why)
 
     @property
@@ -63,7 +93,7 @@ class Intent(Value):
         asked = "after approval" if self.needs_approval else ""
         return Redeployed(
             model=self.model,
-            outcome=Became.WOULD_REDEPLOY,
+            outcome=ModelOutcome.WOULD_REDEPLOY,
             before=self.release,
             why=self.why,
             message=asked,
@@ -73,7 +103,7 @@ class Intent(Value):
         """That it failed before it was begun."""
         return Redeployed(
             model=self.model,
-            outcome=Became.FAILED,
+            outcome=ModelOutcome.FAILED,
             before=self.release,
             why=self.why,
             message=str(failure),
@@ -113,7 +143,7 @@ def intent_of(
         submission=submission_of(release, spec),
         action=action,
         why=why,
-        takes_an_image=any(drift.kind == Moved.IMAGE for drift in drifts),
+        takes_an_image=any(drift.kind == DriftKind.IMAGE for drift in drifts),
     )
 
 

@@ -1,4 +1,4 @@
-"""What came of redeploying, model by model, and as a table."""
+"""The outcomes of a redeployment, model by model, and their table row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moorage.common.units import human_seconds
 from moorage.common.values import Value
 
 
-class Became(StrEnum):
+class ModelOutcome(StrEnum):
     """What became of one model."""
 
     REDEPLOYED = "redeployed"
@@ -40,7 +40,7 @@ class Redeployed(Value):
     """
 
     model: str
-    outcome: Became
+    outcome: ModelOutcome
     wave: int = 0
     before: str = ""
     after: str = ""
@@ -73,11 +73,11 @@ def row_of(one: Redeployed) -> dict[str, Any]:
 def summary(ended: Sequence[Redeployed]) -> str:
     """All of them in one line."""
     counts = Counter(one.outcome for one in ended)
-    return ", ".join(f"{counts[kind]} {kind}" for kind in Became if counts[kind]) or (
+    return ", ".join(f"{counts[kind]} {kind}" for kind in ModelOutcome if counts[kind]) or (
         "there was nothing to do"
     )
 
 
 def is_failure(ended: Sequence[Redeployed]) -> bool:
     """Whether a model failed, or was not begun because another one did."""
-    return any(one.outcome in (Became.FAILED, Became.NOT_BEGUN) for one in ended)
+    return any(one.outcome in (ModelOutcome.FAILED, ModelOutcome.NOT_BEGUN) for one in ended)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from filelock import FileLock
 
-from moorage.adapters.docker.images import DockerImages, LocalImage, have_image
+from moorage.adapters.docker.images import DockerImages, LocalImage, ensure_image
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from tests.builders import an_image
@@ -45,7 +45,7 @@ class Daemon:
 def have(daemon: Daemon, image: Image, locks: Path, **more: Any) -> None:
     images = cast(DockerImages, daemon)
     options = {"credentials": lambda: None, "wait_seconds": 10.0, **more}
-    have_image(images, image, locks, lambda _done, _total: None, **options)
+    ensure_image(images, image, locks, lambda _done, _total: None, **options)
 
 
 def test_an_image_is_pulled_by_digest_and_keeps_its_tag(tmp_path: Path) -> None:

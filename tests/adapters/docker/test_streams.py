@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from moorage.adapters.docker.streams import followed
+from moorage.adapters.docker.streams import follow
 
 
 def test_items_come_in_order_and_end() -> None:
-    assert list(followed(lambda: iter([1, 2, 3]), lambda: None)) == [1, 2, 3]
+    assert list(follow(lambda: iter([1, 2, 3]), lambda: None)) == [1, 2, 3]
 
 
 def test_what_the_stream_raises_is_raised() -> None:
@@ -19,7 +19,7 @@ def test_what_the_stream_raises_is_raised() -> None:
         yield 1
         raise ValueError("cut")
 
-    found = followed(stream, lambda: None)
+    found = follow(stream, lambda: None)
     assert next(found) == 1
     with pytest.raises(ValueError, match="cut"):
         next(found)
@@ -39,7 +39,7 @@ def test_silence_is_borne_as_long_as_the_other_side_answers() -> None:
         if len(asked) == 5:
             go_on.set()
 
-    assert list(followed(stream, ask, silence=0.01, misses=2)) == [1]
+    assert list(follow(stream, ask, silence=0.01, misses=2)) == [1]
     assert len(asked) >= 5
 
 
@@ -55,6 +55,6 @@ def test_a_side_that_is_gone_ends_the_wait() -> None:
         raise OSError("no route")
 
     with pytest.raises(OSError, match="no route"):
-        list(followed(stream, ask, silence=0.01, misses=3))
+        list(follow(stream, ask, silence=0.01, misses=3))
     assert len(asked) == 3
     never.set()

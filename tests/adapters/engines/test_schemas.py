@@ -11,7 +11,7 @@ import pytest
 
 from moorage.adapters.engines import schemas
 from moorage.adapters.engines.schemas import (
-    SCRIPT,
+    EXTRACT_SCRIPT,
     SchemaStore,
     schema_of_image,
     schema_of_installed,
@@ -203,7 +203,7 @@ def extracted(folder: Path) -> str:
     """What the script prints, given on standard input as to a container."""
     return subprocess.run(
         [sys.executable, "-"],
-        input=SCRIPT.read_text(),
+        input=EXTRACT_SCRIPT.read_text(),
         env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,

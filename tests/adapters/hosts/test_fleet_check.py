@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from moorage.adapters.hosts.fleet_check import PYTHON, listening_here
+from moorage.adapters.hosts.fleet_check import PYTHON, listen_locally
 from moorage.adapters.hosts.reachability import greet, listen, reach
 from tests.prefect_server import free_port
 
@@ -18,7 +18,7 @@ HERE = "127.0.0.1"
 
 def test_who_listens_is_reached_and_then_no_more() -> None:
     port = free_port()
-    with listening_here(HERE, port):
+    with listen_locally(HERE, port):
         assert reach(HERE, port) == ""
         assert reach(HERE, port) == ""
     assert "refused" in reach(HERE, port, patience=0)
@@ -40,7 +40,7 @@ def test_a_port_that_is_taken_cannot_be_listened_on() -> None:
     with (
         socket.create_server((HERE, 0)) as server,
         pytest.raises(OSError, match="in use"),
-        listening_here(HERE, server.getsockname()[1]),
+        listen_locally(HERE, server.getsockname()[1]),
     ):
         pass
 

@@ -10,7 +10,7 @@ import pytest
 
 from moorage.adapters.hosts import local_resources
 from moorage.adapters.hosts.local_host import survey_host
-from moorage.adapters.hosts.local_resources import nvidia_here, ports_in_use
+from moorage.adapters.hosts.local_resources import nvidia_accelerators, ports_in_use
 from moorage.common.units import MIB
 from moorage.inventory.fleet import Host
 from moorage.inventory.snapshot import Accelerator
@@ -75,7 +75,7 @@ L4 = {"name": "NVIDIA L4", "uuid": "GPU-90fe", "memory": (23034, 512)}
 
 def test_gpus_are_described_as_their_driver_reports_them() -> None:
     nvml = Recording(H200, L4)
-    assert nvidia_here(nvml).accelerators == (
+    assert nvidia_accelerators(nvml).accelerators == (
         Accelerator(
             type="cuda",
             index=0,
@@ -102,27 +102,27 @@ def test_gpus_are_described_as_their_driver_reports_them() -> None:
 
 def test_older_bindings_answer_in_bytes() -> None:
     old = {**L4, "name": b"NVIDIA L4", "uuid": b"GPU-90fe"}
-    new = nvidia_here(Recording(L4))
-    assert nvidia_here(Recording(old, driver=b"570.124.06")) == new
+    new = nvidia_accelerators(Recording(L4))
+    assert nvidia_accelerators(Recording(old, driver=b"570.124.06")) == new
 
 
 @pytest.mark.parametrize("nvml", [Recording(init=False), Recording()], ids=["no driver", "no GPU"])
 def test_without_a_driver_or_a_gpu_there_are_none(nvml: Recording) -> None:
-    assert nvidia_here(nvml) == Found()
+    assert nvidia_accelerators(nvml) == Found()
     assert not nvml.open
 
 
 def test_a_gpu_that_is_lost_does_not_hide_the_others() -> None:
     lost = {"name": "NVIDIA L4", "uuid": "GPU-dead"}
     nvml = Recording(lost, H200)
-    seen = nvidia_here(nvml)
+    seen = nvidia_accelerators(nvml)
     assert [(item.index, item.name) for item in seen.accelerators] == [(1, "NVIDIA H200")]
     assert seen.troubles == ("GPU 0 cannot be used: GPU is lost",)
     assert not nvml.open
 
 
 def test_a_gpu_that_is_split_is_a_trouble() -> None:
-    seen = nvidia_here(Recording({**H200, "mig": 1}, {**H200, "mig": 0}))
+    seen = nvidia_accelerators(Recording({**H200, "mig": 1}, {**H200, "mig": 0}))
     assert [item.index for item in seen.accelerators] == [1]
     assert "GPU 0 (NVIDIA H200) is split by MIG" in seen.troubles[0]
 
@@ -135,8 +135,8 @@ def test_without_nvml_the_tools_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_p
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(local_resources, "nvidia_here", Found)
-    seen = local_resources.found_here()
+    monkeypatch.setattr(local_resources, "nvidia_accelerators", Found)
+    seen = local_resources.local_accelerators()
     assert seen.unified_memory
     assert [item.name for item in seen.accelerators] == ["NVIDIA GB10"]
     assert seen.accelerators[0].memory_total == psutil.virtual_memory().total

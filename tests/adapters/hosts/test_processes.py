@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from moorage.adapters.hosts import processes, supervisor
-from moorage.adapters.hosts.processes import MARK, ProcessRuntime, bearing
+from moorage.adapters.hosts.processes import MARK, ProcessRuntime, processes_with_variable
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.launch import ContainerSpec, Flag, Link, Variable, Workload
@@ -321,6 +321,6 @@ def test_a_process_is_found_by_its_whole_mark_and_no_other_is(
 ) -> None:
     if not linux:
         monkeypatch.setattr(processes, "PROCESSES", tmp_path / "none")
-    assert bearing(VARIABLE, str(tmp_path)) == [bearer]
-    assert bearing(VARIABLE, str(tmp_path)[:-1]) == []
-    assert bearing(VARIABLE[1:], str(tmp_path)) == []
+    assert processes_with_variable(VARIABLE, str(tmp_path)) == [bearer]
+    assert processes_with_variable(VARIABLE, str(tmp_path)[:-1]) == []
+    assert processes_with_variable(VARIABLE[1:], str(tmp_path)) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.hosts.remote_host import probed
+from moorage.adapters.hosts.remote_host import probe_host
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.inventory.snapshot import Accelerator
@@ -45,7 +45,7 @@ def ask() -> Ask:
                 raise answer
             return answer
 
-        return probed(probe, told, gpus), asked
+        return probe_host(probe, told, gpus), asked
 
     return ask
 

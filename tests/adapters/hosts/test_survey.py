@@ -9,7 +9,7 @@ import pytest
 
 from moorage.adapters.hosts import remote_host
 from moorage.adapters.hosts.survey import survey_hosts
-from moorage.adapters.system.parallel import all_at_once
+from moorage.adapters.system.parallel import map_parallel
 from tests.simulated_hosts import SimulatedHosts
 
 GENEROUS = 30.0
@@ -53,7 +53,7 @@ def test_what_has_not_ended_in_time_is_a_time_out_and_errors_stay_with_their_ite
             raise ValueError(item)
         return item.upper()
 
-    first, slow, wrong = all_at_once(work, ("fine", "slow", "wrong"), 0.5)
+    first, slow, wrong = map_parallel(work, ("fine", "slow", "wrong"), 0.5)
     forever.set()
     assert first == "FINE"
     assert isinstance(slow, TimeoutError)

@@ -14,7 +14,7 @@ from moorage.adapters.ledger import Ledger
 from moorage.adapters.ledger.check import problems_of_content, problems_of_file
 from moorage.adapters.ledger.lock_owner import this_process
 from moorage.common.failures import Cause, Failure
-from moorage.operations.reconcile.facts import Record
+from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.releases.release import ReleaseState, Restart
 from tests.builders import (
     NOON,
@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
         ledger.releases.move(release, ReleaseState.STARTING)
         ledger.releases.take_over(a_release(release))
         ledger.locks.take("tiny", "token", this_process())
-        ledger.repairs.keep(Record(release=release))
+        ledger.repairs.keep(RepairRecord(release=release))
         ledger.sightings.keep({"gpu-1": (datetime.now(UTC), "away")}, set())
         ledger.measurements.record(release, [a_measurement(release=release)])
     return path

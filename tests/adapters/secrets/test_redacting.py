@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.adapters.secrets.redacting import cleaned, redacted
+from moorage.adapters.secrets.redacting import redact, redact_failure
 from moorage.adapters.secrets.secrets import learn_secrets, read_secrets
 from moorage.common.failures import Cause, Failure
 from tasks.journal import journal, step, tell
@@ -18,7 +18,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_read_once_is_taken_out_of_every_text() -> None:
-    assert redacted(f"say {VALUE}!") == "say [secret CAVE_TOKEN]!"
+    assert redact(f"say {VALUE}!") == "say [secret CAVE_TOKEN]!"
 
 
 def test_a_value_that_was_changed_is_known_beside_the_old_one(
@@ -26,14 +26,14 @@ def test_a_value_that_was_changed_is_known_beside_the_old_one(
 ) -> None:
     monkeypatch.setenv("CAVE_TOKEN", "another-word")
     learn_secrets(["CAVE_TOKEN", "NO_SUCH_SECRET"])
-    assert redacted(f"{VALUE} another-word") == "[secret CAVE_TOKEN] [secret CAVE_TOKEN]"
+    assert redact(f"{VALUE} another-word") == "[secret CAVE_TOKEN] [secret CAVE_TOKEN]"
 
 
 def test_a_failure_tells_no_secret_in_any_of_its_parts() -> None:
     failure = Failure(
         Cause.ENGINE_EXITED, f"saw {VALUE}", log_tail=f"a\n{VALUE}", evidence=f"Error: {VALUE}"
     )
-    found = cleaned(failure)
+    found = redact_failure(failure)
     parts = (str(found), repr(found), found.detail, found.log_tail, found.evidence, found.args)
     assert VALUE not in repr(parts)
     assert found.cause is Cause.ENGINE_EXITED

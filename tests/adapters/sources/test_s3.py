@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moorage.adapters.sources import source_for, ways_to
+from moorage.adapters.sources import mirrors_of, source_for
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.s3_answers import announced_file
 from moorage.adapters.sources.s3_client import S3Client
-from moorage.adapters.sources.s3_http import S3Wire
+from moorage.adapters.sources.s3_http import S3Http
 from moorage.adapters.sources.source_keys import Keys, read_keys
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import file_checks as checks
-from moorage.adapters.transfer import mirror as way
+from moorage.adapters.transfer import mirror as mirror
 from moorage.adapters.transfer import redirects
 from moorage.adapters.transfer import staging_program as program
 from moorage.adapters.transfer.bring_model import job_of
@@ -125,7 +125,7 @@ def test_a_file_that_is_replaced_before_it_is_downloaded_is_refused(
 def test_a_download_goes_on_where_it_ended(bucket: Bucket, tmp_path: Path) -> None:
     whole = os.urandom(300_000)
     bucket.put("big", {"a.bin": whole})
-    client = S3Client(S3Wire("models/big", bucket.url, KEYS.s3), waits=())
+    client = S3Client(S3Http("models/big", bucket.url, KEYS.s3), waits=())
     commit, (file,) = client.list_files("")
     target = tmp_path / "a.bin"
     target.write_bytes(whole[:100_000])
@@ -137,7 +137,7 @@ def test_a_download_goes_on_where_it_ended(bucket: Bucket, tmp_path: Path) -> No
 def test_a_file_that_was_sent_in_parts_is_verified(bucket: Bucket, tmp_path: Path) -> None:
     whole = os.urandom(12_000_000)
     bucket.put("big", {WEIGHTS: whole})
-    client = S3Client(S3Wire("models/big", bucket.url, KEYS.s3), waits=())
+    client = S3Client(S3Http("models/big", bucket.url, KEYS.s3), waits=())
     commit, files = client.list_files("")
     file = next(one for one in files if one.name == WEIGHTS)
     assert file.md5.endswith("-3")
@@ -192,8 +192,8 @@ def test_a_public_bucket_is_asked_without_keys(
     before = len(bucket.requests)
     found = resolve(settings, keys=Keys())
     assert {one.signed for one in bucket.requests[before:]} == {""}
-    (way,) = ways_to(found, settings, Keys(), 60)
-    assert "Signature" not in str(way)
+    (mirror,) = mirrors_of(found, settings, Keys(), 60)
+    assert "Signature" not in str(mirror)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_refusals_have_causes_and_tell_no_keys(
     bucket: Bucket, tmp_path: Path, status: int, cause: Cause
 ) -> None:
     bucket.refused = status
-    client = S3Client(S3Wire("models/team/tiny", bucket.url, KEYS.s3), waits=())
+    client = S3Client(S3Http("models/team/tiny", bucket.url, KEYS.s3), waits=())
     with pytest.raises(Failure) as caught:
         HubSource(client, ModelStore(tmp_path, "s3")).resolve(SPEC)
     assert caught.value.cause is cause
@@ -241,7 +241,7 @@ def test_others_get_the_listed_content_or_none(
     bucket.put("team/tiny", model(), **encrypted)
     found = resolve(settings)
     assert not any(file.checksum for file in found.files)
-    job = job_of(found, ways_to(found, settings, KEYS, 60), workers=2, seconds=60)
+    job = job_of(found, mirrors_of(found, settings, KEYS, 60), workers=2, seconds=60)
     told = json.loads(job) | {"store": str(tmp_path / "there")}
     bucket.put("team/tiny", {WEIGHTS: bytes(len(model()[WEIGHTS]))}, **encrypted)
     assert _brought(told)["cause"] == "source-incomplete"
@@ -252,7 +252,7 @@ def test_others_get_the_listed_content_or_none(
 def _brought(told: dict[str, Any]) -> Any:
     """The last word of the program that runs on other hosts."""
     done = subprocess.run(
-        [sys.executable, "-I", "-c", bundle(program, checks, redirects, way)],
+        [sys.executable, "-I", "-c", bundle(program, checks, redirects, mirror)],
         input=json.dumps(told) + "\n",
         capture_output=True,
         text=True,
@@ -263,7 +263,7 @@ def _brought(told: dict[str, Any]) -> Any:
 
 def test_others_get_addresses_and_no_keys(settings: Settings) -> None:
     found = resolve(settings)
-    (way,) = ways_to(found, settings, KEYS, 60)
-    assert set(way["urls"]) == {file.name for file in found.files}
-    assert "a-secret-key" not in str(way)
-    assert "X-Amz-Expires=360" in way["urls"][WEIGHTS]
+    (mirror,) = mirrors_of(found, settings, KEYS, 60)
+    assert set(mirror["urls"]) == {file.name for file in found.files}
+    assert "a-secret-key" not in str(mirror)
+    assert "X-Amz-Expires=360" in mirror["urls"][WEIGHTS]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from moorage.adapters.system.pattern_search import is_found
+from moorage.adapters.system.pattern_search import has_match
 
 
 @pytest.mark.parametrize(
@@ -18,10 +18,10 @@ from moorage.adapters.system.pattern_search import is_found
     ],
 )
 def test_a_pattern_is_looked_for_anywhere_in_the_text(pattern: str, text: str, found: bool) -> None:
-    assert is_found(pattern, text) is found
+    assert has_match(pattern, text) is found
 
 
 def test_a_pattern_that_backtracks_for_ever_is_given_up() -> None:
     began = time.monotonic()
-    assert is_found("(a+)+$", "a" * 60 + "b", seconds=1.0) is None
+    assert has_match("(a+)+$", "a" * 60 + "b", seconds=1.0) is None
     assert time.monotonic() - began < 20

@@ -42,7 +42,7 @@ def test_a_neighbour_lends_only_once_the_helper_is_there_that_asks_it(
         def stage(self, *_: Any) -> Staged:
             return Staged(path="/srv/models/x")
 
-    monkeypatch.setattr(bringing, "have_helper", have_helper)
+    monkeypatch.setattr(bringing, "ensure_helper_image", have_helper)
     monkeypatch.setattr(bringing, "lent", lent)
     monkeypatch.setattr(bringing, "HostStore", Store)
     bringing.bring(

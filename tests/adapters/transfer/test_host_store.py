@@ -91,7 +91,7 @@ def bring(monkeypatch: pytest.MonkeyPatch) -> Bring:
         daemon: OneContainer, source: str = "hf://org/tiny", seconds: float = 5
     ) -> host_store.Staged:
         monkeypatch.setattr(host_store, "connect", lambda *_: daemon)
-        monkeypatch.setattr(host_store, "start_told", lambda *_: None)
+        monkeypatch.setattr(host_store, "start_with_input", lambda *_: None)
         model: ResolvedModel = a_model(source=source)
         store = HostStore(Access(address="ssh://gpu-1"), "helper:1", "/store/models")
         return store.stage(model, "{}\n", lambda *_: None, seconds)

@@ -121,6 +121,6 @@ def test_no_name_service_is_asked_who_listens(
     asked: list[str] = []
     monkeypatch.setattr(socket, "getfqdn", asked.append)
     told = {"folder": str(folder), "files": [], "bind": "127.0.0.1", "token": "t", "idle": 60}
-    with lend.Door(told, 0) as door:
+    with lend.LendingServer(told, 0) as door:
         assert door.server_address[1]
     assert asked == []

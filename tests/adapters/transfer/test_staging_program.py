@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from moorage.adapters.transfer import file_checks as checks
-from moorage.adapters.transfer import mirror as way
+from moorage.adapters.transfer import mirror as mirror
 from moorage.adapters.transfer import redirects
 from moorage.adapters.transfer import staging_program as program
 from moorage.adapters.transfer.bundle import bundle
@@ -48,7 +48,7 @@ class Store:
     def bring(self, **changes: Any) -> list[dict[str, Any]]:
         """Run the program; gives all that it said."""
         done = subprocess.run(
-            [sys.executable, "-I", "-c", bundle(program, checks, redirects, way)],
+            [sys.executable, "-I", "-c", bundle(program, checks, redirects, mirror)],
             input=self.job(**changes),
             capture_output=True,
             text=True,
@@ -66,11 +66,17 @@ class Store:
             }
             for name, data in FILES.items()
         ]
-        told = {"store": str(self.folder), "shelf": "acme--tiny", "commit": commit}
-        job = {**told, "files": files, "ways": [self.way()], "manifest": MANIFEST, "seconds": 60}
+        told = {"store": str(self.folder), "folder": "acme--tiny", "commit": commit}
+        job = {
+            **told,
+            "files": files,
+            "mirrors": [self.mirror()],
+            "manifest": MANIFEST,
+            "seconds": 60,
+        }
         return json.dumps(job | changes) + "\n"
 
-    def way(self, **changes: Any) -> dict[str, Any]:
+    def mirror(self, **changes: Any) -> dict[str, Any]:
         root = f"{self.hub.url}/{REPO}/resolve/{self.place.name}"
         return {"name": "hub", "urls": {name: f"{root}/{name}" for name in FILES}, **changes}
 
@@ -116,7 +122,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again(store: Store, answer: byte
     file = {"name": WEIGHTS, "size": len(whole), "sha256": hashlib.sha256(whole).hexdigest()}
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n"
     with answering(answer, head + whole) as url:
-        said = store.bring(files=[file], ways=[store.way(urls={WEIGHTS: url})])
+        said = store.bring(files=[file], mirrors=[store.mirror(urls={WEIGHTS: url})])
     assert said[-1]["result"] == "staged"
     assert (store.place / WEIGHTS).read_bytes() == whole
 
@@ -140,7 +146,7 @@ def answering(*answers: bytes) -> Iterator[str]:
 def test_every_new_byte_renews_the_patience(store: Store) -> None:
     """A large file is cut more often than a server that is away is asked."""
     store.hub.fail(WEIGHTS, Fault(cut_after=70_000))
-    said = store.bring(ways=[store.way(tries=2)])
+    said = store.bring(mirrors=[store.mirror(tries=2)])
     assert said[-1]["result"] == "staged"
     assert store.content() == FILES
     assert store.hub.sent(WEIGHTS) == 300_000
@@ -160,7 +166,7 @@ def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(pause=0.02))
     growing = Path(f"{store.place}.partial/.incomplete") / WEIGHTS
     running = subprocess.Popen(
-        [sys.executable, "-I", "-c", bundle(program, checks, redirects, way)],
+        [sys.executable, "-I", "-c", bundle(program, checks, redirects, mirror)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
@@ -190,7 +196,7 @@ def test_a_redirect_that_leads_inside_is_not_followed(
     store: Store, target: str, words: str
 ) -> None:
     store.hub.fail(WEIGHTS, Fault(status=302, headers={"Location": target}))
-    said = store.bring(ways=[store.way(tries=1)])[-1]
+    said = store.bring(mirrors=[store.mirror(tries=1)])[-1]
     assert said["cause"] == "hub-unavailable"
     assert words in said["detail"]
 
@@ -244,9 +250,11 @@ def test_a_file_that_was_written_to_is_read_again_and_mended(store: Store) -> No
 def test_a_way_that_fails_leaves_the_rest_to_the_next(store: Store) -> None:
     with Hub({REPO: FILES}) as near:
         root = f"{near.url}/{REPO}/resolve/{store.place.name}"
-        way = store.way(name="gpu-2", urls={name: f"{root}/{name}" for name in FILES}, tries=1)
+        mirror = store.mirror(
+            name="gpu-2", urls={name: f"{root}/{name}" for name in FILES}, tries=1
+        )
         near.fail(WEIGHTS, Fault(cut_after=100_000))
-        said = store.bring(ways=[way, store.way()], workers=1)
+        said = store.bring(mirrors=[mirror, store.mirror()], workers=1)
     assert store.content() == FILES
     assert said[-1]["from"] == {"gpu-2": 100_000, "hub": 250_002}
     assert store.hub.sent(WEIGHTS) == 200_000
@@ -256,8 +264,10 @@ def test_a_way_that_lies_is_left(store: Store) -> None:
     with Hub({REPO: {**FILES, WEIGHTS: os.urandom(300_000)}}) as near:
         commit = near.branches[REPO]["main"]
         root = f"{near.url}/{REPO}/resolve/{commit}"
-        way = store.way(name="gpu-2", urls={name: f"{root}/{name}" for name in FILES}, tries=1)
-        said = store.bring(ways=[way, store.way()])
+        mirror = store.mirror(
+            name="gpu-2", urls={name: f"{root}/{name}" for name in FILES}, tries=1
+        )
+        said = store.bring(mirrors=[mirror, store.mirror()])
     assert said[-1]["result"] == "staged"
     assert store.content() == FILES
     assert store.hub.sent(WEIGHTS) == 300_000
@@ -265,7 +275,7 @@ def test_a_way_that_lies_is_left(store: Store) -> None:
 
 def test_a_server_that_sends_too_much_does_not_fill_the_disk(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(content=os.urandom(3_000_000), ignore_range=True, pause=0.001))
-    assert store.bring(ways=[store.way(tries=1)])[-1]["cause"] == "download-corrupt"
+    assert store.bring(mirrors=[store.mirror(tries=1)])[-1]["cause"] == "download-corrupt"
     assert store.hub.sent(WEIGHTS) < 2_500_000
 
 
@@ -280,9 +290,9 @@ def test_checksums_that_the_source_did_not_announce_are_recorded(store: Store) -
 def test_the_token_goes_to_the_hub_alone(tmp_path: Path) -> None:
     with Hub({REPO: FILES}, token="hf_secret", cdn=True) as hub:
         store = Store(tmp_path, hub)
-        knowing = store.way(headers={"Authorization": "Bearer hf_secret"})
+        knowing = store.mirror(headers={"Authorization": "Bearer hf_secret"})
         assert store.bring()[-1]["cause"] == "source-unauthorized"
-        assert store.bring(ways=[knowing])[-1]["result"] == "staged"
+        assert store.bring(mirrors=[knowing])[-1]["result"] == "staged"
         assert store.content() == FILES
         assert hub.requests
 
@@ -294,7 +304,7 @@ def test_it_ends_in_time(store: Store) -> None:
 
 
 def test_one_that_is_told_nothing_ends() -> None:
-    impatient = bundle(program, checks, redirects, way).replace(
+    impatient = bundle(program, checks, redirects, mirror).replace(
         "FED_SECONDS = 60", "FED_SECONDS = 1"
     )
     with subprocess.Popen(
@@ -302,4 +312,4 @@ def test_one_that_is_told_nothing_ends() -> None:
     ) as running:
         assert running.wait(60) == 1
         assert running.stderr
-        assert b"told it nothing" in running.stderr.read()
+        assert b"no job arrived" in running.stderr.read()

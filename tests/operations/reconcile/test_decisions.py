@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from moorage.operations.reconcile.cluster_state import ClusterState, Patience, RepairRecord
 from moorage.operations.reconcile.decisions import decide
-from moorage.operations.reconcile.facts import Patience, Record, World
 from moorage.releases.states import ReleaseState
 from moorage.spec import RestartSpec
 from tests.builders import NOON
@@ -33,7 +33,7 @@ def ago(seconds: float) -> Any:
 
 
 def kept(**values: Any) -> dict[str, Any]:
-    return {"records": (Record(release="tiny.v1", **values),)}
+    return {"records": (RepairRecord(release="tiny.v1", **values),)}
 
 
 GONE = {"looks": (seen(),)}
@@ -43,7 +43,7 @@ LONG_AWAY = {"looks": (unseen(700),)}
 
 AT_WORK = {"tiny": "flow run x"}
 
-CASES: dict[str, tuple[World, list[str]]] = {
+CASES: dict[str, tuple[ClusterState, list[str]]] = {
     "what runs and answered lately": (a_world(a_standing()), []),
     "what is asked once in a while": (a_world(a_standing(since=ago(60))), ["probe"]),
     "what was asked lately": (

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.operations.reconcile.actions import Deed
+from moorage.operations.reconcile.actions import ActionKind
+from moorage.operations.reconcile.cluster_state import ClusterState, LedgerRelease, RepairRecord
 from moorage.operations.reconcile.decisions import decide
-from moorage.operations.reconcile.facts import Record, Standing, World
 from moorage.releases.states import FINAL, ReleaseState
 from moorage.spec import RestartSpec
 from tests.builders import NOON
@@ -26,7 +26,7 @@ def moments(seconds: st.SearchStrategy[int] = SECONDS) -> st.SearchStrategy[Any]
 
 
 @st.composite
-def standings(draw: st.DrawFn, model: str) -> Standing:
+def standings(draw: st.DrawFn, model: str) -> LedgerRelease:
     state = draw(st.sampled_from(STATES))
     stops = state == ReleaseState.STOPPING and draw(st.booleans())
     restart = RestartSpec.model_validate(
@@ -50,9 +50,9 @@ def standings(draw: st.DrawFn, model: str) -> Standing:
 
 
 @st.composite
-def records(draw: st.DrawFn, model: str) -> Record:
+def records(draw: st.DrawFn, model: str) -> RepairRecord:
     past = st.integers(0, 1200)
-    return Record(
+    return RepairRecord(
         release=f"{model}.v1",
         attempts=draw(st.integers(0, 7)),
         elsewhere=draw(st.integers(0, 2)),
@@ -65,7 +65,7 @@ def records(draw: st.DrawFn, model: str) -> Record:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn) -> ClusterState:
     releases = [draw(standings(model)) for model in NAMES if draw(st.booleans())]
     there = []
     for number, model in enumerate(NAMES):
@@ -86,14 +86,14 @@ def worlds(draw: st.DrawFn) -> World:
 
 @given(worlds())
 @settings(max_examples=400, deadline=None)
-def test_what_a_living_flow_works_on_is_not_touched(world: World) -> None:
+def test_what_a_living_flow_works_on_is_not_touched(world: ClusterState) -> None:
     assert not [one for one in decide(world) if one.model in world.busy]
 
 
 @given(worlds())
 @settings(max_examples=400, deadline=None)
-def test_nothing_is_started_before_its_time(world: World) -> None:
-    starts = {Deed.RESTART, Deed.REPLACE, Deed.BRING_BACK}
+def test_nothing_is_started_before_its_time(world: ClusterState) -> None:
+    starts = {ActionKind.RESTART, ActionKind.REPLACE, ActionKind.BRING_BACK}
     for action in decide(world):
         if action.deed in starts:
             when = world.record(action.release).not_before
@@ -102,10 +102,10 @@ def test_nothing_is_started_before_its_time(world: World) -> None:
 
 @given(worlds())
 @settings(max_examples=400, deadline=None)
-def test_nothing_that_is_owned_or_young_is_removed(world: World) -> None:
+def test_nothing_that_is_owned_or_young_is_removed(world: ClusterState) -> None:
     owned = {one.name for own in world.releases for one in (*own.workloads, *own.planned)}
     for action in decide(world):
-        if action.deed == Deed.REMOVE:
+        if action.deed == ActionKind.REMOVE:
             assert action.found
             assert action.found.name not in owned
             assert world.now - action.found.since >= timedelta(
@@ -115,7 +115,7 @@ def test_nothing_that_is_owned_or_young_is_removed(world: World) -> None:
 
 @given(worlds())
 @settings(max_examples=400, deadline=None)
-def test_once_all_is_done_there_is_nothing_left_but_patience(world: World) -> None:
+def test_once_all_is_done_there_is_nothing_left_but_patience(world: ClusterState) -> None:
     for _ in range(2):  # what was started again is asked in the look after
         world = after(world, decide(world))
-    assert {one.deed for one in decide(world)} <= {Deed.WAIT, Deed.PROBE}
+    assert {one.deed for one in decide(world)} <= {ActionKind.WAIT, ActionKind.PROBE}

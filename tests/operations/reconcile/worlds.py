@@ -5,9 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from moorage.operations.reconcile.actions import Action, Deed
-from moorage.operations.reconcile.backoff import not_before
-from moorage.operations.reconcile.facts import Found, Look, Place, Record, Standing, World
+from moorage.operations.reconcile.actions import Action, ActionKind
+from moorage.operations.reconcile.cluster_state import (
+    ClusterState,
+    LedgerRelease,
+    Observation,
+    ObservedWorkload,
+    Place,
+    RepairRecord,
+)
+from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.states import ReleaseState
 from moorage.spec import RuntimeName
 from tests.builders import NOON, a_workload
@@ -24,7 +31,7 @@ def workload(release: str = "tiny.v1", **changes: Any) -> Any:
 
 def a_standing(
     state: ReleaseState = S.RUNNING, release: str = "tiny.v1", **changes: Any
-) -> Standing:
+) -> LedgerRelease:
     """A release with one workload; only what serves or stops has a plan in its record."""
     own = (workload(release),)
     planned = own if state in (S.RUNNING, S.UNREACHABLE, S.STOPPING) else ()
@@ -36,10 +43,10 @@ def a_standing(
         "workloads": own,
         "planned": planned,
     }
-    return Standing.model_validate({**values, **changes})
+    return LedgerRelease.model_validate({**values, **changes})
 
 
-def found(release: str = "tiny.v1", **changes: Any) -> Found:
+def found(release: str = "tiny.v1", **changes: Any) -> ObservedWorkload:
     values: dict[str, Any] = {
         "name": f"moorage-{release}-r0-leader",
         "identity": "1@1",
@@ -49,23 +56,23 @@ def found(release: str = "tiny.v1", **changes: Any) -> Found:
         "state": "process 1 runs",
         "since": NOON,
     }
-    return Found.model_validate({**values, **changes})
+    return ObservedWorkload.model_validate({**values, **changes})
 
 
-def dead(release: str = "tiny.v1", **changes: Any) -> Found:
+def dead(release: str = "tiny.v1", **changes: Any) -> ObservedWorkload:
     return found(release, running=False, state="the process has ended", **changes)
 
 
-def seen(*there: Found, place: Place = HOST) -> Look:
-    return Look(place=place, found=there)
+def seen(*there: ObservedWorkload, place: Place = HOST) -> Observation:
+    return Observation(place=place, found=there)
 
 
-def unseen(seconds: float = 60, place: Place = HOST) -> Look:
+def unseen(seconds: float = 60, place: Place = HOST) -> Observation:
     since = NOON - timedelta(seconds=seconds)
-    return Look(place=place, unseen_since=since, detail="no route")
+    return Observation(place=place, unseen_since=since, detail="no route")
 
 
-def a_world(*releases: Standing, **changes: Any) -> World:
+def a_world(*releases: LedgerRelease, **changes: Any) -> ClusterState:
     values: dict[str, Any] = {
         "now": NOON,
         "releases": releases,
@@ -73,17 +80,17 @@ def a_world(*releases: Standing, **changes: Any) -> World:
         "hosts": frozenset({"gpu-1", "gpu-2"}),
         "busy": {one.model: one.busy for one in releases if one.busy},
     }
-    return World.model_validate({**values, **changes})
+    return ClusterState.model_validate({**values, **changes})
 
 
-def after(world: World, actions: tuple[Action, ...]) -> World:
+def after(world: ClusterState, actions: tuple[Action, ...]) -> ClusterState:
     """The world once everything is done, a moment later."""
     for action in actions:
         world = EFFECTS.get(action.deed, lambda world, _action: world)(world, action)
     return world
 
 
-def _gone(world: World, action: Action) -> World:
+def _gone(world: ClusterState, action: Action) -> ClusterState:
     """A release has ended; nothing of it runs where anybody can look."""
     kept = tuple(one for one in world.releases if one.id != action.release)
     looks = tuple(
@@ -96,13 +103,13 @@ def _gone(world: World, action: Action) -> World:
 
 
 def _moved(state: ReleaseState) -> Any:
-    def move(world: World, action: Action) -> World:
+    def move(world: ClusterState, action: Action) -> ClusterState:
         return _changed(world, action, state=state)
 
     return move
 
 
-def _restarted(world: World, action: Action) -> World:
+def _restarted(world: ClusterState, action: Action) -> ClusterState:
     world = _changed(world, action, state=S.RUNNING)
     own = next(one for one in world.releases if one.id == action.release)
     names = {one.name for one in (*own.workloads, *own.planned)}
@@ -114,7 +121,7 @@ def _restarted(world: World, action: Action) -> World:
         looks.append(look.model_copy(update={"found": (*others, *back)}))
     record = world.record(action.release)
     attempts = record.attempts + 1
-    kept = Record(
+    kept = RepairRecord(
         release=own.id,
         attempts=attempts,
         elsewhere=record.elsewhere,
@@ -125,18 +132,18 @@ def _restarted(world: World, action: Action) -> World:
     return _kept(world.model_copy(update={"looks": tuple(looks)}), kept)
 
 
-def _answered(world: World, action: Action) -> World:
+def _answered(world: ClusterState, action: Action) -> ClusterState:
     record = world.record(action.release)
     answered = {"started_at": None, "probed_at": world.now, "missed": 0}
     return _kept(world, record.model_copy(update=answered))
 
 
-def _forgotten(world: World, action: Action) -> World:
+def _forgotten(world: ClusterState, action: Action) -> ClusterState:
     record = world.record(action.release)
     return _kept(world, record.model_copy(update={"attempts": 0, "elsewhere": 0}))
 
 
-def _removed(world: World, action: Action) -> World:
+def _removed(world: ClusterState, action: Action) -> ClusterState:
     looks = tuple(
         look.model_copy(update={"found": tuple(one for one in look.found if one != action.found)})
         for look in world.looks
@@ -144,14 +151,14 @@ def _removed(world: World, action: Action) -> World:
     return world.model_copy(update={"looks": looks})
 
 
-def _adopted(world: World, action: Action) -> World:
+def _adopted(world: ClusterState, action: Action) -> ClusterState:
     names = {one.name for one in action.adopted}
     own = next(one for one in world.releases if one.id == action.release)
     others = tuple(one for one in own.workloads if one.name not in names)
     return _changed(world, action, workloads=(*others, *action.adopted))
 
 
-def _changed(world: World, action: Action, **changes: Any) -> World:
+def _changed(world: ClusterState, action: Action, **changes: Any) -> ClusterState:
     releases = tuple(
         one.model_copy(update=changes) if one.id == action.release else one
         for one in world.releases
@@ -159,23 +166,23 @@ def _changed(world: World, action: Action, **changes: Any) -> World:
     return world.model_copy(update={"releases": releases})
 
 
-def _kept(world: World, record: Record) -> World:
+def _kept(world: ClusterState, record: RepairRecord) -> ClusterState:
     others = tuple(one for one in world.records if one.release != record.release)
     return world.model_copy(update={"records": (*others, record)})
 
 
-EFFECTS: dict[Deed, Any] = {
-    Deed.UNDO: _gone,
-    Deed.FINISH: _gone,
-    Deed.GIVE_UP: _gone,
-    Deed.REPLACE: _gone,
-    Deed.BRING_BACK: _restarted,
-    Deed.RESTART: _restarted,
-    Deed.MARK_UNREACHABLE: _moved(S.UNREACHABLE),
-    Deed.MARK_SEEN: _moved(S.RUNNING),
-    Deed.ADOPT: _adopted,
-    Deed.PROBE: _answered,
-    Deed.FORGET: _forgotten,
-    Deed.REMOVE: _removed,
+EFFECTS: dict[ActionKind, Any] = {
+    ActionKind.UNDO: _gone,
+    ActionKind.FINISH: _gone,
+    ActionKind.GIVE_UP: _gone,
+    ActionKind.REPLACE: _gone,
+    ActionKind.BRING_BACK: _restarted,
+    ActionKind.RESTART: _restarted,
+    ActionKind.MARK_UNREACHABLE: _moved(S.UNREACHABLE),
+    ActionKind.MARK_SEEN: _moved(S.RUNNING),
+    ActionKind.ADOPT: _adopted,
+    ActionKind.PROBE: _answered,
+    ActionKind.FORGET: _forgotten,
+    ActionKind.REMOVE: _removed,
 }
 """What each deed makes of a world, when it succeeds."""

@@ -12,24 +12,24 @@ from moorage.common.failures import Cause, Failure
 from moorage.models.assets import AssetRole, Pin
 from moorage.operations.redeploy.drift import (
     Drift,
-    Moved,
+    DriftKind,
     branch_drift,
     decide,
     file_drift,
     image_drift,
 )
 from moorage.operations.redeploy.intent import intent_of, question_of
-from moorage.operations.redeploy.outcome import Became
+from moorage.operations.redeploy.outcome import ModelOutcome
 from moorage.spec import OnDrift, RedeploySpec
 from tests.builders import REVISION, a_release, a_spec, an_image
 
 OTHER = "b" * 40
 POET = Pin(role=AssetRole.ADAPTER, name="poet", source="hf://org/poet", revision="a1", rank=8)
-KINDS = {"on_moved_branch": Moved.BRANCH, "on_moved_image": Moved.IMAGE}
-KINDS["on_changed_file"] = Moved.FILE
+KINDS = {"on_moved_branch": DriftKind.BRANCH, "on_moved_image": DriftKind.IMAGE}
+KINDS["on_changed_file"] = DriftKind.FILE
 
 
-def a_drift(kind: Moved = Moved.BRANCH) -> Drift:
+def a_drift(kind: DriftKind = DriftKind.BRANCH) -> Drift:
     return Drift(kind=kind, what="tiny", before=REVISION, after=OTHER)
 
 
@@ -55,7 +55,7 @@ class TestMoved:
     def test_the_tag_of_the_image(self) -> None:
         release = a_release(image=an_image(digest="sha256:" + "1" * 64))
         (drift,) = image_drift(release, "sha256:" + "2" * 64)
-        assert drift.kind == Moved.IMAGE
+        assert drift.kind == DriftKind.IMAGE
         assert drift.summary.endswith("111111111111 -> 222222222222")
 
     def test_a_field_of_the_file_is_told_whole(self) -> None:
@@ -92,10 +92,10 @@ class TestDecided:
         assert bool(decision.why) is (action != OnDrift.NEVER)
 
     def test_unless_asked_for_drift_is_told_and_nothing_is_redeployed(self) -> None:
-        assert decide([a_drift(kind) for kind in Moved], policy()).action == OnDrift.NOTIFY
+        assert decide([a_drift(kind) for kind in DriftKind], policy()).action == OnDrift.NOTIFY
 
-    @given(st.lists(st.sampled_from(list(Moved))), st.data())
-    def test_the_strongest_counts(self, kinds: list[Moved], data: st.DataObject) -> None:
+    @given(st.lists(st.sampled_from(list(DriftKind))), st.data())
+    def test_the_strongest_counts(self, kinds: list[DriftKind], data: st.DataObject) -> None:
         said = {field: data.draw(st.sampled_from(list(OnDrift))) for field in KINDS}
         order = list(OnDrift)
         wanted = [order.index(said[field]) for field, kind in KINDS.items() if kind in kinds]
@@ -103,7 +103,7 @@ class TestDecided:
         assert order.index(decision.action) == max(wanted, default=0)
 
     def test_what_does_not_serve_is_left_to_reconciling(self) -> None:
-        assert decide([a_drift(Moved.GONE)], policy()).action == OnDrift.NEVER
+        assert decide([a_drift(DriftKind.GONE)], policy()).action == OnDrift.NEVER
 
 
 class TestIntended:
@@ -115,7 +115,7 @@ class TestIntended:
     def test_what_has_not_moved_is_only_redeployed_by_force(self) -> None:
         release = a_release(spec=a_spec(), spec_digest=a_spec().digest)
         one = intent_of(release, a_spec(), [], by_policy=False, force=False)
-        assert (one.action, one.as_it_is.outcome) == (OnDrift.NEVER, Became.UNCHANGED)
+        assert (one.action, one.as_it_is.outcome) == (OnDrift.NEVER, ModelOutcome.UNCHANGED)
         forced = intent_of(release, a_spec(), [], by_policy=False, force=True)
         assert forced.action == OnDrift.REDEPLOY
 
@@ -130,7 +130,7 @@ class TestIntended:
 
     def test_a_moved_image_is_remembered_for_nothing_else_tells_the_deploy(self) -> None:
         moved = intent_of(
-            a_release(), a_spec(), [a_drift(Moved.IMAGE)], by_policy=False, force=False
+            a_release(), a_spec(), [a_drift(DriftKind.IMAGE)], by_policy=False, force=False
         )
         assert moved.takes_an_image
 
@@ -155,5 +155,5 @@ class TestIntended:
     def test_a_failure_before_it_was_begun_has_its_cause_and_exit_code(self) -> None:
         one = intent_of(a_release(), a_spec(), [a_drift()], by_policy=False, force=False)
         failed = one.failed(Failure(Cause.APPROVAL_TIMED_OUT, "tiny"))
-        assert (failed.outcome, failed.cause) == (Became.FAILED, "approval-timed-out")
+        assert (failed.outcome, failed.cause) == (ModelOutcome.FAILED, "approval-timed-out")
         assert failed.exit_code == 7

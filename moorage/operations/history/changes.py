@@ -1,13 +1,112 @@
-"""What differs between two plans: flags with who gave them, and variables."""
+"""The differences between two releases: fields of the spec, flags and variables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from moorage.common.values import Origin
+from moorage.common.values import Origin, Value
 from moorage.engines.launch import LABEL_REPLICA, LABEL_ROLE, ContainerSpec, LaunchPlan
-from moorage.operations.history.change import Change, written
+from moorage.spec import ModelSpec
 from moorage.spec.tokenize import is_option
+
+HIDDEN = "(hidden)"
+
+_TELLING = re.compile(r"(?:^|[-_.])(?:key|token|password|secret)$", re.IGNORECASE)
+"""Options whose value is nobody's business, though a secret has no place on a command line."""
+
+
+class Change(Value):
+    """Something that two releases have not in common.
+
+    Attributes:
+        what: The field, flag, variable or figure.
+        before: Its value; None = it was not there.
+        after: Its value now; None = it is gone.
+        origin_before: Who decided it, where that is known.
+        origin_after: Who decides it now.
+        where: Containers that it is about, such as `r0 leader`; empty = all of them.
+        ratio: How many times as much it is now, of a figure that both have.
+    """
+
+    what: str
+    before: str | None = None
+    after: str | None = None
+    origin_before: Origin | None = None
+    origin_after: Origin | None = None
+    where: tuple[str, ...] = ()
+    ratio: float | None = None
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
+    """What differs between two sets of facts, in the order of the newer one, then of the older."""
+    return tuple(
+        Change(what=name, before=before.get(name), after=after.get(name))
+        for name in dict.fromkeys((*after, *before))
+        if before.get(name) != after.get(name)
+    )
+
+
+def written(tokens: Sequence[str]) -> str:
+    """Words of a command line, without the values of options that are named like a secret."""
+    shown, hides = [], False
+    for token in tokens:
+        name, equals, _ = token.partition("=")
+        if is_option(token):
+            tells = bool(_TELLING.search(name))
+            shown.append(f"{name}={HIDDEN}" if tells and equals else token)
+            hides = tells and not equals
+        else:
+            shown.append(HIDDEN if hides else token)
+            hides = False
+    return " ".join(shown)
+
+
+VARIABLES = "engine.env."
+"""Fields whose values are not shown: what is written there may be nobody's business."""
+
+VALUE, OTHER_VALUE = "(a value)", "(another value)"
+
+
+def spec_changes(before: ModelSpec, after: ModelSpec) -> tuple[Change, ...]:
+    """Fields that differ, by their path, with the values that count: defaults are filled in."""
+    return tuple(map(_without_values, changes(_fields(before), _fields(after))))
+
+
+def _without_values(change: Change) -> Change:
+    if not change.what.startswith(VARIABLES):
+        return change
+    before = None if change.before is None else VALUE
+    after = None if change.after is None else VALUE
+    return change.model_copy(
+        update={"before": before, "after": OTHER_VALUE if before and after else after}
+    )
+
+
+def _fields(spec: ModelSpec) -> dict[str, str]:
+    return dict(_leaves(spec.model_dump(mode="json"), ""))
+
+
+def _leaves(content: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Each field that holds something, by its path; of a list of named things each by its name."""
+    if isinstance(content, dict):
+        for name, value in content.items():
+            yield from _leaves(value, f"{path}.{name}" if path else name)
+    elif isinstance(content, list) and content and isinstance(content[0], dict):
+        for index, value in enumerate(content):
+            yield from _leaves(value, f"{path}[{value.get('name', index)}]")
+    elif content is not None and content not in ([], ""):
+        yield path, _leaf_text(content)
+
+
+def _leaf_text(content: Any) -> str:
+    if isinstance(content, list):
+        # An entry of `engine.args` may hold an option and its value.
+        return written([word for entry in content for word in str(entry).split()])
+    return content if isinstance(content, str) else json.dumps(content)
+
 
 PROGRAM = "(program)"
 """What stands before the first option: the program, its command and the model."""

@@ -1,4 +1,4 @@
-"""What is known when hosts and ledger are compared: one value, so that deciding needs nothing else.
+"""Ledger and hosts at one moment: the input of all decisions.
 
 Moments are UTC.
 """
@@ -28,7 +28,7 @@ class Place(Value):
     runtime: RuntimeName
 
 
-class Found(Value):
+class ObservedWorkload(Value):
     """A container or process on a host that says it is this ledger's, or is a helper.
 
     Attributes:
@@ -54,7 +54,7 @@ class Found(Value):
     fresh: bool = False
 
 
-class Look(Value):
+class Observation(Value):
     """What one place shows.
 
     Attributes:
@@ -67,10 +67,10 @@ class Look(Value):
     place: Place
     unseen_since: datetime | None = None
     detail: str = ""
-    found: tuple[Found, ...] = ()
+    found: tuple[ObservedWorkload, ...] = ()
 
 
-class Record(Value):
+class RepairRecord(Value):
     """What is kept about the repairs of a release from one look to the next.
 
     Attributes:
@@ -98,7 +98,7 @@ class Record(Value):
     tokens: dict[str, int] = {}
 
 
-class Standing(Value):
+class LedgerRelease(Value):
     """A release as the ledger has it: unfinished, serving, or failed and still holding something.
 
     Attributes:
@@ -146,7 +146,7 @@ class Patience(Value):
     probe_seconds: float = 60.0
 
 
-class World(Value):
+class ClusterState(Value):
     """Ledger and hosts at one moment.
 
     Attributes:
@@ -161,19 +161,19 @@ class World(Value):
 
     now: datetime
     patience: Patience = Patience()
-    releases: tuple[Standing, ...] = ()
-    looks: tuple[Look, ...] = ()
-    records: tuple[Record, ...] = ()
+    releases: tuple[LedgerRelease, ...] = ()
+    looks: tuple[Observation, ...] = ()
+    records: tuple[RepairRecord, ...] = ()
     hosts: frozenset[str] = frozenset()
     busy: dict[str, str] = {}
 
-    def record(self, release: str) -> Record:
+    def record(self, release: str) -> RepairRecord:
         """What is kept about a release; nothing yet."""
         return next(
-            (one for one in self.records if one.release == release), Record(release=release)
+            (one for one in self.records if one.release == release), RepairRecord(release=release)
         )
 
-    def look(self, workload: Workload) -> Look | None:
+    def look(self, workload: Workload) -> Observation | None:
         """What the place of a workload shows; None when nobody looked."""
         where = Place(host=workload.host, address=workload.address, runtime=workload.runtime)
         return next((one for one in self.looks if one.place == where), None)

@@ -1,19 +1,139 @@
-"""A recorded plan for a new release: nothing differs but what its place demands."""
+"""Which release is meant."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from moorage.common.failures import Cause
+import pytest
+
+from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
 from moorage.engines.launch import Flag, LaunchPlan, Mount, Variable
 from moorage.engines.recovery import Correction, with_correction
-from moorage.operations.history.replanned import replanned
+from moorage.models.assets import AssetRole, Pin
+from moorage.operations.history.rollback import (
+    last_two,
+    one_of,
+    pinned_spec,
+    replanned,
+    require_same,
+    rollback_target,
+)
 from moorage.placement.placement import Placement
-from moorage.releases.release import Release
+from moorage.releases.release import FailureRecord, Release, ReleaseRow
 from moorage.spec import ModelSpec
-from tests.builders import a_host, a_placement, a_spec
-from tests.operations.history.releases import planned
+from tests.builders import NOON, REVISION, a_host, a_model, a_placement, a_release, a_spec
+from tests.operations.history.releases import planned, ran
+
+FAILURE = FailureRecord(cause=Cause.ENGINE_EXITED, detail="exit code 1", suggestion="")
+
+
+def row(number: int, state: str = "superseded", release: Release | None = None) -> ReleaseRow:
+    return ReleaseRow.model_validate(
+        {
+            "id": f"tiny.v{number}",
+            "model": "tiny",
+            "number": number,
+            "state": state,
+            "spec_digest": a_spec().digest,
+            "revision": "a1",
+            "flow_run_id": "",
+            "created_at": NOON,
+            "updated_at": NOON,
+            "release": release or ran(planned(a_spec(), number)),
+        }
+    )
+
+
+def failed(number: int) -> ReleaseRow:
+    return row(number, "error", planned(a_spec(), number, failure=FAILURE))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("tiny.v1", "tiny.v1"), ("tiny.v12", "tiny.v12"), ("o", "other.v1")],
+)
+def test_an_id_or_its_only_beginning(text: str, found: str) -> None:
+    assert one_of(text, ["tiny.v1", "tiny.v12", "tiny.v13", "other.v1"]) == found
+
+
+@pytest.mark.parametrize(("text", "words"), [("tiny.v1", "tiny.v12, tiny.v13"), ("x", "moorage")])
+def test_a_beginning_of_several_or_none_is_refused(text: str, words: str) -> None:
+    with pytest.raises(Failure) as failure:
+        one_of(text, ["tiny.v12", "tiny.v13"])
+    assert failure.value.cause == Cause.UNKNOWN_RELEASE
+    assert words in failure.value.suggestion
+
+
+def test_the_last_two_have_records() -> None:
+    rows = [row(4), failed(3).model_copy(update={"release": None}), row(2), row(1)]
+    assert [release.id for release in last_two("tiny", rows)] == ["tiny.v2", "tiny.v4"]
+    with pytest.raises(Failure, match="1 releases with a record"):
+        last_two("tiny", [row(1)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "to", "found"),
+    [
+        ([row(3, "running"), row(2), row(1)], "", "tiny.v2"),
+        ([failed(4), row(3, "running"), failed(2), row(1)], "", "tiny.v1"),
+        ([row(2, "stopped"), row(1)], "", "tiny.v2"),
+        ([row(3, "running"), row(2), row(1)], "tiny.v1", "tiny.v1"),
+    ],
+)
+def test_the_release_to_go_back_to(rows: list[ReleaseRow], to: str, found: str) -> None:
+    assert rollback_target("tiny", rows, to).id == found
+
+
+@pytest.mark.parametrize(
+    ("rows", "to", "words"),
+    [
+        ([row(1, "running")], "", "no earlier release of tiny ever ran"),
+        ([row(2, "running"), failed(1)], "tiny.v1", "tiny.v1 never ran"),
+        ([row(2, "running"), row(1)], "other.v1", "other.v1 is no release of tiny"),
+    ],
+)
+def test_what_cannot_be_gone_back_to(rows: list[ReleaseRow], to: str, words: str) -> None:
+    with pytest.raises(Failure, match=words) as failure:
+        rollback_target("tiny", rows, to)
+    assert failure.value.cause == Cause.CANNOT_ROLL_BACK
+
+
+POET = {"name": "poet", "source": "hf://org/poet", "revision": "main"}
+LOCAL = {"name": "local", "source": "file:///srv/local"}
+PINNED_SPEC = a_spec(
+    revision="main",
+    lora=[POET, LOCAL],
+    speculative={"method": "eagle3", "tokens": 3, "model": "hf://org/small"},
+)
+PINS = (
+    Pin(role=AssetRole.ADAPTER, name="poet", source="hf://org/poet", revision="a" * 40),
+    Pin(role=AssetRole.ADAPTER, name="local", source="file:///srv/local", revision="local-1"),
+    Pin(role=AssetRole.DRAFT, name="draft", source="hf://org/small", revision="d" * 40),
+)
+
+
+def test_the_model_its_adapters_and_its_draft_are_pinned() -> None:
+    spec = pinned_spec(a_release(spec=PINNED_SPEC, companions=PINS))
+    assert spec.revision == REVISION
+    assert [adapter.revision for adapter in spec.lora] == ["a" * 40, None]
+    assert spec.speculative
+    assert spec.speculative.revision == "d" * 40
+    assert type(spec).model_validate(spec.model_dump(mode="json")) == spec
+
+
+def test_a_directory_has_no_revision_to_pin() -> None:
+    spec = a_spec(source="file:///srv/tiny")
+    assert pinned_spec(a_release(spec=spec, revision="local-1")) == spec
+
+
+def test_a_directory_that_has_changed_is_not_what_ran() -> None:
+    release = a_release(spec=a_spec(source="file:///srv/tiny"), revision="local-1")
+    require_same(release, a_model(revision="local-1"))
+    with pytest.raises(Failure, match=r"local-1, which is not there any more; local-2") as failure:
+        require_same(release, a_model(revision="local-2"))
+    assert failure.value.cause == Cause.SOURCE_MISSING
+
 
 SPEC = a_spec(engine={"args": ["--max-num-seqs 8"]}, placement={"accelerators": 1}, replicas=2)
 NAMES = {"name", "labels"}
@@ -23,13 +143,13 @@ def elsewhere(spec: ModelSpec, **seat: Any) -> Placement:
     """The placement of a spec, with something else in each seat."""
     placement = a_placement(spec, a_host())
     seats = tuple(
-        one.model_copy(update={name: one_of(value, at) for name, value in seat.items()})
+        one.model_copy(update={name: one_container(value, at) for name, value in seat.items()})
         for at, one in enumerate(placement.seats)
     )
     return placement.model_copy(update={"seats": seats})
 
 
-def one_of(value: Any, at: int) -> Any:
+def one_container(value: Any, at: int) -> Any:
     return value[at] if isinstance(value, list) else value
 
 
