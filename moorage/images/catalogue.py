@@ -1,4 +1,4 @@
-"""Official images of the engines, as data: engine, accelerator type, runtime, CPU architecture."""
+"""Official images of the engines, as data, and the engine version that a tag names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image that was chosen."""
+"""The image that was chosen, and the question and answer of the choice."""
 
 from __future__ import annotations
 

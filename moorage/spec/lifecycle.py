@@ -1,4 +1,4 @@
-"""What becomes of a model that serves when its engine dies."""
+"""How a serving model is restarted, stopped, replaced and redeployed, as users write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accelerator memory that is stated, not computed."""
+"""What users state about memory: of the accelerators, and for an extended KV cache."""
 
 from __future__ import annotations
 

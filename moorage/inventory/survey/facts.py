@@ -1,4 +1,4 @@
-"""What is known of a host from a look at it."""
+"""Facts about a host as the survey reads them, and its network routes."""
 
 from __future__ import annotations
 
