@@ -23,7 +23,7 @@ from moorage.spec import ModelSpec
 BLOCK = 128
 """Tokens of a KV block on CPU (`platforms/cpu.py`)."""
 
-PROCESSES = 3 * GIB
+PROCESSES = 5 * GIB // 2
 """RAM of vLLM's own processes on CPU; measured 1.6 to 2.5 GiB with page cache.
 
 The kernel charges the files that a first start reads to the container, and vLLM counts them as

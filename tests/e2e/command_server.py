@@ -24,7 +24,10 @@ from moorage.cli.flows import PREFECT_DEFAULTS
 
 REPOSITORY = Path(__file__).parents[2]
 MESSAGE_BYTES = 1 << 20
-EARLY = ("PREFECT_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "PYTHON", "HOME", "XDG_", "LANG", "TZ")
+EARLY = (
+    *("PREFECT_", "MOORAGE_TASK_RUNNER", "RAY_", "HF_", "HUGGINGFACE_", "TRANSFORMERS_"),
+    *("PYTHON", "HOME", "XDG_", "LANG", "TZ"),
+)
 """How variables begin that are read while modules are imported; a command reads all others."""
 
 SERVERS = 3

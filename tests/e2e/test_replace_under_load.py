@@ -116,7 +116,7 @@ def test_a_canary_is_watched_before_the_rest_starts(
     workplace: Workplace, lifecycle_program: Path
 ) -> None:
     canary = {"strategy": "canary", "canary_share": 0.5, "canary_seconds": 2, "linger_seconds": 0}
-    more: dict[str, Any] = {"replicas": 3, "replace": canary}
+    more: dict[str, Any] = {"replicas": 3, "placement": {"ram": "64MiB"}, "replace": canary}
     engine = process_engine(lifecycle_program, ROUND="0")
     workplace.run("deploy", workplace.spec(engine=engine, **more))
     name = workplace.named("tiny")

@@ -156,7 +156,7 @@ def test_a_vllm_without_a_parser_is_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.vllm
 @pytest.mark.parametrize(
-    ("python", "said"), [("sleep 60", "told nothing within 0.2 s"), ("", "No such file")]
+    ("python", "said"), [("sleep 60", "gave no answer within 0.2 s"), ("", "No such file")]
 )
 def test_a_program_that_does_not_tell_is_one_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, said: str
