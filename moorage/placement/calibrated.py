@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.memory.calibration import Measurement, apply
 from moorage.memory.calibration_key import (
@@ -16,7 +17,6 @@ from moorage.memory.calibration_key import (
 )
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Memory
 
@@ -55,7 +55,7 @@ class CalibratedMemory:
         pipeline: int,
         tokens: int,
         concurrency: int,
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
         need = self._exact.need(
             total=total,
@@ -65,7 +65,7 @@ class CalibratedMemory:
             tokens=tokens,
             concurrency=concurrency,
         )
-        if isinstance(need, MemoryRefusal):
+        if isinstance(need, Refusal):
             return need
         found = self._found(device_name, tensor, pipeline, need)
         return _corrected(need, found) if found else need

@@ -7,11 +7,11 @@ from math import ceil
 from typing import Protocol
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
 from moorage.memory.need import Need
 from moorage.memory.numbers import largest
-from moorage.memory.refusal import MemoryRefusal
 from moorage.memory.spec_options import wanted_concurrency
 from moorage.models.profile import ModelProfile
 from moorage.placement.kinds import AcceleratorKind
@@ -37,7 +37,7 @@ class Memory(Protocol):
         pipeline: int,
         tokens: int,
         concurrency: int,
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
 
 
@@ -189,8 +189,8 @@ class Demand:
             tokens=tokens,
             concurrency=wish.concurrency,
         )
-        if isinstance(need, MemoryRefusal):
-            return need.reason
+        if isinstance(need, Refusal):
+            return need.note
         if need.stated is not None and (need.stated - need.outside) * GRAIN < kind.total:
             stated, outside = human_bytes(need.stated), human_bytes(need.outside)
             return f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import ceil
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.memory.batch import Batch
 from moorage.memory.estimates import CONTEXT, NCCL, Term
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Memory
 
@@ -40,11 +40,11 @@ class EstimatedMemory:
         pipeline: int,
         tokens: int,
         concurrency: int,
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
         if not self._profile.weight_bytes:
             reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
-            return MemoryRefusal(kind=RefusalKind.UNKNOWN, reason=reason)
+            return Refusal(Reason.UNKNOWN, reason)
         weights = self._profile.weight_bytes // (tensor * pipeline) + self._beside
         rest = (weights, weights // 5 + OVERHEAD)
         terms = (
@@ -91,7 +91,7 @@ class StatedMemory:
         pipeline: int,
         tokens: int,
         concurrency: int,
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
         return Need(
             tokens=tokens,
@@ -110,15 +110,15 @@ class KnownOrEstimated:
     def __init__(self, exact: Memory, profile: ModelProfile, beside: int = 0) -> None:
         self._exact, self._profile, self._beside = exact, profile, beside
 
-    def need(self, **question: object) -> Need | MemoryRefusal:
+    def need(self, **question: object) -> Need | Refusal:
         """What one accelerator has to give."""
         answer = self._exact.need(**question)  # type: ignore[arg-type]
-        if isinstance(answer, MemoryRefusal) and answer.kind == RefusalKind.UNKNOWN:
+        if isinstance(answer, Refusal) and answer.reason == Reason.UNKNOWN:
             return self._estimate(answer).need(**question)  # type: ignore[arg-type]
         return answer
 
-    def _estimate(self, refusal: MemoryRefusal) -> EstimatedMemory:
-        return EstimatedMemory(self._profile, f"not exact ({refusal.reason})", self._beside)
+    def _estimate(self, refusal: Refusal) -> EstimatedMemory:
+        return EstimatedMemory(self._profile, f"not exact ({refusal.note})", self._beside)
 
 
 def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
