@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from moorage.common.refusal import Reason
 from moorage.images.image import Image
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.placement.fit import free_ports, misfits
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.replacing import Ways
-from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.verdict import Verdict
 from moorage.spec import ModelSpec
 
 
@@ -141,7 +142,7 @@ def _placement(
     verdicts = tuple(
         Verdict(host.name, None, note)
         if host.name in chosen
-        else Verdict(host.name, Refusal.NOT_SELECTED, f"it goes back to {note}")
+        else Verdict(host.name, Reason.NOT_SELECTED, f"it goes back to {note}")
         for host in fleet.hosts
     )
     return before.model_copy(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
+from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import Terms
@@ -18,7 +19,7 @@ from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.verdict import Verdict
 from moorage.spec import Distributed, RuntimeName
 
 LONGEST_CONTEXT = 8192
@@ -63,7 +64,7 @@ class Seating:
             missing = [f"{kind}:{index}" for index in part.accelerators if index not in there]
             if missing or not part.accelerators:
                 note = f"{', '.join(missing)} is not there" if missing else "gives no accelerator"
-                found[part.host] = Verdict(part.host, Refusal.NO_ACCELERATOR, note)
+                found[part.host] = Verdict(part.host, Reason.NO_ACCELERATOR, note)
         return found
 
     def _not_joined(self, candidate: Candidate) -> dict[str, Verdict]:
@@ -73,12 +74,12 @@ class Seating:
         counts = [len(share.accelerators) for share in candidate.shares]
         if not request.engine.spans_hosts:
             note = f"{request.engine.name} cannot run one replica on {len(names)} hosts"
-            return {name: Verdict(name, Refusal.ONE_HOST_ONLY, note) for name in names}
+            return {name: Verdict(name, Reason.ONE_HOST_ONLY, note) for name in names}
         if request.joined_by != Distributed.RAY and not is_possible(request.stated, counts):
             note = f"without Ray, hosts of {counts} accelerators cannot share the ranks"
-            return {name: Verdict(name, Refusal.NOT_JOINABLE, note) for name in names}
+            return {name: Verdict(name, Reason.NOT_JOINABLE, note) for name in names}
         reasons = {name: unjoinable(request, self.hosts[name]) for name in names}
-        return {name: reason.verdict(name) for name, reason in reasons.items() if reason}
+        return {name: Verdict.of(name, reason) for name, reason in reasons.items() if reason}
 
     def _seats(self, candidate: Candidate) -> Sequence[Seat]:
         return [self._seat(candidate, part) for part in candidate.shares]
@@ -123,12 +124,12 @@ class Seating:
     def _misfit(self, seat: Seat, candidate: Candidate) -> Verdict | None:
         host, allowed = self.hosts[seat.host], self.request.may_overcommit
         if candidate.overcommit and not allowed:
-            return Verdict(seat.host, Refusal.ACCELERATOR_MEMORY, note=OVERCOMMITTED)
+            return Verdict(seat.host, Reason.ACCELERATOR_MEMORY, note=OVERCOMMITTED)
         reasons = misfits(host, seat.claims, overcommit=allowed)
         if not reasons:
             return None
         of_ram = all(reason.startswith("RAM") for reason in reasons)
-        refusal = Refusal.RAM if of_ram else Refusal.ACCELERATOR_MEMORY
+        refusal = Reason.RAM if of_ram else Reason.ACCELERATOR_MEMORY
         return Verdict(seat.host, refusal, note="; ".join(reasons))
 
 

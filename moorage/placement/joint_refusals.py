@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from moorage.common.refusal import Reason
 from moorage.inventory.claims import Resource
 from moorage.placement.demand import Split
 from moorage.placement.fit import holders
 from moorage.placement.on_cpu import cpu_refusal
 from moorage.placement.request import Request
-from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.verdict import Verdict
 from moorage.placement.view import HostView
 from moorage.placement.within_ram import short_of_ram, within_ram
 
@@ -28,7 +29,7 @@ def left_out(request: Request, view: HostView, others_do: bool) -> Verdict:
     if others_do:
         return Verdict(view.host.name, note="could take part; other hosts were preferred")
     note = f"could take part, but {request.hosts} hosts are asked for and too few others can"
-    return Verdict(view.host.name, Refusal.TOO_FEW_HOSTS, note)
+    return Verdict(view.host.name, Reason.TOO_FEW_HOSTS, note)
 
 
 def _short(request: Request, view: HostView) -> Verdict | None:
@@ -45,15 +46,15 @@ def _short(request: Request, view: HostView) -> Verdict | None:
     if missed:
         return missed[0]
     note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
-    return Verdict(view.host.name, Refusal.NO_ACCELERATOR, note)
+    return Verdict(view.host.name, Reason.NO_ACCELERATOR, note)
 
 
 def _short_on_cpu(request: Request, view: HostView) -> Verdict | None:
     if reason := request.demand.uneven(request.hosts):
-        return Verdict(view.host.name, Refusal.PARALLELISM, reason)
+        return Verdict(view.host.name, Reason.PARALLELISM, reason)
     needed = request.on_processors.least(request.hosts).bytes
     refused = cpu_refusal(request, view, needed)
-    return refused.verdict(view.host.name) if refused else None
+    return Verdict.of(view.host.name, refused) if refused else None
 
 
 def _parts(request: Request, view: HostView) -> Iterator[Verdict | None]:
@@ -67,7 +68,7 @@ def _parts(request: Request, view: HostView) -> Iterator[Verdict | None]:
                 split = Split(request.stated.tensor, request.stated.pipeline)
             ask = request.demand.least(kind, split)
             if isinstance(ask, str):
-                yield Verdict(view.host.name, Refusal.PARALLELISM, ask)
+                yield Verdict(view.host.name, Reason.PARALLELISM, ask)
             elif ask.bytes <= (left := within_ram(request, view, kind, room[:count])[-1]):
                 yield None
             elif ask.bytes <= room[count - 1] and not view.host.unified_memory:
@@ -76,7 +77,7 @@ def _parts(request: Request, view: HostView) -> Iterator[Verdict | None]:
                 held_by = holders(view.host, Resource.ACCELERATOR)
                 yield Verdict(
                     view.host.name,
-                    Refusal.ACCELERATOR_MEMORY,
+                    Reason.ACCELERATOR_MEMORY,
                     needed=ask.bytes,
                     available=left,
                     count=count,

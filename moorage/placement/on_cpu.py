@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
 from moorage.placement.demand import Split
 from moorage.placement.fit import holders
 from moorage.placement.links import unjoinable
 from moorage.placement.offer import Offer
-from moorage.placement.request import Refused, Request
-from moorage.placement.verdict import Refusal
+from moorage.placement.request import Request
 from moorage.placement.view import HostView
 from moorage.spec import Strategy
 
@@ -28,17 +28,17 @@ def on_cpu(request: Request, views: Sequence[HostView]) -> list[Offer]:
     return offers
 
 
-def cpu_refusal(request: Request, view: HostView, needed: int) -> Refused | None:
+def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None:
     """Why a host cannot run the replica on its processors; None = it can."""
     host, room = view.host, view.room
     if needed > room.ram:
         held_by = holders(host, Resource.RAM)
-        return Refused(Refusal.RAM, needed=needed, available=room.ram, held_by=held_by)
+        return Refusal(Reason.RAM, needed=needed, available=room.ram, held_by=held_by)
     wanted = request.spec.placement.cores
     cores = 1 if wanted == "auto" else wanted
     if cores > room.cores:
         held_by = holders(host, Resource.CORES)
-        return Refused(Refusal.CORES, needed=cores, available=room.cores, held_by=held_by)
+        return Refusal(Reason.CORES, needed=cores, available=room.cores, held_by=held_by)
     return None
 
 

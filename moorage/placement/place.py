@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
+from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.baseline_request import by_baseline_rules
@@ -24,7 +25,7 @@ from moorage.placement.one_host import one_host
 from moorage.placement.overcommit import overcommitted
 from moorage.placement.placement import Placement, Seat
 from moorage.placement.refusals import beside_replicas, refuse_all
-from moorage.placement.request import Refused, Request
+from moorage.placement.request import Request
 from moorage.placement.scores import WEIGHTS, score_all
 from moorage.placement.seating import seats_of, tokens_on, with_seats
 from moorage.placement.verdict import Verdict
@@ -117,8 +118,8 @@ def _filtered(
     for view in views:
         try:
             able.append(check(view))
-        except Refused as reason:
-            refused[view.host.name] = reason.verdict(view.host.name)
+        except Refusal as reason:
+            refused[view.host.name] = Verdict.of(view.host.name, reason)
     return able, refused
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
@@ -34,7 +35,6 @@ from moorage.placement.remedies import remedies
 from moorage.placement.replacing import Ways
 from moorage.placement.request import Request
 from moorage.placement.shortage import shortage
-from moorage.placement.verdict import Refusal
 from moorage.placement.view import look_at
 from moorage.spec import Mode, ModelSpec
 from moorage.spec.arguments import has_argument, user_tokens
@@ -226,7 +226,7 @@ def _refusal(
     running: str,
 ) -> NoFit:
     reasons = {verdict.refusal for verdict in placement.verdicts}
-    cause = Cause.PORT_TAKEN if reasons == {Refusal.PORT} else Cause.NO_FIT
+    cause = Cause.PORT_TAKEN if reasons == {Reason.PORT} else Cause.NO_FIT
     told = {
         "shortage": shortage(request, fleet, placement.verdicts),
         "remedies": (*_stopping(request, fleet, running), *remedies(request, fleet, exact)),

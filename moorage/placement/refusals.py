@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
 from moorage.placement.demand import Ask
@@ -14,8 +15,8 @@ from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.layout import Layout, layouts_on_one_host
 from moorage.placement.offer import Offer
 from moorage.placement.on_cpu import cpu_refusal
-from moorage.placement.request import Refused, Request
-from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.request import Request
+from moorage.placement.verdict import Verdict
 from moorage.placement.view import HostView
 from moorage.placement.within_ram import short_of_ram, within_ram
 
@@ -123,8 +124,8 @@ def _refuse_on_cpu(request: Request, view: HostView, taken: Offer | None) -> Ver
     whole = taken and taken.kind is None and taken.is_full
     ask = request.on_processors.full() if whole else request.on_processors.least()
     reason = cpu_refusal(request, view, ask.bytes)
-    refused = reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred")
-    return refused.verdict(view.host.name)
+    refused = reason or Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
+    return Verdict.of(view.host.name, refused)
 
 
 def _refuse(
@@ -155,7 +156,7 @@ def _measured(
     if not shapes.possible:
         return _impossible(request, view, shapes.asks)
     if request.spec.extended_kv_cache and (short := _ram_short(request, view, kind, shapes)):
-        return short.verdict(view.host.name)
+        return Verdict.of(view.host.name, short)
     there = fields(view.host)
     nearest, available = _nearest(request, view, kind, room, shapes.possible)
     if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
@@ -163,7 +164,7 @@ def _measured(
     return Verdict(
         there["name"],
         # A larger share would help, and only the shape of the model is in its way.
-        Refusal.PARALLELISM if nearest.blocked else Refusal.ACCELERATOR_MEMORY,
+        Reason.PARALLELISM if nearest.blocked else Reason.ACCELERATOR_MEMORY,
         nearest.blocked,
         nearest.needed,
         available,
@@ -175,14 +176,14 @@ def _measured(
 
 def _ram_short(
     request: Request, view: HostView, kind: AcceleratorKind, shapes: Shapes
-) -> Refused | None:
+) -> Refusal | None:
     """Too little RAM for the extended cache of even the smallest shape."""
     claims = (shape.needed * shape.count for shape in shapes.possible)
     needed = min(request.ram_beside(kind, claim) for claim in claims)
     if needed <= view.room.ram:
         return None
     held_by = holders(view.host, Resource.RAM)
-    return Refused(Refusal.RAM, needed=needed, available=view.room.ram, held_by=held_by)
+    return Refusal(Reason.RAM, needed=needed, available=view.room.ram, held_by=held_by)
 
 
 def _nearest(
@@ -208,7 +209,7 @@ def _impossible(request: Request, view: HostView, asks: list[tuple[Layout, int |
     uneven = request.demand.uneven
     even = [pair for pair in asks if not uneven(pair[0].split.tensor)]
     layout, reason = even[0] if even else asks[-1]
-    refusal = Refusal.ENGINE if even else Refusal.PARALLELISM
+    refusal = Reason.ENGINE if even else Reason.PARALLELISM
     return Verdict(host=view.host.name, refusal=refusal, note=str(reason), count=layout.count)
 
 
@@ -216,7 +217,7 @@ def _too_few(request: Request, view: HostView, kind: AcceleratorKind, room: list
     wanted = request.count or 0
     return Verdict(
         host=view.host.name,
-        refusal=Refusal.NO_ACCELERATOR,
+        refusal=Reason.NO_ACCELERATOR,
         note=f"{wanted} accelerators asked for, {len(room)} x {kind} there",
         count=wanted,
         there=len(room),

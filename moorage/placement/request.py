@@ -1,4 +1,4 @@
-"""What is to be placed, and the exception that names why a host cannot take it."""
+"""What is to be placed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.parallelism import Parallelism
-from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import Distributed, ModelSpec
 
 MOST_HOSTS = 64
@@ -123,31 +122,3 @@ class Request:
     def on_cpu(self) -> bool:
         """Whether the user wants no accelerators."""
         return self.count == 0
-
-
-class Refused(Exception):
-    """A host cannot take the model."""
-
-    def __init__(
-        self,
-        refusal: Refusal,
-        note: str = "",
-        *,
-        needed: int = 0,
-        available: int = 0,
-        held_by: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(refusal, note)
-        self.refusal, self.note, self.held_by = refusal, note, held_by
-        self.needed, self.available = needed, available
-
-    def verdict(self, host: str) -> Verdict:
-        """It as the verdict of a host."""
-        return Verdict(
-            host=host,
-            refusal=self.refusal,
-            note=self.note,
-            needed=self.needed,
-            available=self.available,
-            held_by=self.held_by,
-        )

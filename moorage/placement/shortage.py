@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.demand import Ask, Split
 from moorage.placement.request import Request
-from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.verdict import Verdict
 from moorage.placement.view import look_at
 
 
 def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
     """One line: the parts of the memory on the nearest miss; empty when memory is not short."""
     # Rules that measure no single shape, such as the baseline's, give reasons in words.
-    memory = (one for one in verdicts if one.refusal == Refusal.ACCELERATOR_MEMORY)
+    memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
     short = [one for one in memory if one.count]
     if not short:
         return ""

@@ -5,33 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 
 MOST_NAMED = 4
 """Releases that are named as holders; the others are counted."""
-
-
-class Refusal(StrEnum):
-    """Named reasons why a host is not taken."""
-
-    UNREACHABLE = "unreachable"
-    LABELS = "labels-differ"
-    LOCAL_PATH = "model-not-there"
-    NOT_SELECTED = "not-selected"
-    KIND = "other-accelerator-kind"
-    ENGINE = "engine-cannot-run"
-    NO_ACCELERATOR = "no-such-accelerator"
-    MIXED_TYPES = "mixed-accelerator-types"
-    PARALLELISM = "heads-do-not-divide"
-    ACCELERATOR_MEMORY = "accelerator-memory"
-    RAM = "ram"
-    CORES = "cores"
-    PORT = "port"
-    ONE_HOST_ONLY = "one-host-only"
-    NOT_JOINABLE = "not-reachable-by-others"
-    TOO_FEW_HOSTS = "too-few-hosts"
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -52,7 +31,7 @@ class Verdict:
     """
 
     host: str
-    refusal: Refusal | None = None
+    refusal: Reason | None = None
     note: str = ""
     needed: int = 0
     available: int = 0
@@ -61,6 +40,20 @@ class Verdict:
     held_by: tuple[str, ...] = ()
     score: float = 0.0
     points: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, host: str, refusal: Refusal) -> Verdict:
+        """The verdict of a host that is refused."""
+        return cls(
+            host,
+            refusal.reason,
+            refusal.note,
+            refusal.needed,
+            refusal.available,
+            refusal.count,
+            refusal.there,
+            refusal.held_by,
+        )
 
     @property
     def detail(self) -> str:
@@ -83,7 +76,7 @@ class Verdict:
     def _numbers(self) -> str:
         if not self.needed:
             return ""
-        if self.refusal == Refusal.CORES:
+        if self.refusal == Reason.CORES:
             return f"{self.needed} cores needed, {self.available} available"
         numbers = f"{human_bytes(self.needed)} needed, {human_bytes(self.available)} available"
         if not self.count:
@@ -92,7 +85,7 @@ class Verdict:
         return f"{numbers} on each of {self.count}{of}"
 
 
-def count_refusals(verdicts: Iterable[Verdict]) -> dict[Refusal, int]:
+def count_refusals(verdicts: Iterable[Verdict]) -> dict[Reason, int]:
     """How many hosts were refused for each reason, most first."""
     counts = Counter(verdict.refusal for verdict in verdicts if verdict.refusal)
     return dict(counts.most_common())

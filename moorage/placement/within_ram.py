@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from moorage.common.refusal import Reason
 from moorage.inventory.claims import Resource
 from moorage.memory.numbers import largest
 from moorage.placement.fit import holders
 from moorage.placement.kinds import AcceleratorKind
 from moorage.placement.request import Request
-from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.verdict import Verdict
 from moorage.placement.view import HostView
 
 
@@ -44,7 +45,7 @@ def short_of_ram(request: Request, view: HostView, kind: AcceleratorKind, claime
     """The refusal of a host whose accelerators would do, for the RAM beside them."""
     return Verdict(
         view.host.name,
-        Refusal.RAM,
+        Reason.RAM,
         needed=request.ram_beside(kind, claimed),
         available=view.room.ram,
         held_by=holders(view.host, Resource.RAM),

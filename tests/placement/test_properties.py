@@ -9,13 +9,13 @@ from math import ceil
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.filters import Filters
 from moorage.placement.placement import Placement, Role, Seat
-from moorage.placement.request import Refused, Request
-from moorage.placement.verdict import Refusal
+from moorage.placement.request import Request
 from moorage.placement.view import HostView, look_at
 from moorage.spec import Distributed, Policy, Strategy
 from tests.builders import a_fleet, a_host
@@ -126,7 +126,7 @@ def test_a_refusal_about_numbers_has_numbers_that_refuse(
     fleet: FleetSnapshot, request: Request
 ) -> None:
     for verdict in placement_of(request, fleet).verdicts:
-        if verdict.refusal in (Refusal.ACCELERATOR_MEMORY, Refusal.RAM, Refusal.CORES):
+        if verdict.refusal in (Reason.ACCELERATOR_MEMORY, Reason.RAM, Reason.CORES):
             assert verdict.needed > verdict.available
 
 
@@ -147,7 +147,7 @@ def passing(request: Request, fleet: FleetSnapshot, order: tuple[int, ...]) -> l
         try:
             for at in order:
                 view = filters.checks[at](view)
-        except Refused:
+        except Refusal:
             continue
         names.append(host.name)
     return names
