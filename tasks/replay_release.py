@@ -15,9 +15,8 @@ from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.operations.history.rollback import replanned
-from moorage.placement.again import bound, gone, moved_from, place_again
-from moorage.placement.placed import Analyzed, Placed
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Analyzed, Placed, Placement
+from moorage.placement.replacement import bound, gone, moved_from, place_again
 from moorage.releases.release import Release
 from tasks.context import in_thread
 from tasks.image import image_hosts, pull_everywhere

@@ -12,6 +12,7 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.candidate import Candidate, Share
 from moorage.placement.demand import GRAIN
+from moorage.placement.explanation import Verdict
 from moorage.placement.fit import free_ports, misfits
 from moorage.placement.links import joined, unjoinable
 from moorage.placement.many_hosts import is_possible
@@ -19,7 +20,6 @@ from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.verdict import Verdict
 from moorage.spec import Distributed, RuntimeName
 
 LONGEST_CONTEXT = 8192

@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from moorage.common.units import GIB, human_bytes
-from moorage.inventory.snapshot import Accelerator
-from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.layout import MOST_ON_ONE_HOST
-from moorage.placement.place import place_replica
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot
+from moorage.memory import MemoryModel
+from moorage.placement.candidates import MOST_ON_ONE_HOST
+from moorage.placement.place import place_replica, place_replicas
 from moorage.placement.placement import Seat
-from moorage.placement.trial import Trial
-from moorage.placement.view import HostView, look_at
+from moorage.placement.request import Request
+from moorage.placement.view import AcceleratorKind, HostView, look_at
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is tried.
+
+    Attributes:
+        request: What fits nowhere.
+        exact: The memory model behind it; None where there is only an estimate.
+        fleet: The fleet that it does not fit on.
+        views: Its hosts.
+    """
+
+    request: Request
+    exact: MemoryModel | None
+    fleet: FleetSnapshot
+    views: list[HostView]
+
+    def seats(
+        self, request: Request | None = None, views: Sequence[HostView] | None = None
+    ) -> tuple[Seat, ...]:
+        """The seats of all replicas of another request, or on other hosts; none = no fit."""
+        return place_replicas(request or self.request, self.views if views is None else views)[0]
+
 
 SIZES = (16, 24, 32, 40, 48, 80, 96, 141, 192, 288)
 """Memory of accelerators that can be bought, in GiB."""

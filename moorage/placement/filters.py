@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.fit import free_ports, holders
-from moorage.placement.image import image_on
 from moorage.placement.links import unjoinable
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
@@ -187,17 +185,6 @@ class Filters:
         if refused := unjoinable(self._request, view.host):
             raise refused
         return view
-
-
-def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
-    """Whether a host has the image that the engine would start from."""
-    if not host.images:
-        return False
-    try:
-        image = image_on(request.spec, request.engine, host, kind)
-    except Failure:
-        return False
-    return any(place in host.images for place in host.registries.places(image.reference))
 
 
 def _names(accelerators: Iterable[tuple[str, int]]) -> str:

@@ -9,11 +9,11 @@ from moorage.common.values import Origin
 from moorage.common.versions import version_key
 from moorage.inventory.clusters import ClusterSnapshot, application_name
 from moorage.models.profile import ModelProfile
+from moorage.placement.explanation import Verdict
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.propose import NoFit
-from moorage.placement.replacing import Ways
-from moorage.placement.verdict import Verdict
+from moorage.placement.replacement import Ways
 from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
 from moorage.spec.arguments import user_tokens
 

@@ -1,22 +1,24 @@
-"""What would make a model fit: each way is tried on the very fleet before it is named."""
+"""What a model lacks, and what would make it fit: each way is tried on the very fleet."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from moorage.common.refusal import Reason
+from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.need import Need
 from moorage.memory.refusal import MemoryRefusal
 from moorage.memory.spec_options import wanted_concurrency
-from moorage.placement.better_hosts import emptied_or_extended, larger
-from moorage.placement.demand import Demand, Memory, Wish
-from moorage.placement.estimated import KnownOrEstimated
+from moorage.placement.better_hosts import Trial, emptied_or_extended, larger
+from moorage.placement.demand import Ask, Demand, Split, Wish
+from moorage.placement.explanation import Verdict
+from moorage.placement.memory_models import KnownOrEstimated, Memory
 from moorage.placement.request import Request
-from moorage.placement.trial import Trial
 from moorage.placement.view import look_at
 from moorage.spec import EngineName
 from moorage.spec.arguments import has_argument, user_tokens
@@ -171,3 +173,24 @@ def _checkpoint(trial: Trial) -> Iterator[str]:
             where, count = seats[0].host, len(seats[0].accelerators)
             on = f" on {count} accelerators of {where}" if count else f" on {where}"
             yield f"A checkpoint of it in {name} would fit{on}, as far as can be estimated."
+
+
+def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
+    """One line: the parts of the memory on the nearest miss; empty when memory is not short."""
+    # Rules that measure no single shape, such as the baseline's, give reasons in words.
+    memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
+    short = [one for one in memory if one.count]
+    if not short:
+        return ""
+    nearest = min(short, key=lambda one: one.needed - one.available)
+    stated = request.stated
+    split = Split(stated.tensor, stated.pipeline) if stated else Split(tensor=nearest.count)
+    for kind in look_at(fleet.host(nearest.host)).groups:
+        ask = request.demand.least(kind, split)
+        if isinstance(ask, Ask) and ask.bytes == nearest.needed:
+            parts = [f"{term.name} {human_bytes(term.bytes)}" for term in ask.need.terms]
+            return (
+                f"{human_bytes(ask.bytes)} on each of {nearest.count} x {kind} for {ask.tokens}"
+                f" tokens: {', '.join(parts)}"
+            )
+    return ""

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory import MemoryModel
+from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
-from moorage.placement.cpu_demand import CpuDemand
-from moorage.placement.demand import Demand
-from moorage.placement.engine import EngineTraits
-from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.parallelism import Parallelism
+from moorage.placement.baseline_request import (
+    baseline_request,
+    by_baseline_rules,
+    require_consistent,
+)
+from moorage.placement.demand import CpuDemand, Demand, wish_of
+from moorage.placement.engine import (
+    EngineTraits,
+)
+from moorage.placement.memory_models import (
+    CalibratedMemory,
+    EstimatedMemory,
+    KnownOrEstimated,
+    Memory,
+    StatedMemory,
+)
+from moorage.placement.parallelism import Parallelism, stated_parallelism
+from moorage.placement.view import AcceleratorKind
 from moorage.spec import Distributed, ModelSpec
+from moorage.spec.arguments import user_tokens
 
 MOST_HOSTS = 64
 """Hosts that a replica spans at most."""
@@ -122,3 +140,89 @@ class Request:
     def on_cpu(self) -> bool:
         """Whether the user wants no accelerators."""
         return self.count == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The model that looks for a place.
+
+    Attributes:
+        spec: What the user wrote.
+        profile: What the model is.
+        memory: How much memory it takes; None = only a rough estimate is possible.
+        staged: The model as hosts list what they have, `source@revision`.
+        beside: Bytes of the files of its adapters and draft model, for an estimate.
+        adapter_bytes: Bytes of the files of its adapters alone.
+        measured: What earlier starts of its architecture told about memory, the newest first.
+    """
+
+    spec: ModelSpec
+    profile: ModelProfile
+    memory: MemoryModel | None = None
+    staged: str = ""
+    beside: int = 0
+    adapter_bytes: int = 0
+    measured: tuple[Measurement, ...] = ()
+
+
+def request_for(
+    subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None = None
+) -> Request:
+    """What is to be placed when an engine serves the model.
+
+    Args:
+        subject: The model.
+        engine: The engine.
+        fleet: The hosts, which may have a default version of the engine; None = they have none.
+
+    Raises:
+        Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
+    """
+    spec, profile = subject.spec, subject.profile
+    by_rules = by_baseline_rules(spec)
+    if by_rules:
+        require_consistent(baseline_request(spec, profile, engine, subject.adapter_bytes))
+    wish, ram = wish_of(spec, profile), spec.placement.ram
+    stated = 0 if ram == "auto" else int(ram)
+    request = Request(
+        spec=spec,
+        profile=profile,
+        engine=engine,
+        demand=Demand(_memory(subject, engine, fleet), wish),
+        on_processors=CpuDemand(subject.memory, profile, engine, wish, stated),
+        stated=stated_parallelism(user_tokens(spec.engine.args)),
+        staged=subject.staged,
+        adapter_bytes=subject.adapter_bytes,
+    )
+    if request.must_span and not request.spans_hosts:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"placement.hosts: {engine.name} cannot run one replica on {request.hosts} hosts",
+            suggestion="Set `engine.name: vllm`, or leave `placement.hosts` out.",
+        )
+    judged = by_rules and request.by_hand
+    if request.stated and not judged and request.count not in (None, 0, request.stated.world):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"placement.accelerators: {request.count}, but engine.args make {request.stated.world}"
+            f" ({request.stated})",
+            suggestion="Leave one of the two out.",
+        )
+    return request
+
+
+def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
+    """As exact as can be: predicted, corrected by measurements, estimated where rules end."""
+    spec, profile = subject.spec, subject.profile
+    if not engine.predictable:
+        claim = spec.memory.claim
+        estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
+        return estimated if claim is None else StatedMemory(int(claim))
+    if subject.memory is None:
+        return EstimatedMemory(profile, "no tensor headers", subject.beside)
+    known = KnownOrEstimated(subject.memory, profile, subject.beside)
+    configured = fleet.engine_versions(engine.name).default_version if fleet else ""
+    version = spec.engine.version or configured or engine.default_version
+    given = user_tokens(spec.engine.args)
+    arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
+    return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
 
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
-from moorage.placement.filters import image_there
-from moorage.placement.offer import Offer, Scored
+from moorage.placement.candidates import Offer, Scored
+from moorage.placement.demand import Split
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
-from moorage.placement.view import HostView
+from moorage.placement.runtime import image_there
+from moorage.placement.seating import tokens_on
+from moorage.placement.view import AcceleratorKind, HostView
 from moorage.spec import Strategy
 
 PORT = Resource.PORT
@@ -117,3 +120,47 @@ WEIGHTS: dict[Strategy, dict[str, tuple[float, Term]]] = {
     },
 }
 """By strategy: each term with its points, 100 in all."""
+
+
+DIGITS = 9
+"""Scores are compared to so many digits: beyond, they differ by the order of additions."""
+
+
+ALIKE = 2 * 10**-DIGITS
+"""Scores that are further apart than this differ in their digits."""
+
+
+def best(request: Request, scored: Sequence[Scored]) -> Offer:
+    """The highest score; where the context is cut, the longest, then most room; then the tie."""
+    seed = request.spec.placement.seed
+    near: Iterable[int] = range(len(scored))
+    reach: dict[tuple[AcceleratorKind | None, Split], int] = {}
+    if scored[0].offer.is_full:
+        top = max([one.score for one in scored]) - ALIKE
+        near = [at for at, one in enumerate(scored) if one.score > top]
+    else:
+        reach = _reach(request, scored)
+
+    def rank(at: int) -> tuple[int, int, float, int]:
+        one, offer = scored[at], scored[at].offer
+        tie = -at if seed is None else _chance(seed, offer.views[0].host.name)
+        cut = (0, 0) if offer.is_full else (reach[offer.kind, offer.split], offer.budget)
+        return (*cut, round(one.score, DIGITS), tie)
+
+    return scored[max(near, key=rank)].offer
+
+
+def _reach(
+    request: Request, scored: Sequence[Scored]
+) -> dict[tuple[AcceleratorKind | None, Split], int]:
+    """By kind and split the longest context on the accelerators, or in the RAM, with most room."""
+    most: dict[tuple[AcceleratorKind | None, Split], Offer] = {}
+    for one in scored:
+        key, offer = (one.offer.kind, one.offer.split), one.offer
+        if not offer.is_full and (key not in most or offer.budget > most[key].budget):
+            most[key] = offer
+    return {key: tokens_on(request, offer) for key, offer in most.items()}
+
+
+def _chance(seed: int, host: str) -> int:
+    return int.from_bytes(blake2b(f"{seed}:{host}".encode(), digest_size=8).digest(), "big")

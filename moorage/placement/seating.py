@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from moorage.common.units import human_bytes
-from moorage.inventory.snapshot import Accelerator, HostSnapshot
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
+from moorage.placement.candidates import Offer
 from moorage.placement.demand import Ask
-from moorage.placement.fit import free_ports
+from moorage.placement.fit import allocatable_memory, free_ports
 from moorage.placement.links import joined
-from moorage.placement.offer import Offer
-from moorage.placement.placement import CPU, Seat
+from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.view import HostView, look_at
@@ -155,4 +156,22 @@ def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
                 for item in host.accelerators
             ),
         }
+    )
+
+
+def overcommit_warnings(placement: Placement, fleet: FleetSnapshot) -> tuple[str, ...]:
+    """What is claimed of accelerators beyond what is free on them.
+
+    What stops first is not free in the snapshot, though it will be; nothing is said then.
+    """
+    claimed: Counter[tuple[str, int]] = Counter()
+    for seat in placement.seats:
+        pairs = zip(seat.accelerators, seat.accelerator_bytes, strict=True)
+        claimed.update({(seat.host, index): amount for index, amount in pairs})
+    free = {(host, index): allocatable_memory(fleet.host(host), index) for host, index in claimed}
+    return tuple(
+        f"overcommitted: {human_bytes(amount)} of accelerator {index} of {host} are claimed,"
+        f" {human_bytes(free[host, index])} are free; the engine may fail to start"
+        for (host, index), amount in claimed.items()
+        if amount > free[host, index] and not placement.stop_first
     )

@@ -14,12 +14,12 @@ from moorage.memory.estimates import Term
 from moorage.memory.need import Need
 from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.models.profile import ModelProfile
-from moorage.placement.demand import Demand, Memory
+from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
+from moorage.placement.memory_models import Memory
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
-from moorage.placement.propose import Subject, request_for
-from moorage.placement.request import Request
+from moorage.placement.request import Request, Subject, request_for
 from moorage.placement.view import HostView, look_at
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import a_fleet, a_profile, a_spec

@@ -8,8 +8,8 @@ import pytest
 
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.placement.again import bound, gone, moved_from, place_again
 from moorage.placement.placement import Placement
+from moorage.placement.replacement import bound, gone, moved_from, place_again
 from moorage.spec import RuntimeName
 from tests.builders import ON_CPU, a_fleet, a_host, a_placement, a_spec, an_accelerator, an_image
 

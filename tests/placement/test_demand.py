@@ -12,8 +12,8 @@ from moorage.common.units import GIB, KIB
 from moorage.common.values import Origin
 from moorage.models.config import derive_profile
 from moorage.placement.demand import LEAST_CONTEXT, Ask, Demand, Split, Wish, wish_of
-from moorage.placement.estimated import EstimatedMemory
-from moorage.placement.kinds import AcceleratorKind
+from moorage.placement.memory_models import EstimatedMemory
+from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 from tests.builders import a_model, a_profile, a_spec
 from tests.memory.models import plain

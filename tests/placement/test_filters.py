@@ -7,8 +7,9 @@ import pytest
 from moorage.common.refusal import Reason, Refusal
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
-from moorage.placement.filters import Filters, image_there
+from moorage.placement.filters import Filters
 from moorage.placement.request import Request
+from moorage.placement.runtime import image_there
 from moorage.placement.view import look_at
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import ON_CPU, a_cpu_host, a_host, a_spec, an_accelerator

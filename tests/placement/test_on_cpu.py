@@ -11,8 +11,7 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory import MemoryModel, memory_options
 from moorage.placement.placement import CPU
-from moorage.placement.propose import Subject, request_for
-from moorage.placement.request import Request
+from moorage.placement.request import Request, Subject, request_for
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
 from tests.memory.models import known

@@ -8,8 +8,8 @@ from moorage.common.units import GIB, KIB
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.demand import Split
-from moorage.placement.one_host import one_host
 from moorage.placement.request import Request
+from moorage.placement.strategies import one_host
 from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import Told, a_request, on_hosts, views
 

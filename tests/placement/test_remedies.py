@@ -14,9 +14,9 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.memory import MemoryModel, memory_options
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, Subject, propose
+from moorage.placement.propose import NoFit, propose
 from moorage.placement.remedies import remedies
-from moorage.placement.request import Request
+from moorage.placement.request import Request, Subject
 from moorage.placement.view import look_at
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator

@@ -7,8 +7,8 @@ import pytest
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.candidates import Offer
 from moorage.placement.demand import Split
-from moorage.placement.offer import Offer
 from moorage.placement.request import Request
 from moorage.placement.scores import WEIGHTS, score_all
 from moorage.spec import Strategy
