@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from moorage.adapters.engines.argument_check import check_early
-from moorage.adapters.engines.probe import ask, read_metrics, served_names
+from moorage.adapters.engines.probe import ask, metrics_total, read_metrics, served_names
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.local_host import describe
 from moorage.adapters.hosts.survey import fleet_snapshot
@@ -19,7 +19,6 @@ from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import existing
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
-from moorage.engines.draining import requests_in_flight
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Host, StaticAccelerator
@@ -73,7 +72,7 @@ def ask_engine() -> None:
         text = read_metrics(f"{endpoint}/metrics", ASK_SECONDS)
     except (TimeoutError, ConnectionError) as error:
         raise Failure(Cause.BAD_ANSWER, str(error)) from error
-    requests_in_flight(text, ["vllm:num_requests_running", "vllm:num_requests_waiting"])
+    metrics_total(text, ["vllm:num_requests_running", "vllm:num_requests_waiting"])
 
 
 CHAINS: dict[str, Callable[..., None]] = {"plan": plan, "ask": ask_engine}
