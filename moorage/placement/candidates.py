@@ -12,7 +12,7 @@ from moorage.placement.view import AcceleratorKind, HostView
 
 
 @dataclass(slots=True)
-class Offer:
+class Candidate:
     """One way to seat the replica.
 
     Attributes:
@@ -39,10 +39,10 @@ class Offer:
 
 
 @dataclass(slots=True)
-class Scored:
+class ScoredCandidate:
     """An offer with its points out of 100, in all and by term."""
 
-    offer: Offer
+    candidate: Candidate
     points: tuple[float, ...]
     score: float
 
@@ -101,7 +101,7 @@ def within_ram(
 
     def fits(each: int) -> bool:
         claimed = each * len(room)
-        needed = request.ram_beside(kind, claimed) + (claimed if unified else 0)
+        needed = request.ram_for(kind.type, claimed) + (claimed if unified else 0)
         return needed <= view.room.ram
 
     if fits(room[0]):

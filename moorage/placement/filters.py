@@ -10,7 +10,7 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.fit import free_ports, holders
-from moorage.placement.links import unjoinable
+from moorage.placement.links import join_refusal
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
@@ -33,7 +33,7 @@ class Filters:
             (True, self._is_reachable),
             (bool(placement.host_labels), self._has_labels),
             (request.spec.source.startswith("file://"), self._has_the_path),
-            (bool(request.by_hand), self._is_named if by_rules else self._is_selected),
+            (bool(request.listed_accelerators), self._is_named if by_rules else self._is_selected),
             (bool(placement.accelerator_kinds) and not self._on_cpu, self._has_the_kind),
             (True, self._runs_the_engine),
             (True, self._has_a_port if port == "auto" else self._has_the_port),
@@ -72,13 +72,15 @@ class Filters:
 
     def _is_named(self, view: HostView) -> HostView:
         """The peer's rules judge the selection themselves: of several hosts, types and sizes."""
-        hosts = sorted({identity.rsplit(":", 2)[0] for identity in self._request.by_hand})
+        hosts = sorted(
+            {identity.rsplit(":", 2)[0] for identity in self._request.listed_accelerators}
+        )
         if view.host.name not in hosts:
             raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         return view
 
     def _is_selected(self, view: HostView) -> HostView:
-        wanted = [identity.rsplit(":", 2) for identity in self._request.by_hand]
+        wanted = [identity.rsplit(":", 2) for identity in self._request.listed_accelerators]
         hosts = sorted({host for host, _, _ in wanted})
         own = {(kind, int(index)) for host, kind, index in wanted if host == view.host.name}
         if not own:
@@ -182,7 +184,7 @@ class Filters:
         raise Refusal(Reason.RAM, needed=needed, available=available, held_by=held_by)
 
     def _can_be_joined(self, view: HostView) -> HostView:
-        if refused := unjoinable(self._request, view.host):
+        if refused := join_refusal(self._request, view.host):
             raise refused
         return view
 

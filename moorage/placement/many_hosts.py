@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from itertools import zip_longest
 
-from moorage.placement.candidates import Offer, tightest, within_ram
-from moorage.placement.demand import Ask, Split
-from moorage.placement.links import unjoinable
+from moorage.placement.candidates import Candidate, tightest, within_ram
+from moorage.placement.demand import Allocation, Split
+from moorage.placement.links import join_refusal
 from moorage.placement.parallelism import Parallelism, ParallelSizes, Topology, multi_host_topology
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
@@ -61,7 +61,7 @@ class Stages:
     """
 
     world: int
-    ask: Ask
+    ask: Allocation
 
 
 def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -> dict[int, Stages]:
@@ -132,7 +132,7 @@ class Part:
     room: list[int]
 
 
-def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
+def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """One offer a kind of accelerator: the fewest hosts first, then the fewest accelerators.
 
     Hosts may take part with some of their accelerators. Where hosts differ too much for equal
@@ -141,22 +141,22 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
     """
     by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
     for view in views:
-        if unjoinable(request, view.host):
+        if join_refusal(request, view.host):
             continue
         for kind, room in view.groups.items():
             by_kind[kind].append(Part(view, room))
-    offers = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
-    return [offer for offer in offers if offer]
+    candidates = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
+    return [candidate for candidate in candidates if candidate]
 
 
-def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Offer | None:
+def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Candidate | None:
     depths = Depths([part.room for part in parts])
     # How many accelerators of a host become stages is not known yet, so RAM for all is needed.
     safe = [Part(p.view, within_ram(request, p.view, kind, p.room)) for p in parts]
     stages: dict[int, Stages] | None = None
     for hosts in request.host_counts(len(parts)):
-        if offer := _even(request, kind, parts, depths, hosts):
-            return offer
+        if candidate := _even(request, kind, parts, depths, hosts):
+            return candidate
         if request.joined_by != Distributed.RAY:
             continue
         if stages is None:
@@ -168,7 +168,7 @@ def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) ->
 
 def _even(
     request: Request, kind: AcceleratorKind, parts: list[Part], depths: Depths, hosts: int
-) -> Offer | None:
+) -> Candidate | None:
     """So many hosts with the same number of accelerators each."""
     for count, split in _even_splits(request, depths.most, hosts):
         full, least = request.demand.full(kind, split), request.demand.least(kind, split)
@@ -236,7 +236,7 @@ def _best(able: list[Part], hosts: int, packs: bool) -> list[Part]:
 
 def _uneven(
     request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int, stages: Stages
-) -> Offer:
+) -> Candidate:
     """The hosts with the most accelerators that have the room, each with as many as it takes."""
     needed, split = stages.ask.bytes, Split(pipeline=stages.world)
     able = [Part(p.view, [left for left in p.room if left >= needed]) for p in parts]
@@ -244,12 +244,12 @@ def _uneven(
     numbers = shares(stages.world, [len(part.room) for part in able], hosts)
     chosen = [Part(p.view, p.room[:n]) for p, n in zip(able, numbers, strict=False)]
     full = request.demand.full(kind, split)
-    is_full = isinstance(full, Ask) and full.bytes <= min(part.room[-1] for part in chosen)
+    is_full = isinstance(full, Allocation) and full.bytes <= min(part.room[-1] for part in chosen)
     return _offer(chosen, kind, split, stages.ask, is_full)
 
 
 def _offer(
-    parts: Sequence[Part], kind: AcceleratorKind, split: Split, ask: Ask, is_full: bool
-) -> Offer:
+    parts: Sequence[Part], kind: AcceleratorKind, split: Split, ask: Allocation, is_full: bool
+) -> Candidate:
     views, rooms = tuple(part.view for part in parts), tuple(part.room for part in parts)
-    return Offer(views, rooms, kind, split, ask.bytes, is_full)
+    return Candidate(views, rooms, kind, split, ask.bytes, is_full)

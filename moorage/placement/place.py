@@ -13,16 +13,16 @@ from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.by_baseline import considered, place_by_baseline
-from moorage.placement.candidates import Offer, Scored
+from moorage.placement.candidates import Candidate, ScoredCandidate
 from moorage.placement.explanation import Verdict, troubles
 from moorage.placement.filters import Filters
 from moorage.placement.placement import Placement, Seat
-from moorage.placement.refusals import beside_replicas, refuse_all
+from moorage.placement.refusals import refuse_all, with_replica_note
 from moorage.placement.request import Request
 from moorage.placement.scores import WEIGHTS, best, score_all
 from moorage.placement.seating import seats_of, with_seats
 from moorage.placement.strategies import strategies
-from moorage.placement.view import HostView, look_at
+from moorage.placement.view import HostView, view_of
 
 
 def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> Placement:
@@ -37,7 +37,7 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
     Returns:
         A placement with the seats of all replicas, or with none and a refusal for each host.
     """
-    views, by_rules = [look_at(host) for host in fleet.hosts], by_baseline_rules(request.spec)
+    views, by_rules = [view_of(host) for host in fleet.hosts], by_baseline_rules(request.spec)
     seats, verdicts = place_replicas(request, views)
     return Placement(
         engine=request.engine.name,
@@ -76,7 +76,7 @@ def place_replica(
     scored = score_all(request, _first_offers(request, able), able)
     verdicts = _verdicts(request, views, able, refused, scored)
     if replica:
-        verdicts = tuple(map(beside_replicas, views, verdicts))
+        verdicts = tuple(map(with_replica_note, views, verdicts))
     if not scored:
         return (), verdicts
     return seats_of(request, best(request, scored), replica), verdicts
@@ -95,11 +95,11 @@ def _filtered(
     return able, refused
 
 
-def _first_offers(request: Request, views: Sequence[HostView]) -> list[Offer]:
+def _first_offers(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     for strategy in strategies(request):
-        if offers := strategy(request, views):
+        if candidates := strategy(request, views):
             # A host on which the whole context fits is never passed over for one where it does not.
-            return [offer for offer in offers if offer.is_full] or offers
+            return [candidate for candidate in candidates if candidate.is_full] or candidates
     return []
 
 
@@ -108,25 +108,25 @@ def _verdicts(
     views: Sequence[HostView],
     able: Sequence[HostView],
     refused: dict[str, Verdict],
-    scored: Sequence[Scored],
+    scored: Sequence[ScoredCandidate],
 ) -> tuple[Verdict, ...]:
     """One verdict a host, in the order of the fleet; a host with several offers by its best."""
     found = refused
     for one in scored:
-        rooms = one.offer.rooms
-        for at, view in enumerate(one.offer.views):
+        rooms = one.candidate.rooms
+        for at, view in enumerate(one.candidate.views):
             host = view.host.name
             other = found.get(host)
             if other is None or other.score < one.score:
                 found[host] = _offered(host, one, rooms[at])
     if len(found) < len(views):
         rest = [view for view in able if view.host.name not in found]
-        found.update(refuse_all(request, rest, scored[0].offer if scored else None))
+        found.update(refuse_all(request, rest, scored[0].candidate if scored else None))
     return tuple([found[view.host.name] for view in views])
 
 
-def _offered(host: str, one: Scored, room: list[int]) -> Verdict:
-    count = len(room) if one.offer.kind else 0
-    needed, left = one.offer.needed, room[-1]
+def _offered(host: str, one: ScoredCandidate, room: list[int]) -> Verdict:
+    count = len(room) if one.candidate.kind else 0
+    needed, left = one.candidate.needed, room[-1]
     note = "more than is free, as the spec allows" if count and needed > left else ""
     return Verdict(host, None, note, needed, left, count, 0, (), one.score, one.points)

@@ -17,9 +17,9 @@ from moorage.placement.explanation import explain
 from moorage.placement.place import place, place_replicas
 from moorage.placement.placement import Placement
 from moorage.placement.remedies import remedies, shortage
-from moorage.placement.replacement import Ways
+from moorage.placement.replacement import ReplacementPolicy
 from moorage.placement.request import Request, Subject, request_for
-from moorage.placement.view import look_at
+from moorage.placement.view import view_of
 from moorage.spec import Mode, ModelSpec
 from moorage.spec.arguments import has_argument, user_tokens
 
@@ -93,7 +93,7 @@ def _with_engine(
 
     Where the user allows it, accelerators are overcommitted before the model is given up.
     """
-    ways = Ways(request.spec.replace.strategy, running)
+    ways = ReplacementPolicy(request.spec.replace.strategy, running)
     beside = place(request.within_limits, fleet, origin, why)
     if beside.fits and ways.beside:
         return beside
@@ -134,10 +134,10 @@ def _refusal(
 
 def _stopping(request: Request, fleet: FleetSnapshot, running: str) -> tuple[str, ...]:
     """That it would fit if the running release might stop first, where the spec forbids that."""
-    ways = Ways(request.spec.replace.strategy, running)
+    ways = ReplacementPolicy(request.spec.replace.strategy, running)
     if not running or ways.instead:
         return ()
     instead, _ = place_replicas(
-        request.within_limits, list(map(look_at, fleet.without(running).hosts))
+        request.within_limits, list(map(view_of, fleet.without(running).hosts))
     )
     return (ways.remedy,) if instead else ()

@@ -9,12 +9,12 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
 from moorage.placement.candidates import (
+    Candidate,
     Layout,
-    Offer,
     layouts_on_one_host,
     within_ram,
 )
-from moorage.placement.demand import Ask, Split
+from moorage.placement.demand import Allocation, Split
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import holders
 from moorage.placement.request import Request
@@ -49,7 +49,9 @@ class Shapes:
     possible: list[Shape]
 
 
-def shapes_of(request: Request, kind: AcceleratorKind, there: int, taken: Offer | None) -> Shapes:
+def shapes_of(
+    request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None
+) -> Shapes:
     """The ways for hosts of a size.
 
     Args:
@@ -71,7 +73,7 @@ def shapes_of(request: Request, kind: AcceleratorKind, there: int, taken: Offer 
 
 
 def _asks(
-    request: Request, kind: AcceleratorKind, there: int, taken: Offer | None
+    request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None
 ) -> list[tuple[Layout, int | str]]:
     """Bytes on each accelerator, or why not, for each shape that a host of this size can have."""
     asked = request.demand.least
@@ -81,13 +83,13 @@ def _asks(
     else:
         layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
     asks = [(layout, asked(kind, layout.split)) for layout in layouts]
-    return [(layout, ask.bytes if isinstance(ask, Ask) else ask) for layout, ask in asks]
+    return [(layout, ask.bytes if isinstance(ask, Allocation) else ask) for layout, ask in asks]
 
 
 ACCELERATOR = Resource.ACCELERATOR
 
 
-def beside_replicas(view: HostView, verdict: Verdict) -> Verdict:
+def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
     """A refusal that also says which replicas of the same placement are on the host already."""
     placed = [claim for claim in view.host.claims if not claim.release]
     number = sum(claim.resource == Resource.PORT and not claim.links for claim in placed)
@@ -99,7 +101,7 @@ def beside_replicas(view: HostView, verdict: Verdict) -> Verdict:
 
 
 def refuse_all(
-    request: Request, views: Sequence[HostView], taken: Offer | None
+    request: Request, views: Sequence[HostView], taken: Candidate | None
 ) -> Iterator[tuple[str, Verdict]]:
     """A verdict for each host that got no offer.
 
@@ -113,16 +115,16 @@ def refuse_all(
     cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
     for view in views:
         if request.must_span:
-            yield view.host.name, left_out(request, view, taken is not None)
+            yield view.host.name, joint_refusal(request, view, taken is not None)
         elif view.groups:
             yield view.host.name, _refuse(request, view, shape, cache)
         else:
             yield view.host.name, _refuse_on_cpu(request, view, taken)
 
 
-def _refuse_on_cpu(request: Request, view: HostView, taken: Offer | None) -> Verdict:
+def _refuse_on_cpu(request: Request, view: HostView, taken: Candidate | None) -> Verdict:
     whole = taken and taken.kind is None and taken.is_full
-    ask = request.on_processors.full() if whole else request.on_processors.least()
+    ask = request.cpu_demand.full() if whole else request.cpu_demand.least()
     reason = cpu_refusal(request, view, ask.bytes)
     refused = reason or Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
     return Verdict.of(view.host.name, refused)
@@ -131,7 +133,7 @@ def _refuse_on_cpu(request: Request, view: HostView, taken: Offer | None) -> Ver
 def _refuse(
     request: Request,
     view: HostView,
-    taken: Offer | None,
+    taken: Candidate | None,
     cache: dict[tuple[AcceleratorKind, int], Shapes],
 ) -> Verdict:
     best: Verdict | None = None
@@ -179,7 +181,7 @@ def _ram_short(
 ) -> Refusal | None:
     """Too little RAM for the extended cache of even the smallest shape."""
     claims = (shape.needed * shape.count for shape in shapes.possible)
-    needed = min(request.ram_beside(kind, claim) for claim in claims)
+    needed = min(request.ram_for(kind.type, claim) for claim in claims)
     if needed <= view.room.ram:
         return None
     held_by = holders(view.host, Resource.RAM)
@@ -224,7 +226,7 @@ def _too_few(request: Request, view: HostView, kind: AcceleratorKind, room: list
     )
 
 
-def left_out(request: Request, view: HostView, others_do: bool) -> Verdict:
+def joint_refusal(request: Request, view: HostView, others_do: bool) -> Verdict:
     """The verdict of a host that passed the filters, where a number of hosts is asked for.
 
     Args:
@@ -261,7 +263,7 @@ def _short(request: Request, view: HostView) -> Verdict | None:
 def _short_on_cpu(request: Request, view: HostView) -> Verdict | None:
     if reason := request.demand.uneven(request.hosts):
         return Verdict(view.host.name, Reason.PARALLELISM, reason)
-    needed = request.on_processors.least(request.hosts).bytes
+    needed = request.cpu_demand.least(request.hosts).bytes
     refused = cpu_refusal(request, view, needed)
     return Verdict.of(view.host.name, refused) if refused else None
 
@@ -300,7 +302,7 @@ def short_of_ram(request: Request, view: HostView, kind: AcceleratorKind, claime
     return Verdict(
         view.host.name,
         Reason.RAM,
-        needed=request.ram_beside(kind, claimed),
+        needed=request.ram_for(kind.type, claimed),
         available=view.room.ram,
         held_by=holders(view.host, Resource.RAM),
     )

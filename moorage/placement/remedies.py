@@ -14,12 +14,12 @@ from moorage.memory import MemoryModel
 from moorage.memory.need import Need
 from moorage.memory.refusal import MemoryRefusal
 from moorage.memory.spec_options import wanted_concurrency
-from moorage.placement.better_hosts import Trial, emptied_or_extended, larger
-from moorage.placement.demand import Ask, Demand, Split, Wish
+from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger
+from moorage.placement.demand import Allocation, Demand, MemoryRequest, Split
 from moorage.placement.explanation import Verdict
 from moorage.placement.memory_models import KnownOrEstimated, Memory
 from moorage.placement.request import Request
-from moorage.placement.view import look_at
+from moorage.placement.view import view_of
 from moorage.spec import EngineName
 from moorage.spec.arguments import has_argument, user_tokens
 
@@ -97,14 +97,14 @@ def remedies(
         fleet: The fleet.
         exact: Its memory model, where there is one.
     """
-    trial = Trial(request, exact, fleet, [look_at(host) for host in fleet.hosts])
+    trial = Trial(request, exact, fleet, [view_of(host) for host in fleet.hosts])
     tries = (
         _smaller_cache,
         _options,
         _more_accelerators,
         _without_a_release,
         _checkpoint,
-        emptied_or_extended,
+        empty_or_extended_host,
         larger,
     )
     return tuple(way for attempt in tries if (way := next(attempt(trial), "")))
@@ -117,7 +117,7 @@ def _smaller_cache(trial: Trial) -> Iterator[str]:
             yield f"Set {words}: with it the model fits."
 
 
-def _smaller_wishes(request: Request) -> Iterator[tuple[str, Wish]]:
+def _smaller_wishes(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
     """Fewer requests at once, a shorter context, and both."""
     wish, spec, one = request.demand.wish, request.spec, "`concurrency: 1`"
     if wish.concurrency > 1:
@@ -162,7 +162,7 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
     hosts = trial.fleet.hosts
     names = {claim.release: None for host in hosts for claim in host.claims if claim.release}
     for name in list(names)[:MOST_RELEASES]:
-        views = [look_at(host) for host in trial.fleet.without(name).hosts]
+        views = [view_of(host) for host in trial.fleet.without(name).hosts]
         if trial.seats(views=views):
             yield f"Retire {name}: in its place the model fits."
 
@@ -185,9 +185,9 @@ def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]
     nearest = min(short, key=lambda one: one.needed - one.available)
     stated = request.stated
     split = Split(stated.tensor, stated.pipeline) if stated else Split(tensor=nearest.count)
-    for kind in look_at(fleet.host(nearest.host)).groups:
+    for kind in view_of(fleet.host(nearest.host)).groups:
         ask = request.demand.least(kind, split)
-        if isinstance(ask, Ask) and ask.bytes == nearest.needed:
+        if isinstance(ask, Allocation) and ask.bytes == nearest.needed:
             parts = [f"{term.name} {human_bytes(term.bytes)}" for term in ask.need.terms]
             return (
                 f"{human_bytes(ask.bytes)} on each of {nearest.count} x {kind} for {ask.tokens}"

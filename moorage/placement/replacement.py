@@ -16,7 +16,7 @@ from moorage.spec import ModelSpec, ReplaceStrategy
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class ReplacementPolicy:
     """The ways in which a release may find its place.
 
     Attributes:
@@ -59,7 +59,7 @@ class Ways:
         )
 
 
-def place_again(
+def restore_placement(
     spec: ModelSpec, before: Placement, source: str, fleet: FleetSnapshot, running: str = ""
 ) -> Placement | tuple[str, ...]:
     """The placement of an earlier release, beside what runs or instead of it.
@@ -76,11 +76,11 @@ def place_again(
     Returns:
         The placement, or why it cannot be had again.
     """
-    if reasons := gone(before.seats, fleet):
+    if reasons := missing_parts(before.seats, fleet):
         return reasons
     keeps_ports = spec.port != "auto"
     beside, reasons = _fitted(before.seats, fleet, keeps_ports, spec.placement.overcommit)
-    ways = Ways(spec.replace.strategy, running)
+    ways = ReplacementPolicy(spec.replace.strategy, running)
     if beside and ways.beside:
         return _placement(before, beside, source, fleet)
     if ways.instead:
@@ -93,14 +93,14 @@ def place_again(
     return reasons
 
 
-def gone(seats: Iterable[Seat], fleet: FleetSnapshot) -> tuple[str, ...]:
+def missing_parts(seats: Iterable[Seat], fleet: FleetSnapshot) -> tuple[str, ...]:
     """What seats had and is not there any more: hosts, runtimes, accelerators; empty = all is."""
     hosts = {host.name: host for host in fleet.hosts}
     reasons = (_lost(seat, hosts.get(seat.host)) for seat in seats)
     return tuple(dict.fromkeys(reason for reason in reasons if reason))
 
 
-def bound(spec: ModelSpec, before: Placement, image: Image | None) -> ModelSpec:
+def pinned_spec(spec: ModelSpec, before: Placement, image: Image | None) -> ModelSpec:
     """A spec that goes only where the image and the engine of an earlier release can run."""
     first = before.seats[0]
     engine, place = spec.engine, spec.placement
@@ -120,7 +120,7 @@ def bound(spec: ModelSpec, before: Placement, image: Image | None) -> ModelSpec:
     return spec.model_copy(update={"engine": engine, "placement": place})
 
 
-def moved_from(before: Placement, source: str, reasons: Iterable[str]) -> str:
+def move_reason(before: Placement, source: str, reasons: Iterable[str]) -> str:
     """Why a release is not where an earlier one ran, in words."""
     hosts = ", ".join(dict.fromkeys(seat.host for seat in before.seats))
     return f"{source} ran on {hosts}, which cannot be had again: {'; '.join(reasons)}"

@@ -14,7 +14,7 @@ from moorage.placement.baseline_request import (
     by_baseline_rules,
     require_consistent,
 )
-from moorage.placement.demand import CpuDemand, Demand, wish_of
+from moorage.placement.demand import CpuDemand, Demand, memory_request
 from moorage.placement.engine import (
     EngineTraits,
 )
@@ -26,7 +26,6 @@ from moorage.placement.memory_models import (
     StatedMemory,
 )
 from moorage.placement.parallelism import Parallelism, stated_parallelism
-from moorage.placement.view import AcceleratorKind
 from moorage.spec import Distributed, ModelSpec
 from moorage.spec.arguments import user_tokens
 
@@ -53,13 +52,13 @@ class Request:
     profile: ModelProfile
     engine: EngineTraits
     demand: Demand
-    on_processors: CpuDemand
+    cpu_demand: CpuDemand
     stated: Parallelism | None = None
     staged: str = ""
     adapter_bytes: int = 0
 
     @property
-    def by_hand(self) -> tuple[str, ...]:
+    def listed_accelerators(self) -> tuple[str, ...]:
         """Accelerators that the user listed; empty = none are."""
         chosen = self.spec.placement.accelerators
         return chosen if isinstance(chosen, tuple) else ()
@@ -85,12 +84,8 @@ class Request:
         stated = self.spec.placement.ram
         return 0 if stated == "auto" else int(stated)
 
-    def ram_beside(self, kind: AcceleratorKind, claimed: int) -> int:
-        """Bytes of RAM that go with so many bytes of accelerators on one host."""
-        return self.ram_with(kind.type, claimed)
-
-    def ram_with(self, accelerator_type: str, claimed: int) -> int:
-        """The same, for accelerators of a type."""
+    def ram_for(self, accelerator_type: str, claimed: int) -> int:
+        """Bytes of RAM that go with so many bytes of accelerators of a type on one host."""
         return self.ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 
     @property
@@ -126,7 +121,7 @@ class Request:
     @property
     def may_overcommit(self) -> bool:
         """Whether accelerators may be taken that are too full; only those listed by hand."""
-        return bool(self.by_hand) and self.spec.placement.overcommit
+        return bool(self.listed_accelerators) and self.spec.placement.overcommit
 
     @property
     def within_limits(self) -> Request:
@@ -182,14 +177,14 @@ def request_for(
     by_rules = by_baseline_rules(spec)
     if by_rules:
         require_consistent(baseline_request(spec, profile, engine, subject.adapter_bytes))
-    wish, ram = wish_of(spec, profile), spec.placement.ram
+    wish, ram = memory_request(spec, profile), spec.placement.ram
     stated = 0 if ram == "auto" else int(ram)
     request = Request(
         spec=spec,
         profile=profile,
         engine=engine,
         demand=Demand(_memory(subject, engine, fleet), wish),
-        on_processors=CpuDemand(subject.memory, profile, engine, wish, stated),
+        cpu_demand=CpuDemand(subject.memory, profile, engine, wish, stated),
         stated=stated_parallelism(user_tokens(spec.engine.args)),
         staged=subject.staged,
         adapter_bytes=subject.adapter_bytes,
@@ -200,7 +195,7 @@ def request_for(
             f"placement.hosts: {engine.name} cannot run one replica on {request.hosts} hosts",
             suggestion="Set `engine.name: vllm`, or leave `placement.hosts` out.",
         )
-    judged = by_rules and request.by_hand
+    judged = by_rules and request.listed_accelerators
     if request.stated and not judged and request.count not in (None, 0, request.stated.world):
         raise Failure(
             Cause.BAD_SPEC,

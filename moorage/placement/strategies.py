@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from moorage.placement.candidates import (
+    Candidate,
     Layout,
-    Offer,
     layouts_on_one_host,
     tightest,
     within_ram,
 )
 from moorage.placement.demand import Split
-from moorage.placement.links import unjoinable
+from moorage.placement.links import join_refusal
 from moorage.placement.many_hosts import many_hosts
 from moorage.placement.refusals import cpu_refusal
 from moorage.placement.request import Request
@@ -20,7 +20,7 @@ from moorage.placement.view import AcceleratorKind, HostView, narrowed
 from moorage.spec import Strategy
 
 
-def one_host(request: Request, views: Sequence[HostView]) -> list[Offer]:
+def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """The hosts that can take the replica on the fewest accelerators with which any can."""
     largest: dict[AcceleratorKind, int] = {}
     for view in views:
@@ -35,8 +35,8 @@ def one_host(request: Request, views: Sequence[HostView]) -> list[Offer]:
         }
         # Hosts are asked only where an empty accelerator would do.
         possible = any(least <= kind.total for kind, (least, _) in bounds.items())
-        if possible and (offers := _offers(request, views, layout, bounds)):
-            return offers
+        if possible and (candidates := _offers(request, views, layout, bounds)):
+            return candidates
     return []
 
 
@@ -45,10 +45,10 @@ def _offers(
     views: Sequence[HostView],
     layout: Layout,
     bounds: dict[AcceleratorKind, tuple[int, int]],
-) -> list[Offer]:
+) -> list[Candidate]:
     count, split = layout.count, layout.split
     packs = request.spec.placement.strategy == Strategy.BINPACK
-    offers = []
+    candidates = []
     for view in views:
         for kind, room in view.groups.items():
             if len(room) < count:
@@ -59,10 +59,10 @@ def _offers(
             if left >= full:
                 if packs:
                     chosen = within_ram(request, view, kind, tightest(room, count, full))
-                offers.append(Offer((view,), (chosen,), kind, split, full))
+                candidates.append(Candidate((view,), (chosen,), kind, split, full))
             elif left >= least:
-                offers.append(Offer((view,), (chosen,), kind, split, left, is_full=False))
-    return offers
+                candidates.append(Candidate((view,), (chosen,), kind, split, left, is_full=False))
+    return candidates
 
 
 def _bounds(request: Request, kind: AcceleratorKind, split: Split) -> tuple[int, int]:
@@ -75,30 +75,30 @@ def _bounds(request: Request, kind: AcceleratorKind, split: Split) -> tuple[int,
     )
 
 
-def on_cpu(request: Request, views: Sequence[HostView]) -> list[Offer]:
+def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """The hosts without accelerators to use whose RAM and cores do."""
-    least, full = request.on_processors.least().bytes, request.on_processors.full().bytes
-    offers = []
+    least, full = request.cpu_demand.least().bytes, request.cpu_demand.full().bytes
+    candidates = []
     for view in views:
         if view.groups or cpu_refusal(request, view, least):
             continue
         is_full = view.room.ram >= full
         needed = full if is_full else view.room.ram
-        offers.append(Offer((view,), ([view.room.ram],), None, Split(), needed, is_full))
-    return offers
+        candidates.append(Candidate((view,), ([view.room.ram],), None, Split(), needed, is_full))
+    return candidates
 
 
-def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Offer]:
+def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """The fewest hosts whose RAM and cores do; tensor parallelism alone, as vLLM on CPU can.
 
     With pipeline stages on CPU vLLM 0.32 dies at its first request.
     """
-    there = [view for view in views if not view.groups and not unjoinable(request, view.host)]
+    there = [view for view in views if not view.groups and not join_refusal(request, view.host)]
     for hosts in request.host_counts(len(there)):
         split = Split(tensor=hosts)
         if request.demand.uneven(hosts) or not _goes_with(request, split):
             continue
-        asks = request.on_processors
+        asks = request.cpu_demand
         least, full = asks.least(hosts).bytes, asks.full(hosts).bytes
         able = [view for view in there if not cpu_refusal(request, view, least)]
         if len(able) < hosts:
@@ -110,7 +110,7 @@ def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Offer]:
         taken = tuple(chosen[:hosts])
         rooms = tuple([view.room.ram] for view in taken)
         needed = full if is_full else min(view.room.ram for view in taken)
-        return [Offer(taken, rooms, None, split, needed, is_full)]
+        return [Candidate(taken, rooms, None, split, needed, is_full)]
     return []
 
 
@@ -120,7 +120,7 @@ def _goes_with(request: Request, split: Split) -> bool:
     return stated is None or (stated.tensor, stated.world) == (split.tensor, split.tensor)
 
 
-def overcommitted(request: Request, views: Sequence[HostView]) -> list[Offer]:
+def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """What would be offered if nothing else were on the accelerators, with the least claim.
 
     An accelerator that is too small even when it is empty is not offered, and none that lives
@@ -128,33 +128,33 @@ def overcommitted(request: Request, views: Sequence[HostView]) -> list[Offer]:
     """
     views = [view for view in views if not view.host.unified_memory]
     empty = [_emptied(view) for view in views]
-    offers = [] if request.must_span else one_host(request, empty)
-    if not offers and request.spans_hosts:
-        offers = many_hosts(request, empty)
+    candidates = [] if request.must_span else one_host(request, empty)
+    if not candidates and request.spans_hosts:
+        candidates = many_hosts(request, empty)
     there = {view.host.name: view for view in views}
-    return [_as_it_is(request, offer, there) for offer in offers]
+    return [_as_it_is(request, candidate, there) for candidate in candidates]
 
 
 def _emptied(view: HostView) -> HostView:
     return narrowed(view, {kind: [kind.total] * len(room) for kind, room in view.groups.items()})
 
 
-def _as_it_is(request: Request, offer: Offer, there: dict[str, HostView]) -> Offer:
-    assert offer.kind is not None
-    views = tuple(there[view.host.name] for view in offer.views)
-    rooms = zip(views, offer.rooms, strict=True)
-    least = request.demand.least(offer.kind, offer.split)
-    return Offer(
+def _as_it_is(request: Request, candidate: Candidate, there: dict[str, HostView]) -> Candidate:
+    assert candidate.kind is not None
+    views = tuple(there[view.host.name] for view in candidate.views)
+    rooms = zip(views, candidate.rooms, strict=True)
+    least = request.demand.least(candidate.kind, candidate.split)
+    return Candidate(
         views=views,
-        rooms=tuple(view.groups[offer.kind][: len(room)] for view, room in rooms),
-        kind=offer.kind,
-        split=offer.split,
-        needed=offer.needed if isinstance(least, str) else least.bytes,
+        rooms=tuple(view.groups[candidate.kind][: len(room)] for view, room in rooms),
+        kind=candidate.kind,
+        split=candidate.split,
+        needed=candidate.needed if isinstance(least, str) else least.bytes,
         is_full=False,
     )
 
 
-Search = Callable[[Request, Sequence[HostView]], list[Offer]]
+Search = Callable[[Request, Sequence[HostView]], list[Candidate]]
 
 
 def strategies(request: Request) -> tuple[Search, ...]:

@@ -65,7 +65,7 @@ class HostView:
     groups: dict[AcceleratorKind, list[int]]
 
 
-def look_at(host: HostSnapshot) -> HostView:
+def view_of(host: HostSnapshot) -> HostView:
     """Sort out what a host has."""
     accelerators = list(map(fields, host.accelerators))
     room = room_with(host, accelerators)

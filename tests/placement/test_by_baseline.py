@@ -82,9 +82,11 @@ def test_replicas_are_placed_one_after_the_other() -> None:
 
 def test_a_listed_accelerator_is_taken_beyond_its_room_only_when_the_spec_allows_it() -> None:
     host = a_host(claims=(a_claim(Resource.ACCELERATOR, 40 * GIB),))
-    by_hand = {"accelerators": ["gpu-1:cuda:0"]}
-    assert not by_baseline(host, spec={"placement": by_hand}).fits
-    (seat,) = by_baseline(host, spec={"placement": {**by_hand, "overcommit": True}}).seats
+    listed_accelerators = {"accelerators": ["gpu-1:cuda:0"]}
+    assert not by_baseline(host, spec={"placement": listed_accelerators}).fits
+    (seat,) = by_baseline(
+        host, spec={"placement": {**listed_accelerators, "overcommit": True}}
+    ).seats
     assert seat.accelerator_bytes == (SHARE,)
     assert "more than there is" in seat.reason
 

@@ -102,7 +102,7 @@ def test_without_a_statement_the_engine_says_how_much_ram_it_takes(
     name: EngineName, least: float
 ) -> None:
     request = a_request(a_spec(placement={"accelerators": 0}), engine=ENGINES[name])
-    assert least * GIB <= request.on_processors.least().bytes < 2 * least * GIB
+    assert least * GIB <= request.cpu_demand.least().bytes < 2 * least * GIB
 
 
 def qwen() -> Request:
@@ -115,9 +115,7 @@ def qwen() -> Request:
 
 
 def test_on_processors_too_the_context_is_as_long_as_the_room_allows() -> None:
-    whole, least = (
-        ask.bytes for ask in (qwen().on_processors.full(), qwen().on_processors.least())
-    )
+    whole, least = (ask.bytes for ask in (qwen().cpu_demand.full(), qwen().cpu_demand.least()))
     assert least < whole
     middle = (least + whole) // 2
     sizes = {"small": least, "middle": middle}
