@@ -21,7 +21,7 @@ from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.source import ResolvedModel, brought_together, folder_of
 from moorage.placement.lending import lender_for
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import Progress, with_progress
 from tasks.context import in_thread, settings

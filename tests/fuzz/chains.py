@@ -24,9 +24,9 @@ from moorage.inventory.fleet import Host, StaticAccelerator
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.config import derive_profile
-from moorage.placement.placed import Placed
-from moorage.placement.placement import Placement
-from moorage.placement.propose import Subject, propose
+from moorage.placement.placement import Placed, Placement
+from moorage.placement.propose import propose
+from moorage.placement.request import Subject
 from moorage.readiness.protocol import judge, readiness_probes
 from moorage.spec import Mode, RuntimeName
 from tests.builders import LEDGER, a_profile, a_spec, an_image
