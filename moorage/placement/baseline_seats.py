@@ -12,14 +12,14 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.candidate import Candidate, Share
 from moorage.placement.demand import GRAIN
+from moorage.placement.explanation import Verdict
 from moorage.placement.fit import free_ports, misfits
-from moorage.placement.links import joined, unjoinable
+from moorage.placement.links import join_refusal, join_seats
 from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.verdict import Verdict
 from moorage.spec import Distributed, RuntimeName
 
 LONGEST_CONTEXT = 8192
@@ -52,7 +52,7 @@ class Seating:
         """
         if refused := self._not_there(candidate) or self._not_joined(candidate):
             return refused
-        seats = joined(self.request, [*self._seats(candidate)], self.hosts)
+        seats = join_seats(self.request, [*self._seats(candidate)], self.hosts)
         found = [self._misfit(seat, candidate) for seat in seats]
         return {one.host: one for one in found if one} or seats
 
@@ -78,7 +78,7 @@ class Seating:
         if request.joined_by != Distributed.RAY and not is_possible(request.stated, counts):
             note = f"without Ray, hosts of {counts} accelerators cannot share the ranks"
             return {name: Verdict(name, Reason.NOT_JOINABLE, note) for name in names}
-        reasons = {name: unjoinable(request, self.hosts[name]) for name in names}
+        reasons = {name: join_refusal(request, self.hosts[name]) for name in names}
         return {name: Verdict.of(name, reason) for name, reason in reasons.items() if reason}
 
     def _seats(self, candidate: Candidate) -> Sequence[Seat]:
@@ -96,7 +96,7 @@ class Seating:
             accelerator_type=candidate.accelerator_type,
             accelerators=part.accelerators,
             accelerator_bytes=claims,
-            ram_bytes=request.ram_with(candidate.accelerator_type, sum(claims)),
+            ram_bytes=request.ram_for(candidate.accelerator_type, sum(claims)),
             port=free_ports(host, 1)[0] if port == "auto" else port,
             utilization=self.terms.utilization or _share(host, candidate, part, claims),
             tokens=wish.context if wish.stated else min(wish.context, LONGEST_CONTEXT),

@@ -15,12 +15,11 @@ from moorage.placement.baseline.estimate import memory_claim
 from moorage.placement.baseline.terms import terms
 from moorage.placement.baseline_request import baseline_request
 from moorage.placement.baseline_seats import Seating
+from moorage.placement.explanation import Verdict
 from moorage.placement.filters import Filters
-from moorage.placement.kinds import kind_of
 from moorage.placement.placement import Considered, Seat
 from moorage.placement.request import Request
-from moorage.placement.verdict import Verdict
-from moorage.placement.view import HostView
+from moorage.placement.view import HostView, kind_of
 
 
 def place_by_baseline(

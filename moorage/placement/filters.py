@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.fit import free_ports, holders
-from moorage.placement.image import image_on
-from moorage.placement.links import unjoinable
+from moorage.placement.links import join_refusal
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
@@ -35,7 +33,7 @@ class Filters:
             (True, self._is_reachable),
             (bool(placement.host_labels), self._has_labels),
             (request.spec.source.startswith("file://"), self._has_the_path),
-            (bool(request.by_hand), self._is_named if by_rules else self._is_selected),
+            (bool(request.listed_accelerators), self._is_named if by_rules else self._is_selected),
             (bool(placement.accelerator_kinds) and not self._on_cpu, self._has_the_kind),
             (True, self._runs_the_engine),
             (True, self._has_a_port if port == "auto" else self._has_the_port),
@@ -74,13 +72,15 @@ class Filters:
 
     def _is_named(self, view: HostView) -> HostView:
         """The peer's rules judge the selection themselves: of several hosts, types and sizes."""
-        hosts = sorted({identity.rsplit(":", 2)[0] for identity in self._request.by_hand})
+        hosts = sorted(
+            {identity.rsplit(":", 2)[0] for identity in self._request.listed_accelerators}
+        )
         if view.host.name not in hosts:
             raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         return view
 
     def _is_selected(self, view: HostView) -> HostView:
-        wanted = [identity.rsplit(":", 2) for identity in self._request.by_hand]
+        wanted = [identity.rsplit(":", 2) for identity in self._request.listed_accelerators]
         hosts = sorted({host for host, _, _ in wanted})
         own = {(kind, int(index)) for host, kind, index in wanted if host == view.host.name}
         if not own:
@@ -184,20 +184,9 @@ class Filters:
         raise Refusal(Reason.RAM, needed=needed, available=available, held_by=held_by)
 
     def _can_be_joined(self, view: HostView) -> HostView:
-        if refused := unjoinable(self._request, view.host):
+        if refused := join_refusal(self._request, view.host):
             raise refused
         return view
-
-
-def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
-    """Whether a host has the image that the engine would start from."""
-    if not host.images:
-        return False
-    try:
-        image = image_on(request.spec, request.engine, host, kind)
-    except Failure:
-        return False
-    return any(place in host.images for place in host.registries.places(image.reference))
 
 
 def _names(accelerators: Iterable[tuple[str, int]]) -> str:

@@ -27,7 +27,7 @@ USES = {
 """What the ports of a leader are for."""
 
 
-def unjoinable(request: Request, host: HostSnapshot) -> Refusal | None:
+def join_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
     """Why a host cannot take part in a replica over several hosts; None = it can, and can lead."""
     if not is_peer_address(host.bind):
         note = f"bind {host.bind} is no address that other hosts reach: write one in the fleet file"
@@ -47,7 +47,7 @@ def is_peer_address(bind: str) -> bool:
     return not (address.is_loopback or address.is_unspecified)
 
 
-def joined(
+def join_seats(
     request: Request, seats: Sequence[Seat], hosts: Mapping[str, HostSnapshot]
 ) -> tuple[Seat, ...]:
     """The seats of one replica, the leader's first, with their ports; one alone stays as it is.

@@ -9,11 +9,11 @@ from moorage.common.values import Origin
 from moorage.common.versions import version_key
 from moorage.inventory.clusters import ClusterSnapshot, application_name
 from moorage.models.profile import ModelProfile
+from moorage.placement.explanation import Verdict
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.propose import NoFit
-from moorage.placement.replacing import Ways
-from moorage.placement.verdict import Verdict
+from moorage.placement.replacement import ReplacementPolicy
 from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
 from moorage.spec.arguments import user_tokens
 
@@ -142,7 +142,7 @@ def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) 
 
 def _stop_first(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int, running: str) -> str:
     """Ray would let the new application wait for what the old one holds, for ever."""
-    ways, free = Ways(spec.replace.strategy, running), cluster.accelerators_free
+    ways, free = ReplacementPolicy(spec.replace.strategy, running), cluster.accelerators_free
     if not ways.beside:
         return ways.why("")
     if not running or free is None or cluster.autoscales or free >= wanted:

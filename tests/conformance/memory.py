@@ -24,7 +24,7 @@ from moorage.memory.demand import memory_model
 from moorage.models.config import derive_profile
 from moorage.models.source import ResolvedModel, WeightSummary
 from moorage.models.tensors import TensorHeaders
-from moorage.placement.demand import wish_of
+from moorage.placement.demand import memory_request
 from moorage.spec import ModelSpec
 
 EXACT = (
@@ -87,7 +87,7 @@ def predicted(
         headers=tensors,
     )
     profile = derive_profile(spec, resolved)
-    memory, wish = memory_model(spec, resolved, profile), wish_of(spec, profile)
+    memory, wish = memory_model(spec, resolved, profile), memory_request(spec, profile)
     batched = memory.options.batched_tokens or BATCHED
     settings = memory.options.settings(tensor, pipeline, wish.context, batched)
     # A placement gives the pool that the requests need, and states the profile's context; a row

@@ -14,13 +14,13 @@ from moorage.memory.batch import Batch
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
-from moorage.placement.demand import Demand, Memory
+from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
+from moorage.placement.memory_models import Memory
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
-from moorage.placement.propose import Subject, request_for
-from moorage.placement.request import Request
-from moorage.placement.view import HostView, look_at
+from moorage.placement.request import Request, Subject, request_for
+from moorage.placement.view import HostView, view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import a_fleet, a_profile, a_spec
 
@@ -76,4 +76,4 @@ def on_hosts(request: Request, *hosts: HostSnapshot) -> Placement:
 
 def views(*hosts: HostSnapshot) -> list[HostView]:
     """Hosts as placement looks at them."""
-    return [look_at(host) for host in hosts]
+    return [view_of(host) for host in hosts]

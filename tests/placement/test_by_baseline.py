@@ -11,7 +11,8 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, Subject, propose
+from moorage.placement.propose import NoFit, propose
+from moorage.placement.request import Subject
 from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator, placed
 
 SHARE = int(80 * GIB * 0.9)
@@ -81,9 +82,11 @@ def test_replicas_are_placed_one_after_the_other() -> None:
 
 def test_a_listed_accelerator_is_taken_beyond_its_room_only_when_the_spec_allows_it() -> None:
     host = a_host(claims=(a_claim(Resource.ACCELERATOR, 40 * GIB),))
-    by_hand = {"accelerators": ["gpu-1:cuda:0"]}
-    assert not by_baseline(host, spec={"placement": by_hand}).fits
-    (seat,) = by_baseline(host, spec={"placement": {**by_hand, "overcommit": True}}).seats
+    listed_accelerators = {"accelerators": ["gpu-1:cuda:0"]}
+    assert not by_baseline(host, spec={"placement": listed_accelerators}).fits
+    (seat,) = by_baseline(
+        host, spec={"placement": {**listed_accelerators, "overcommit": True}}
+    ).seats
     assert seat.accelerator_bytes == (SHARE,)
     assert "more than there is" in seat.reason
 

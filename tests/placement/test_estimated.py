@@ -7,7 +7,7 @@ import pytest
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.memory.need import Need
-from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated
+from moorage.placement.memory_models import EstimatedMemory, KnownOrEstimated
 from tests.builders import a_profile
 
 TOTAL = 80 * GIB

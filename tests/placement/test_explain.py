@@ -7,8 +7,7 @@ import pytest
 from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
-from moorage.placement.explain import MOST_SHOWN, explain, rows, summary
-from moorage.placement.verdict import Verdict
+from moorage.placement.explanation import MOST_SHOWN, Verdict, explain, rows, summary
 from tests.builders import a_claim, a_host, an_accelerator
 from tests.placement.requests import a_request, on_hosts
 

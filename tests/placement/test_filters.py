@@ -7,9 +7,10 @@ import pytest
 from moorage.common.refusal import Reason, Refusal
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
-from moorage.placement.filters import Filters, image_there
+from moorage.placement.filters import Filters
 from moorage.placement.request import Request
-from moorage.placement.view import look_at
+from moorage.placement.runtime import image_there
+from moorage.placement.view import view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import ON_CPU, a_cpu_host, a_host, a_spec, an_accelerator
 from tests.placement.requests import a_request
@@ -28,13 +29,13 @@ def on(accelerators: Any = "auto", **changes: Any) -> ModelSpec:
 
 def usable(request: Request, host: HostSnapshot) -> list[str]:
     """Kinds of accelerators that may be used on a host, with their number."""
-    view = Filters(request).check(look_at(host))
+    view = Filters(request).check(view_of(host))
     return [f"{len(room)} x {kind.type}" for kind, room in view.groups.items()]
 
 
 def refusal(request: Request, host: HostSnapshot) -> Refusal:
     with pytest.raises(Refusal) as caught:
-        Filters(request).check(look_at(host))
+        Filters(request).check(view_of(host))
     return caught.value
 
 

@@ -11,8 +11,7 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory import MemoryModel, memory_options
 from moorage.placement.placement import CPU
-from moorage.placement.propose import Subject, request_for
-from moorage.placement.request import Request
+from moorage.placement.request import Request, Subject, request_for
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
 from tests.memory.models import known
@@ -103,7 +102,7 @@ def test_without_a_statement_the_engine_says_how_much_ram_it_takes(
     name: EngineName, least: float
 ) -> None:
     request = a_request(a_spec(placement={"accelerators": 0}), engine=ENGINES[name])
-    assert least * GIB <= request.on_processors.least().bytes < 2 * least * GIB
+    assert least * GIB <= request.cpu_demand.least().bytes < 2 * least * GIB
 
 
 def qwen() -> Request:
@@ -116,9 +115,7 @@ def qwen() -> Request:
 
 
 def test_on_processors_too_the_context_is_as_long_as_the_room_allows() -> None:
-    whole, least = (
-        ask.bytes for ask in (qwen().on_processors.full(), qwen().on_processors.least())
-    )
+    whole, least = (ask.bytes for ask in (qwen().cpu_demand.full(), qwen().cpu_demand.least()))
     assert least < whole
     middle = (least + whole) // 2
     sizes = {"small": least, "middle": middle}

@@ -11,10 +11,9 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.fit import misfits
-from moorage.placement.placed import Placed
-from moorage.placement.placement import Placement
-from moorage.placement.propose import Subject, propose
-from moorage.placement.request import Request
+from moorage.placement.placement import Placed, Placement
+from moorage.placement.propose import propose
+from moorage.placement.request import Request, Subject
 from moorage.spec import ModelSpec, Policy
 from tests.builders import (
     LEDGER,

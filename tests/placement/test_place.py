@@ -8,9 +8,8 @@ from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.explain import explain, rows
+from moorage.placement.explanation import Verdict, explain, rows
 from moorage.placement.placement import CPU, Placement
-from moorage.placement.verdict import Verdict
 from moorage.spec import EngineName
 from tests.builders import (
     ON_CPU,

@@ -8,8 +8,8 @@ from moorage.common.refusal import Reason
 from moorage.common.units import GIB, KIB
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.explanation import Verdict
 from moorage.placement.request import Request
-from moorage.placement.verdict import Verdict
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import Told, a_request, on_hosts
 

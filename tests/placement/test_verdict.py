@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from moorage.common.refusal import Reason
 from moorage.common.units import GIB
-from moorage.placement.verdict import Verdict, count_refusals
+from moorage.placement.explanation import Verdict, count_refusals
 
 
 def refused(refusal: Reason = Reason.RAM, **changes: Any) -> Verdict:

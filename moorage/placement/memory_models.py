@@ -1,16 +1,43 @@
-"""A rough answer where the exact rules end: from file sizes, layers and heads."""
+"""How much memory an engine takes: estimated, stated, or predicted and then corrected."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
+from typing import Protocol
 
 from moorage.common.refusal import Reason, Refusal
-from moorage.common.units import GIB
+from moorage.common.units import GIB, human_bytes
 from moorage.memory.batch import Batch
+from moorage.memory.calibration import Measurement, apply
+from moorage.memory.calibration_key import (
+    BATCHED,
+    PIPELINE,
+    SEQUENCES,
+    TENSOR,
+    CalibrationKey,
+    calibration_key,
+)
 from moorage.memory.estimates import CONTEXT, NCCL, Term
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
-from moorage.placement.demand import Memory
+
+
+class Memory(Protocol):
+    """Whoever knows how much memory an engine takes; `MemoryModel` is the exact one."""
+
+    def need(
+        self,
+        *,
+        total: int,
+        device_name: str,
+        tensor: int,
+        pipeline: int,
+        tokens: int,
+        concurrency: int,
+    ) -> Need | Refusal:
+        """What one accelerator has to give."""
+
 
 OVERHEAD = GIB
 """Bytes for intermediate results and graphs, beside a fifth of the weights."""
@@ -123,3 +150,87 @@ class KnownOrEstimated:
 
 def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
     return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
+
+
+class CalibratedMemory:
+    """A memory model whose estimates give way to measurements of the same settings.
+
+    Args:
+        exact: The memory model.
+        profile: The model.
+        engine: Name of the engine.
+        version: Its version.
+        arguments: Engine arguments of the spec: what its fields make, then the user's own.
+        measured: What starts of this model's architecture told, the newest first.
+    """
+
+    def __init__(
+        self,
+        exact: Memory,
+        profile: ModelProfile,
+        engine: str,
+        version: str,
+        arguments: Sequence[str],
+        measured: Sequence[Measurement],
+    ) -> None:
+        self._exact, self._profile = exact, profile
+        self._engine, self._version, self._arguments = engine, version, tuple(arguments)
+        self._measured = measured
+
+    def need(
+        self,
+        *,
+        total: int,
+        device_name: str,
+        tensor: int,
+        pipeline: int,
+        tokens: int,
+        concurrency: int,
+    ) -> Need | Refusal:
+        """What one accelerator has to give."""
+        need = self._exact.need(
+            total=total,
+            device_name=device_name,
+            tensor=tensor,
+            pipeline=pipeline,
+            tokens=tokens,
+            concurrency=concurrency,
+        )
+        if isinstance(need, Refusal):
+            return need
+        found = self._found(device_name, tensor, pipeline, need)
+        return _corrected(need, found) if found else need
+
+    def _found(self, device: str, tensor: int, pipeline: int, need: Need) -> Measurement | None:
+        """The newest measurement with these settings; a device's name tells its type."""
+        sizes = {TENSOR[0]: tensor, PIPELINE[0]: pipeline}
+        derived = [word for name, size in sizes.items() if size > 1 for word in (name, str(size))]
+        # The launch says these too, where the need is exact.
+        derived += [BATCHED[0], str(need.batch.tokens), SEQUENCES[0], str(need.batch.seqs)]
+        key = calibration_key(
+            self._profile, self._engine, self._version, "", device, (*derived, *self._arguments)
+        )
+        return next((one for one in self._measured if _untyped(one.key) == key), None)
+
+
+def _untyped(key: CalibrationKey) -> CalibrationKey:
+    return key.model_copy(update={"accelerator_type": ""})
+
+
+def _corrected(need: Need, found: Measurement) -> Need:
+    predicted = {term.name: term.bytes for term in need.terms}
+    corrected = apply(predicted, found.residual(predicted))
+    return need.model_copy(
+        update={
+            "terms": tuple(
+                _corrected_term(term, corrected[term.name], found) for term in need.terms
+            )
+        }
+    )
+
+
+def _corrected_term(term: Term, measured: int, found: Measurement) -> Term:
+    if measured == term.bytes:
+        return term
+    reason = f"as {found.release} measured; predicted {human_bytes(term.bytes)}"
+    return term.model_copy(update={"bytes": measured, "exact": False, "reason": reason})
