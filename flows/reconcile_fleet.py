@@ -14,7 +14,7 @@ from flows.flow_context import FlowContext, flow_context
 from flows.result_recovery import keep_result, whole
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.inventory.fleet import Fleet
-from moorage.operations.reconcile.actions import Action, ActionKind, Outcome
+from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.operations.reconcile.cluster_state import ClusterState
 from moorage.operations.reconcile.decisions import decide
 from moorage.releases.requester import Claim
@@ -37,7 +37,7 @@ async def reconcile_fleet(
     fleet: Fleet = Fleet(),  # noqa: B008
     dry_run: bool = False,
     requested_by: Claim = "",
-) -> State[tuple[Outcome, ...]]:
+) -> State[tuple[ActionOutcome, ...]]:
     """Adopt, finish, undo, restart, replace and remove until ledger and hosts agree.
 
     Two never run at once: the second ends at once. Models on which a flow works are left alone.
@@ -51,52 +51,54 @@ async def reconcile_fleet(
     async with flow_context("fleet", requested_by) as context:
         fleet = await settled_fleet(fleet)
         if dry_run:
-            world = await observe_fleet(fleet, keep=False)
-            return _ended(world, planned(decide(world)))
+            cluster = await observe_fleet(fleet, keep=False)
+            return _ended(cluster, planned(decide(cluster)))
         try:
             async with sole_reconciler(f"flow run {context.flow_run_id}"):
-                world, actions, outcomes = await _repaired(context, fleet)
+                cluster, actions, outcomes = await _repaired(context, fleet)
         except LockHeld as held:
             return Completed(name="Skipped", message=f"skipped: {held.detail}", data=())
         # A deploy takes as long as its model loads, and holds its model: nobody waits for that.
         moved = [await _replaced(action, fleet) for action in actions if _moves(action)]
         outcomes = (*outcomes, *moved)
-        await _publish(world, outcomes)
-    return _ended(world, outcomes)
+        await _publish(cluster, outcomes)
+    return _ended(cluster, outcomes)
 
 
 async def _repaired(
     context: FlowContext, fleet: Fleet
-) -> tuple[ClusterState, tuple[Action, ...], tuple[Outcome, ...]]:
-    world = await observe_fleet(fleet)
-    actions = decide(world)
+) -> tuple[ClusterState, tuple[Action, ...], tuple[ActionOutcome, ...]]:
+    cluster = await observe_fleet(fleet)
+    actions = decide(cluster)
     outcomes = await repair(actions, f"reconcile, flow run {context.flow_run_id}")
     await close_runs(await in_thread(_gone, outcomes))
-    since = world.now - timedelta(seconds=world.patience.orphan_seconds)
+    since = cluster.now - timedelta(seconds=cluster.patience.orphan_seconds)
     await end_runs(await in_thread(_over, await shown_as_running(since), since))
     await in_thread(ledger().repairs.tidy)
-    waiting = tuple(Outcome(action=one, done=False, summary="not yet") for one in _waits(actions))
-    return world, actions, (*outcomes, *waiting)
+    waiting = tuple(
+        ActionOutcome(action=one, done=False, summary="not yet") for one in _waits(actions)
+    )
+    return cluster, actions, (*outcomes, *waiting)
 
 
-async def _replaced(action: Action, fleet: Fleet) -> Outcome:
+async def _replaced(action: Action, fleet: Fleet) -> ActionOutcome:
     """Deploy a model anew, elsewhere; the release before is superseded once the new one serves."""
     release = await in_thread(count_replacement, action)
     if release is None:
-        return Outcome(action=action, done=False, summary="it was moved by now")
+        return ActionOutcome(action=action, done=False, summary="it was moved by now")
     hosts = narrow_fleet(fleet, action.avoid)
     with decision_scope(release.id), recorded_scope(release.submission, hosts):
         state = whole(await deploy_model(release.spec, hosts, return_state=True))
     if not state.is_completed():
-        return Outcome(action=action, done=False, summary=f"failed: {state.message}")
-    return Outcome(action=action, summary=state.message or "")
+        return ActionOutcome(action=action, done=False, summary=f"failed: {state.message}")
+    return ActionOutcome(action=action, summary=state.message or "")
 
 
-def _gone(outcomes: Sequence[Outcome]) -> list[str]:
+def _gone(outcomes: Sequence[ActionOutcome]) -> list[str]:
     """Flow runs that left something behind: those who moved the releases last before us."""
     runs = []
     for one in outcomes:
-        if one.done and one.action.deed in LEFT_BEHIND:
+        if one.done and one.action.kind in LEFT_BEHIND:
             runs.append(ledger().releases.get(one.action.release).flow_run_id)
             log = ledger().releases.transitions(one.action.release)
             runs += [made.flow_run_id for made in log if made.after == one.action.state]
@@ -114,21 +116,23 @@ def _over(flow_runs: Sequence[str], since: datetime) -> dict[str, State]:
     return ends
 
 
-async def _publish(world: ClusterState, outcomes: Sequence[Outcome]) -> None:
-    said = summary(world, outcomes)
-    await show_table("reconcile-hosts", hosts_table(world), said)
+async def _publish(cluster: ClusterState, outcomes: Sequence[ActionOutcome]) -> None:
+    said = summary(cluster, outcomes)
+    await show_table("reconcile-hosts", hosts_table(cluster), said)
     if acted := changing(outcomes):
         await show_table("reconcile", table(acted), said)
 
 
-def _ended(world: ClusterState, outcomes: tuple[Outcome, ...]) -> State[tuple[Outcome, ...]]:
+def _ended(
+    cluster: ClusterState, outcomes: tuple[ActionOutcome, ...]
+) -> State[tuple[ActionOutcome, ...]]:
     name = None if changing(outcomes) else "Unchanged"
-    return Completed(name=name, message=summary(world, outcomes), data=outcomes)
+    return Completed(name=name, message=summary(cluster, outcomes), data=outcomes)
 
 
 def _moves(action: Action) -> bool:
-    return action.deed == ActionKind.REPLACE
+    return action.kind == ActionKind.REPLACE
 
 
 def _waits(actions: Iterable[Action]) -> Iterable[Action]:
-    return (action for action in actions if action.deed == ActionKind.WAIT)
+    return (action for action in actions if action.kind == ActionKind.WAIT)

@@ -16,10 +16,15 @@ from flows.flow_context import RunLog, requested_run
 from flows.redeploy_waves import Rollout
 from flows.result_recovery import keep_result
 from moorage.common.failures import Failure
-from moorage.inventory.fleet import Fleet
-from moorage.inventory.sites import at_site
-from moorage.operations.redeploy.intent import Intent, question_of
-from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed, is_failure, summary
+from moorage.inventory.fleet import Fleet, at_site
+from moorage.operations.redeploy.intent import (
+    Intent,
+    ModelOutcome,
+    Redeployed,
+    is_failure,
+    question_of,
+    summary,
+)
 from moorage.operations.redeploy.selection import StopAt, WaveSize, meant, waves
 from moorage.releases.requester import Claim
 from moorage.reports.redeployment_report import Links, Wave, redeployment_page

@@ -12,8 +12,7 @@ from prefect.client.schemas.objects import State
 
 from flows.subflows import DEPLOY, deploy_subflow
 from moorage.inventory.fleet import Fleet
-from moorage.operations.redeploy.intent import Intent
-from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed, summary
+from moorage.operations.redeploy.intent import Intent, ModelOutcome, Redeployed, summary
 from moorage.operations.redeploy.selection import is_over
 from moorage.reports.redeployment_report import Wave
 from tasks.compare import decision_scope

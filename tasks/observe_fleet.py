@@ -45,25 +45,25 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
         keep: Whether it is written down which hosts are out of sight.
     """
     with step("look") as note:
-        world = await in_thread(_world, fleet, keep)
-        unseen = sorted({one.place.host for one in world.looks if one.unseen_since})
+        cluster = await in_thread(_world, fleet, keep)
+        unseen = sorted({one.place.host for one in cluster.observations if one.unseen_since})
         missing = f"; out of sight: {', '.join(unseen)}" if unseen else ""
-        hosts = len({one.place.host for one in world.looks})
-        note.say(f"{hosts} hosts, {len(world.releases)} releases{missing}")
-        return world
+        hosts = len({one.place.host for one in cluster.observations})
+        note.say(f"{hosts} hosts, {len(cluster.releases)} releases{missing}")
+        return cluster
 
 
 def _world(fleet: Fleet, keep: bool) -> ClusterState:
     """The ledger is read first: what is begun after that is found on a host, and too young."""
     own, now = ledger(), datetime.now(UTC)
     rows = _rows()
-    looks = _looks(_places(fleet, rows), rows, now, keep)
+    observations = _looks(_places(fleet, rows), rows, now, keep)
     models = {row.model for row in rows} | {
         found.model for one in looks for found in one.found if found.model
     }
     busy = {name: _who(owner.note) for name, owner in own.locks.holders(sorted(models)).items()}
     limits = settings()
-    seen = {one.place.host for one in looks if one.unseen_since is None}
+    seen = {one.place.host for one in observations if one.unseen_since is None}
     return ClusterState(
         now=now,
         patience=Patience(
@@ -72,7 +72,7 @@ def _world(fleet: Fleet, keep: bool) -> ClusterState:
             probe_seconds=limits.probe_seconds,
         ),
         releases=tuple(_standing(row, busy.get(row.model, "")) for row in rows),
-        looks=looks,
+        observations=observations,
         records=own.repairs.all(),
         hosts=frozenset(seen & {host.name for host in fleet.hosts}),
         busy=busy,
@@ -151,34 +151,38 @@ def _looks(
 
     answers = map_parallel(find, places, LOOK_SECONDS)
     before = ledger().sightings.unseen()
-    looks = []
+    observations = []
     for place, answer in zip(places, answers, strict=True):
         if isinstance(answer, Exception):
             since = before.get(place.host, now)
-            looks.append(Observation(place=place, unseen_since=since, detail=_why(answer)))
+            observations.append(Observation(place=place, unseen_since=since, detail=_why(answer)))
         else:
-            looks.append(Observation(place=place, found=_once(answer)))
-    concerned = _concerned(looks, rows)
+            observations.append(Observation(place=place, found=_once(answer)))
+    concerned = _concerned(observations, rows)
     if keep:
         _keep(concerned)
     return concerned
 
 
-def _concerned(looks: Iterable[Observation], rows: Iterable[ReleaseRow]) -> tuple[Observation, ...]:
+def _concerned(
+    observations: Iterable[Observation], rows: Iterable[ReleaseRow]
+) -> tuple[Observation, ...]:
     """This machine may well have no Docker, as long as nothing runs in it."""
     used = {_place_of(one) for row in rows for one in (*row.workloads, *_planned(row))}
     return tuple(
         one
-        for one in looks
+        for one in observations
         if one.unseen_since is None
         or one.place in used
         or parse_access(one.place.address).is_remote
     )
 
 
-def _keep(looks: Iterable[Observation]) -> None:
-    unseen = {one.place.host: (one.unseen_since, one.detail) for one in looks if one.unseen_since}
-    seen = {one.place.host for one in looks if one.unseen_since is None} - unseen.keys()
+def _keep(observations: Iterable[Observation]) -> None:
+    unseen = {
+        one.place.host: (one.unseen_since, one.detail) for one in observations if one.unseen_since
+    }
+    seen = {one.place.host for one in observations if one.unseen_since is None} - unseen.keys()
     ledger().sightings.keep(unseen, seen)
 
 

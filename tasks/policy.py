@@ -22,8 +22,7 @@ from moorage.adapters.files.policy_file import (
 )
 from moorage.adapters.system.process import command_line_user
 from moorage.common.failures import Cause, Failure
-from moorage.inventory.fleet import Fleet
-from moorage.inventory.sites import at_site
+from moorage.inventory.fleet import Fleet, at_site
 from moorage.placement.placement import Placement
 from moorage.policy.judge import (
     allowed_hosts,
@@ -33,9 +32,8 @@ from moorage.policy.judge import (
     violations,
 )
 from moorage.policy.names import is_below
-from moorage.policy.request import Channel, Submission, Usage, usage_of
+from moorage.policy.request import Channel, PolicyRefused, Submission, Usage, Violation, usage_of
 from moorage.policy.rules import Rules
-from moorage.policy.violation import PolicyRefused, Violation
 from moorage.releases.release import Release
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import AdapterSpec, ModelSpec

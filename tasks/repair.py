@@ -13,7 +13,7 @@ from moorage.adapters.hosts.runtime import remove_workload
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Avoided, Fleet
-from moorage.operations.reconcile.actions import Action, ActionKind, Outcome
+from moorage.operations.reconcile.actions import Action, ActionKind, ActionOutcome
 from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
@@ -33,7 +33,7 @@ AT_ONCE = 16
 """Models that are repaired at the same time."""
 
 WITHOUT_LOCK = {ActionKind.PROBE, ActionKind.FORGET}
-"""What only looks: a deploy that begins meanwhile is not held up."""
+"""What only observes: a deploy that begins meanwhile is not held up."""
 
 ELSEWHERE = {ActionKind.WAIT, ActionKind.REPLACE}
 """What is not done here: nothing at all, or a deploy of its own."""
@@ -43,7 +43,7 @@ LOCK = "reconcile:fleet"
 
 
 @task(name="repair", task_run_name="repair", **PLAIN)
-async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
+async def repair(actions: Sequence[Action], note: str) -> tuple[ActionOutcome, ...]:
     """Do what was decided. What fails is told, and keeps nothing else from being done.
 
     Args:
@@ -56,11 +56,11 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
     with step("repair") as summary:
         models: dict[str, list[Action]] = {}
         for action in actions:
-            if action.deed not in ELSEWHERE:
+            if action.kind not in ELSEWHERE:
                 models.setdefault(action.model or action.about, []).append(action)
         limit = asyncio.Semaphore(AT_ONCE)
 
-        async def one(model: str, own: list[Action]) -> list[Outcome]:
+        async def one(model: str, own: list[Action]) -> list[ActionOutcome]:
             async with limit:
                 return await in_thread(_of_model, model, own, note)
 
@@ -70,9 +70,9 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
         return outcomes
 
 
-def _of_model(model: str, actions: list[Action], note: str) -> list[Outcome]:
-    looking = [action for action in actions if action.deed in WITHOUT_LOCK]
-    acting = [action for action in actions if action.deed not in WITHOUT_LOCK]
+def _of_model(model: str, actions: list[Action], note: str) -> list[ActionOutcome]:
+    looking = [action for action in actions if action.kind in WITHOUT_LOCK]
+    acting = [action for action in actions if action.kind not in WITHOUT_LOCK]
     outcomes = []
     if acting:
         try:
@@ -80,20 +80,20 @@ def _of_model(model: str, actions: list[Action], note: str) -> list[Outcome]:
                 outcomes = [_done(action) for action in acting]
         except Failure as failure:
             why = str(failure) if isinstance(failure, LockHeld) else f"failed: {failure}"
-            outcomes = [Outcome(action=one, done=False, summary=why) for one in acting]
+            outcomes = [ActionOutcome(action=one, done=False, summary=why) for one in acting]
     return outcomes + [_done(action) for action in looking]
 
 
-def _done(action: Action) -> Outcome:
+def _done(action: Action) -> ActionOutcome:
     try:
-        if action.deed == ActionKind.REMOVE:
-            return Outcome(action=action, summary=_remove(action))
+        if action.kind == ActionKind.REMOVE:
+            return ActionOutcome(action=action, summary=_remove(action))
         row = ledger().releases.get(action.release)
         if row.state != action.state:
-            return Outcome(action=action, done=False, summary=f"it is {row.state} by now")
-        return Outcome(action=action, summary=DEEDS[action.deed](action, row))
+            return ActionOutcome(action=action, done=False, summary=f"it is {row.state} by now")
+        return ActionOutcome(action=action, summary=DEEDS[action.kind](action, row))
     except Failure as failure:
-        return Outcome(action=action, done=False, summary=f"failed: {failure}")
+        return ActionOutcome(action=action, done=False, summary=f"failed: {failure}")
 
 
 def _undo(_action: Action, row: ReleaseRow) -> str:

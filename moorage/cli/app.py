@@ -23,7 +23,6 @@ from moorage.cli import (
     memory,
     models,
     policy,
-    reconcile,
     redeploy,
     releases,
     render,
@@ -44,7 +43,9 @@ app = typer.Typer(
 
 FleetFile = Annotated[
     Path | None,
-    typer.Option("--fleet", help="Fleet file; else fleet.yaml beside the spec, else this machine."),
+    typer.Option(
+        "--fleet", help="Fleet file; else fleet.yaml next to the spec, else this machine."
+    ),
 ]
 
 
@@ -158,7 +159,7 @@ for command in (
     redeploy.redeploy,
     redeploy.approvals,
     redeploy.approve,
-    reconcile.reconcile,
+    redeploy.reconcile,
     machine.doctor,
     machine.engines,
     machine.schema,

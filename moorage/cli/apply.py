@@ -28,7 +28,7 @@ from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
 
 FleetFile = Annotated[
-    Path | None, typer.Option("--fleet", help="Fleet file; else fleet.yaml beside the specs.")
+    Path | None, typer.Option("--fleet", help="Fleet file; else fleet.yaml next to the specs.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it begins.")]
@@ -122,7 +122,7 @@ def _agree(work: Sequence[Intent], *, yes: bool, as_json: bool) -> None:
     if as_json or not sys.stdin.isatty():
         raise Failure(
             Cause.BAD_SETTING,
-            "nobody can be asked here whether that shall be done",
+            "there is no terminal here to confirm this at",
             suggestion="Say `--yes` to do it, or `--dry-run` to only see it.",
         )
     if not typer.confirm(f"Do this for {len(work)} models?"):

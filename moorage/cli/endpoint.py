@@ -9,14 +9,13 @@ import typer
 
 from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine_now
 from moorage.adapters.secrets import read_secrets, redact
-from moorage.cli.find import open_ledger, unknown_release
 from moorage.cli.flows import exit_on_failure
-from moorage.cli.options import AsJson, ModelName
+from moorage.cli.options import AsJson, ModelName, open_ledger, unknown_release
 from moorage.cli.output import dump, print_table
 from moorage.common.failures import Cause, Failure
-from moorage.common.input_value import LARGEST
 from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError
+from moorage.common.values import LARGEST
 from moorage.engines.api_key import key_secret
 from moorage.engines.registry import ENGINES
 from moorage.readiness.protocol import shorten

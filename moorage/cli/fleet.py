@@ -19,7 +19,7 @@ from moorage.cli.progress import counting
 from moorage.common.failures import ExitCode, Failure
 from moorage.common.units import counted, human_bytes
 from moorage.inventory.access import parse_access
-from moorage.inventory.check import Check, HostChecks
+from moorage.inventory.checks import Check, HostChecks
 from moorage.inventory.claims import Resource
 from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.fleet import Fleet

@@ -35,7 +35,7 @@ PREFECT_DEFAULTS = {
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_CLI_PROMPT": "false",
-    # Besides 408, 429, 502 and 503; each is asked again for about a minute.
+    # Besides 408, 429, 502 and 503; each is retried for about a minute.
     "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500,504",
 }
 """Set before Prefect is imported, where the user has not set them."""
@@ -194,7 +194,7 @@ def _bad_setting(error: ValidationError) -> Failure:
         wanted = PATTERNS_IN_WORDS.get(first.get("ctx", {}).get("pattern", ""), first["msg"])
         return Failure(Cause.BAD_SETTING, f"found {found}; allowed: {wanted}")
     name = "_".join(map(str, first["loc"]))
-    # Those that have another name too are told with their whole name.
+    # A setting with an alias has its whole name here.
     prefix = Settings.model_config["env_prefix"] if name in Settings.model_fields else ""
     name = f"{prefix}{name}".upper()
     return Failure(Cause.BAD_SETTING, f"{name}: found {found}; {first['msg']}")

@@ -46,7 +46,7 @@ def backup(
 def restore(
     file: Annotated[Path, typer.Argument(help="A backup.")], as_json: AsJson = False
 ) -> None:
-    """Put a backup in the place of the ledger; what was there is kept beside it.
+    """Put a backup in the place of the ledger; what was there is kept next to it.
 
     What was deployed or retired since the backup is not in it: look at `moorage status` then.
     """

@@ -24,7 +24,7 @@ from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
 from moorage.engines.schema.argument import Schema
 from moorage.images.catalogue import CATALOGUE
-from moorage.inventory.check import Check
+from moorage.inventory.checks import Check
 from moorage.inventory.fleet import Fleet
 from moorage.spec import EngineName
 
@@ -195,11 +195,11 @@ def _show_schemas(image: str | None, *, installed: bool, as_json: bool) -> None:
     """Extract and keep a schema, or list those that are shipped.
 
     Raises:
-        Failure: When the engine cannot be asked.
+        Failure: When the engine does not answer.
     """
     store = SchemaStore(Settings().root)
     if image and installed:
-        raise Failure(Cause.BAD_SETTING, "--image and --installed: only one can be asked at once")
+        raise Failure(Cause.BAD_SETTING, "--image and --installed: give one of the two")
     if not image and not installed:
         _list_schemas(store, as_json=as_json)
         return

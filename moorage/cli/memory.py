@@ -18,9 +18,8 @@ from moorage.cli.options import AsJson, SpecFile, existing
 from moorage.cli.output import dump, out
 from moorage.cli.render import show_document
 from moorage.common.failures import Cause, ExitCode, Failure
-from moorage.common.input_value import LARGEST
 from moorage.common.refusal import Refusal
-from moorage.common.values import Value
+from moorage.common.values import LARGEST, Value
 from moorage.memory import MemoryModel, memory_options, wanted_concurrency
 from moorage.memory.draft import draft_of
 from moorage.memory.options import KVDtype

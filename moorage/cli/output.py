@@ -14,7 +14,7 @@ from rich.table import Table
 from moorage.adapters.files.specs import InvalidFile
 from moorage.common.failures import CAUSES, Failure
 from moorage.placement.propose import NoFit
-from moorage.policy.violation import PolicyRefused
+from moorage.policy.request import PolicyRefused
 
 WIDE = 160
 """Columns where the output is no terminal, such as a file or a log."""

@@ -15,9 +15,8 @@ from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import AsJson, existing
 from moorage.cli.output import dump, out, print_table
 from moorage.policy.judge import parameter_violations, violations
-from moorage.policy.request import Channel, Submission
+from moorage.policy.request import Channel, PolicyRefused, Submission, Violation
 from moorage.policy.rules import EffectivePolicy
-from moorage.policy.violation import PolicyRefused, Violation
 
 app = typer.Typer(no_args_is_help=True, help="Show what the site allows, and check specs with it.")
 
@@ -33,7 +32,7 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what of a spec the policy does not allow. Nothing is asked or started."""
+    """Say what of a spec the policy does not allow. Nothing is started."""
 
     def action() -> str:
         policy = load_policy(Settings())

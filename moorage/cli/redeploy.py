@@ -1,4 +1,4 @@
-"""`moorage redeploy`, `approvals` and `approve`: models deployed again, in waves."""
+"""`moorage redeploy`, `approvals`, `approve`, `reconcile`: serving models deployed or repaired."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from moorage.cli.flows import ActionOutcome as FlowResult
 from moorage.cli.flows import exit_code, exit_on_failure, run_flow
 from moorage.cli.options import AsJson, FleetFile, fleet_of
 from moorage.cli.output import dump, out, print_table
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.inventory.fleet import Fleet
-from moorage.operations.redeploy.intent import Answer
-from moorage.operations.redeploy.outcome import HEADER, Redeployed, is_failure, row_of
+from moorage.operations.reconcile.actions import ActionOutcome
+from moorage.operations.redeploy.intent import HEADER, Answer, Redeployed, is_failure, row_of
 from moorage.operations.redeploy.selection import StopAt, WaveSize
+from moorage.reports.reconcile_report import COLUMNS, rows
 
 
 def redeploy(
@@ -150,3 +152,46 @@ def approve(
     if as_json:
         return dump({"run": one.model_dump(mode="json"), "answer": reply.model_dump()})
     return out.print(f"{one.name} is {'refused' if refuse else 'approved'}", highlight=False)
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+
+
+def reconcile(fleet: FleetFile = None, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+    """Put right what died, was left behind, or is out of sight; say what was done and why."""
+
+    def action() -> FlowResult[tuple[ActionOutcome, ...]]:
+        hosts = fleet_of(fleet)
+
+        def start() -> Awaitable[Any]:
+            from flows.reconcile_fleet import reconcile_fleet  # noqa: PLC0415  (see run_flow)
+
+            return reconcile_fleet(hosts, dry_run, return_state=True)
+
+        return run_flow(start, as_json=as_json)
+
+    _show_reconciled(exit_on_failure(action, as_json=as_json), as_json=as_json)
+
+
+def _show_reconciled(ended: FlowResult[tuple[ActionOutcome, ...]], *, as_json: bool) -> None:
+    if as_json:
+        content = {"outcome": ended.name.lower(), "message": ended.message}
+        return dump({**content, "actions": [_data(one) for one in ended.result]})
+    out.print(ended.message, highlight=False, soft_wrap=True)
+    if ended.result:
+        print_table(COLUMNS, rows(ended.result))
+    return None
+
+
+def _data(one: ActionOutcome) -> dict[str, Any]:
+    action = one.action
+    return {
+        "deed": action.kind,
+        "about": action.about,
+        "model": action.model,
+        "release": action.release,
+        "host": action.host,
+        "reason": action.reason,
+        "done": one.done,
+        "outcome": one.summary,
+    }

@@ -12,9 +12,18 @@ from pydantic import TypeAdapter
 from rich.markup import escape
 
 from moorage.cli import render
-from moorage.cli.find import open_ledger, record_of, release_of, releases_of, row_json
 from moorage.cli.flows import Outcome, exit_on_failure, run_flow
-from moorage.cli.options import AsJson, FleetFile, ModelName, fleet_of
+from moorage.cli.options import (
+    AsJson,
+    FleetFile,
+    ModelName,
+    fleet_of,
+    open_ledger,
+    record_of,
+    release_of,
+    releases_of,
+    row_json,
+)
 from moorage.cli.output import dump, out, print_table
 from moorage.cli.render import show_document
 from moorage.operations.history.comparison import Comparison, compare
@@ -57,7 +66,7 @@ def diff(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what differs between two releases, from what was asked for to what was measured."""
+    """Show what differs between two releases, from the spec to the measurements."""
 
     def action() -> Comparison:
         ledger = open_ledger()

@@ -149,7 +149,7 @@ def _own_server(host: str, port: int, login: str) -> Iterator[str]:
         [sys.executable, "-m", api_server.__name__, *where, *names],
         env={"PREFECT_SERVER_ANALYTICS_ENABLED": "false", **os.environ, **with_login},
         stdout=subprocess.DEVNULL,
-        # Ctrl-C is for us: the server stays until the runs have told it how they ended.
+        # Ctrl-C is for us: the server stays until the runs have reported how they ended.
         start_new_session=True,
     )
     home, url = Settings().root, _near_url(host, port)

@@ -13,9 +13,8 @@ from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.secrets import learn_secrets
 from moorage.adapters.system.settings import Settings
-from moorage.cli.find import open_ledger, release_of, row_json, unknown_release
 from moorage.cli.flows import exit_on_failure
-from moorage.cli.options import AsJson
+from moorage.cli.options import AsJson, open_ledger, release_of, row_json, unknown_release
 from moorage.cli.output import dump, err, print_table
 from moorage.cli.render import surprises
 from moorage.common.failures import Cause, Failure

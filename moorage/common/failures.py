@@ -154,8 +154,11 @@ class Failure(Exception):
         self.suggestion = suggestion or CAUSES[cause].suggestion
 
     def __reduce__(self) -> tuple[object, ...]:
-        told = (self.suggestion, self.log_tail, self.evidence, self.named)
-        return _rebuild, (self.cause, self.detail, *told)
+        return _rebuild, (self.cause, self.detail, *self._context)
+
+    @property
+    def _context(self) -> tuple[str, str, str, Mapping[str, str]]:
+        return self.suggestion, self.log_tail, self.evidence, self.named
 
     def __str__(self) -> str:
         return f"{CAUSES[self.cause].summary}: {self.detail}"
@@ -167,8 +170,7 @@ class Failure(Exception):
 
     def at(self, place: str) -> Failure:
         """The same failure, which says where it happened."""
-        told = (self.suggestion, self.log_tail, self.evidence, self.named)
-        return _rebuild(self.cause, f"{place}: {self.detail}", *told)
+        return _rebuild(self.cause, f"{place}: {self.detail}", *self._context)
 
 
 def _rebuild(
@@ -322,7 +324,7 @@ CAUSES: dict[Cause, CauseFacts] = {
     ),
     Cause.APPROVAL_IMPOSSIBLE: _facts(
         ExitCode.BAD_INPUT,
-        "The deployment needs a person's approval, and nobody can be asked here",
+        "The deployment needs a person's approval, and no person can be reached here",
         "Run it at a terminal, or on a Prefect server: set PREFECT_API_URL.",
     ),
     Cause.UNKNOWN_APPROVAL: _facts(
@@ -519,7 +521,7 @@ CAUSES: dict[Cause, CauseFacts] = {
     ),
     Cause.BAD_ANSWER: _facts(
         ExitCode.ENGINE,
-        "The engine answered, but not with what was asked for",
+        "The engine answered, but not with what was requested",
         "Check that `mode` is what the model is for.",
     ),
     Cause.GATE_FAILED: _facts(
@@ -605,13 +607,13 @@ def combine(failures: Sequence[tuple[str, Failure]], not_begun: Sequence[str] = 
     hosts: dict[str, list[str]] = {}
     for host, failure in failures:
         hosts.setdefault(failure.detail.removeprefix(f"{host}: "), []).append(host)
-    told = [f"{', '.join(dict.fromkeys(names))}: {detail}" for detail, names in hosts.items()]
+    lines = [f"{', '.join(dict.fromkeys(names))}: {detail}" for detail, names in hosts.items()]
     if not_begun:
-        told.append(f"not begun on {', '.join(dict.fromkeys(not_begun))}")
+        lines.append(f"not begun on {', '.join(dict.fromkeys(not_begun))}")
     first = failures[0][1]
     return Failure(
         first.cause,
-        "; ".join(told),
+        "; ".join(lines),
         suggestion=" ".join(dict.fromkeys(failure.suggestion for _, failure in failures)),
         log_tail=first.log_tail,
         evidence=first.evidence,

@@ -67,5 +67,5 @@ class Saga:
                 undo()
             except HARMLESS as trouble:
                 failed = trouble
-            with suppress(*HARMLESS):  # that nobody can be told keeps no undo from running
+            with suppress(*HARMLESS):  # an undo runs even if its report fails
                 self._report(label, failed)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 WRITTEN = {
     **{word: word.upper() for word in ("api", "cuda", "ipc", "kv", "nccl", "ram", "ssh", "tls")},
@@ -22,7 +24,7 @@ def as_form(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Name every field of a schema and say where it stands; for `json_schema_extra`.
 
     A field that is a model of its own has no name in its schema, and the form would show that of
-    the class. Its place is said by `position`, for PostgreSQL keeps no order of keys. What needs an
+    the class. `position` gives its place, for PostgreSQL keeps no order of keys. What needs an
     answer comes first, then what is one value, then whole sections.
     """
     schema["title"] = in_words(" ".join(_WORD.findall(model.__name__.removesuffix("Spec"))))
@@ -69,7 +71,102 @@ class Origin(StrEnum):
     """The spec says so."""
 
     DEFAULT = "default"
-    """Nobody said anything; this is the documented default."""
+    """The documented default."""
 
     DERIVED = "derived"
     """Worked out from the model, the host or the placement."""
+
+
+REFUSED = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb"
+)
+"""Control characters, line separators, what overrides the direction of a text, half characters."""
+
+IN_LINES = re.compile(f"[{REFUSED}]")
+"""What a text of several lines must not hold: it may hold a line feed and a tab."""
+
+IN_A_LINE = re.compile(f"[\t\n\u061c\u200e\u200f\ufeff{REFUSED}]")
+"""What any other text must not hold."""
+
+LARGEST = 2**63 - 1
+"""Largest number: more is no count, duration or size, and no database keeps it."""
+
+LONGEST = 100_000
+"""Characters of a text; Linux passes 131,072 bytes as one word of a command line."""
+
+MOST_ENTRIES = 10_000
+"""Entries of a list or mapping, those inside of it included."""
+
+DEEPEST = 16
+"""Lists and mappings inside each other, where a field may hold anything."""
+
+RECORDED = {"recorded": True}
+"""Context in which a value of a record is validated: what was accepted once stays readable."""
+
+Path = tuple[int | str, ...]
+
+
+class InputValue(Value):
+    """A value that users write.
+
+    Each of its texts is free of control characters, and each of its numbers is finite, whatever its
+    type says besides. Its lists and mappings have a limit. A value that is read back from a record
+    is taken as it was written (`RECORDED`).
+    """
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    multiline: ClassVar[frozenset[str]] = frozenset()
+    """Fields whose texts may hold line feeds and tabs."""
+
+    @field_validator("*")
+    @classmethod
+    def _is_plain(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.context == RECORDED:
+            return value
+        refused = IN_LINES if info.field_name in cls.multiline else IN_A_LINE
+        mistakes = [
+            InitErrorDetails(type=mistake, loc=path, input=None)
+            for path, mistake in _mistakes(value, refused)
+        ]
+        if mistakes:
+            raise ValidationError.from_exception_data(cls.__name__, mistakes, hide_input=True)
+        return value
+
+
+def _mistakes(value: Any, refused: re.Pattern[str]) -> Iterator[tuple[Path, PydanticCustomError]]:
+    """Where a field's value holds what no field may hold; values inside have checked themselves."""
+    waiting: list[tuple[Path, Any]] = [((), value)]
+    seen = 0
+    while waiting:
+        path, item = waiting.pop()
+        seen += 1
+        if seen > MOST_ENTRIES or len(path) > DEEPEST:
+            limit = f"{MOST_ENTRIES} entries" if seen > MOST_ENTRIES else f"{DEEPEST} levels"
+            yield (), PydanticCustomError("too_large", "at most {limit}", {"limit": limit})
+            return
+        if mistake := _mistake(item, refused):
+            yield path, mistake
+        elif isinstance(item, Mapping):
+            for key, inner in item.items():
+                waiting.append(((*path, str(key)), inner))
+                if isinstance(key, str) and (mistake := _mistake(key, refused)):
+                    yield (*path, key, "[key]"), mistake
+        elif isinstance(item, list | tuple | set | frozenset):
+            waiting += [((*path, index), inner) for index, inner in enumerate(item)]
+
+
+def _mistake(item: Any, refused: re.Pattern[str]) -> PydanticCustomError | None:
+    if isinstance(item, str) and len(item) > LONGEST:
+        detail = "a text of at most {limit} characters"
+        return PydanticCustomError("too_large", detail, {"limit": LONGEST})
+    if isinstance(item, str) and (match := refused.search(item)):
+        return PydanticCustomError(
+            "unprintable",
+            "a text without control characters; it has {character} at position {position}",
+            {"character": f"U+{ord(match[0]):04X}", "position": match.start()},
+        )
+    if isinstance(item, int | float) and not abs(item) <= LARGEST:
+        detail = "a finite number of at most {limit}"
+        return PydanticCustomError("too_large", detail, {"limit": LARGEST})
+    return None

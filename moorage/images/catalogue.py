@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from moorage.inventory.catalogue import CatalogueRow
+from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.spec import EngineName
 from moorage.spec.image_reference import parse_reference
 

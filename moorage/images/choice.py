@@ -9,8 +9,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.images.catalogue import CATALOGUE, tagged_version
 from moorage.images.image import Image, ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.resolve import resolve_image
-from moorage.inventory.catalogue import CatalogueRow
-from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
+from moorage.inventory.fleet_engines import CatalogueRow, EngineVersion, EngineVersions
 from moorage.spec import EngineName, ModelSpec
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from moorage.common.values import Origin
 from moorage.common.versions import major, version_key
 from moorage.images.image import ImageAnswer, ImageQuestion, ImageRefusal
-from moorage.inventory.catalogue import CatalogueRow
+from moorage.inventory.fleet_engines import CatalogueRow
 
 
 class Fit(StrEnum):

@@ -6,9 +6,8 @@ from urllib.parse import parse_qs, urlencode
 
 from pydantic import Field, field_validator
 
-from moorage.common.input_value import InputValue
 from moorage.common.units import counted
-from moorage.common.values import Value
+from moorage.common.values import InputValue, Value
 from moorage.spec import SecretName
 
 GPU = "GPU"
@@ -41,7 +40,7 @@ class ClusterSnapshot(Value):
     applications: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The cluster in one line."""
         free = self.accelerators_free
         idle = "" if free is None else f", {free} of them free"

@@ -22,7 +22,7 @@ class DeviceKind(Value):
     Attributes:
         visibility: Variable that names a process's devices, by index; empty = none is known.
         order: Variable and value that make it count as the driver does.
-        requested: Whether Docker is asked for them by their identifiers.
+        requested: Whether a container requests them by their identifiers.
         shared: Device nodes that every container of the type needs.
         node: Node of one device, with `{index}`; empty = it has none of its own.
         renders: Whether each has a render node, known from the survey (AMD) or the fleet file.

@@ -7,19 +7,20 @@ from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, StringConstraints, field_validator, model_validator
 
-from moorage.common.input_value import InputValue
+from moorage.common.failures import Cause, Failure
 from moorage.common.units import Bytes
-from moorage.inventory.access import Access
-from moorage.inventory.clusters import URL_IN_WORDS, URL_PATTERN, RayCluster
-from moorage.inventory.fleet_engines import EngineVersions, ImageName
-from moorage.inventory.reach import (
+from moorage.common.values import InputValue
+from moorage.inventory.access import (
     ADDRESS_IN_WORDS,
     ADDRESS_PATTERN,
+    Access,
     SshWay,
     TlsWay,
     access_of,
     others_can_reach,
 )
+from moorage.inventory.clusters import URL_IN_WORDS, URL_PATTERN, RayCluster
+from moorage.inventory.fleet_engines import EngineVersions, ImageName
 from moorage.inventory.registries import ACCOUNT_PATTERN, HOST_PATTERN, REGISTRY_PATTERN, Registries
 from moorage.spec import EngineName, Folder, Name
 
@@ -70,7 +71,7 @@ class StaticAccelerator(InputValue):
         None,
         pattern=NODE_PATTERN,
         description="Its render node (`rocm`, `dcu`, `maca`, `xpu`), such as `/dev/dri/renderD128`:"
-        " a container gets this one alone. Empty = it gets `/dev/dri`, and is told which to use.",
+        " a container gets this one alone. Empty = it gets `/dev/dri`, and a variable names the one to use.",
     )
 
 
@@ -276,3 +277,33 @@ class Fleet(InputValue):
     def avoided_hosts(self) -> frozenset[str]:
         """Hosts on which nothing new is placed at all."""
         return frozenset(one.host for one in self.avoid if not one.accelerators)
+
+
+SITE_LABEL = "site"
+
+
+def at_site(fleet: Fleet, site: str) -> Fleet:
+    """The part of a fleet that can be reached from a site.
+
+    Args:
+        fleet: All hosts.
+        site: Where the flow runs; empty = all hosts are reached from here.
+
+    Returns:
+        The hosts of that site and those that name none, such as this machine.
+
+    Raises:
+        Failure: `BAD_FLEET` when there is none.
+    """
+    if not site:
+        return fleet
+    hosts = tuple(host for host in fleet.hosts if host.labels.get(SITE_LABEL, site) == site)
+    if not hosts:
+        others = ", ".join(dict.fromkeys(host.labels[SITE_LABEL] for host in fleet.hosts))
+        raise Failure(
+            Cause.BAD_FLEET,
+            f"this worker is at the site {site}, and the fleet has hosts at {others} only",
+            suggestion="Send the run to the work queue of that site, or correct MOORAGE_SITE of"
+            f" the worker or the label `{SITE_LABEL}` of the hosts.",
+        )
+    return fleet.model_copy(update={"hosts": hosts})

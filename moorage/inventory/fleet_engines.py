@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StringConstraints, field_validator
 
-from moorage.common.input_value import InputValue
-from moorage.common.versions import newest
+from moorage.common.values import InputValue, Value
+from moorage.common.versions import newest, version_key
+from moorage.spec import EngineName
 from moorage.spec.patterns import IMAGE_PATTERN, VERSION_PATTERN
 from moorage.spec.safe import no_secret_options, plain_words, starts_with_a_program
 
@@ -66,13 +67,59 @@ class EngineVersions(InputValue):
         {}, description="Versions with an image or a command of their own."
     )
 
-    def find(self, asked: str) -> tuple[str, EngineVersion] | None:
-        """The configured version that serves a wish (else the default), with its name."""
-        wanted = asked or self.default_version or ""
+    def find(self, version: str) -> tuple[str, EngineVersion] | None:
+        """A configured version (default: `default_version`) with its name."""
+        wanted = version or self.default_version or ""
         return (wanted, self.versions[wanted]) if wanted in self.versions else None
 
-    def find_or_newest(self, asked: str) -> tuple[str, EngineVersion] | None:
+    def find_or_newest(self, version: str) -> tuple[str, EngineVersion] | None:
         """The same, of an engine that has no versions but these: the newest stands in."""
-        if found := self.find(asked):
+        if found := self.find(version):
             return found
         return self.find(newest(list(self.versions))) if self.versions else None
+
+
+class CatalogueRow(Value):
+    """Where an image is published for one kind of hardware.
+
+    Attributes:
+        engine: The engine.
+        accelerator_type: `cuda`, `rocm`, ... or `cpu`.
+        architectures: CPU architectures that the image is built for.
+        template: Reference, with `{version}` where one row stands for many versions.
+        publisher: Who builds it, in words for the reason of a choice.
+        runtime: Version of the accelerator runtime in the image, such as `12.9`; empty = it is not
+            known, or there is none.
+        variant: Chip family that it is built for, where a runtime has several.
+        since: First engine version of the row, included; empty = from the beginning.
+        before: First engine version that is not of the row any more; empty = none.
+        deprecated: Taken only when a spec names its version.
+    """
+
+    engine: EngineName
+    accelerator_type: str
+    architectures: tuple[str, ...]
+    template: str
+    publisher: str
+    runtime: str = ""
+    variant: str = ""
+    since: str = ""
+    before: str = ""
+    deprecated: bool = False
+
+    @property
+    def only_version(self) -> str:
+        """The engine version of a row that stands for one image; empty = it stands for many."""
+        return "" if "{version}" in self.template else self.since
+
+    def has(self, version: str) -> bool:
+        """Whether an engine version is published by this row."""
+        if self.only_version:
+            return version == self.only_version
+        key = version_key(version)
+        early = bool(self.since) and key < version_key(self.since)
+        return not early and not (self.before and key >= version_key(self.before))
+
+    def reference(self, version: str) -> str:
+        """The image of an engine version."""
+        return self.template.format(version=version)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from moorage.common.input_value import InputValue
+from moorage.common.values import InputValue
 from moorage.spec import SecretName
 from moorage.spec.image_reference import parse_reference
 
@@ -45,11 +45,11 @@ class Registries(InputValue):
         " `mirror.example.com` or `mirror.example.com/hub`. Empty = Docker Hub.",
     )
     fallback: RegistryName | None = Field(
-        None, description="Registry that is asked for those images when the first one is down."
+        None, description="Registry that is used for those images when the first one is down."
     )
     logins: tuple[RegistryLogin, ...] = Field(
         (),
-        description="Logins. A registry that is not listed is asked without one, and pulled from"
+        description="Logins. A registry that is not listed is used without one, and pulled from"
         " with what Docker itself was logged in with.",
     )
     insecure: tuple[RegistryHost, ...] = Field(
@@ -68,9 +68,9 @@ class Registries(InputValue):
 
     def login(self, reference: str) -> RegistryLogin | None:
         """The login for the registry of a reference."""
-        host = _known(parse_reference(reference).registry)
-        return next((login for login in self.logins if _known(login.registry) == host), None)
+        host = _canonical(parse_reference(reference).registry)
+        return next((login for login in self.logins if _canonical(login.registry) == host), None)
 
 
-def _known(registry: str) -> str:
+def _canonical(registry: str) -> str:
     return DOCKER_HUB if registry in HUB_NAMES else registry

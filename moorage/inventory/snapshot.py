@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from moorage.common.values import Value
-from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.clusters import ClusterSnapshot
-from moorage.inventory.fleet_engines import EngineVersions
+from moorage.inventory.fleet_engines import CatalogueRow, EngineVersions
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName, RuntimeName
 
@@ -47,7 +46,7 @@ class Accelerator(Value):
 
     @property
     def identifier(self) -> str:
-        """What it is told apart by on its host: its UUID, or its index as text."""
+        """Its identity on its host: its UUID, or its index as text."""
         return self.uuid or str(self.index)
 
 
@@ -70,7 +69,7 @@ class HostSnapshot(Value):
         troubles: What could not be found out about it, and why.
         labels: As in the fleet.
         runtimes: What can start engines there.
-        docker: Version of its Docker; empty = it has none, or was not asked.
+        docker: Version of its Docker; empty = it has none, or was not surveyed.
         programs: Engines installed there for the process runtime.
         architecture: CPU architecture, such as `amd64`.
         cpus: Logical processors.
@@ -80,10 +79,10 @@ class HostSnapshot(Value):
         accelerator_reserve: Bytes of each accelerator that are never claimed.
         accelerators: In index order.
         unified_memory: Whether the accelerators use the host's RAM as their memory.
-        links: Indexes of accelerators that NVLink joins, group by group; empty = none, or not told.
+        links: Indexes of accelerators that NVLink joins, group by group; empty = none, or not reported.
         models: What is staged there already, as `source@revision`.
         images: References and digests of the images that are there already.
-        catalogue: Images for its hardware beside the official ones.
+        catalogue: Images for its hardware in addition to the official ones.
         engines: What the fleet says about engines, by name.
         registries: Where it takes images from.
         store: Directory in which a remote host keeps models; empty = this machine's store.

@@ -105,7 +105,7 @@ def _replicas(spec: ModelSpec) -> int:
 
 def _verdict(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int) -> Verdict:
     kind = _application(spec).accelerator_type
-    told = cluster.told
+    told = cluster.summary
     if cluster.autoscales:
         return Verdict(host=cluster.name, note=f"{told}; it adds nodes when they are needed")
     if wanted > cluster.accelerators:

@@ -12,9 +12,8 @@ from moorage.policy.names import (
     is_below,
     refused_words,
 )
-from moorage.policy.request import Channel, Folders, Request, Usage, usage_of
+from moorage.policy.request import Channel, Folders, Request, Usage, Violation, shortened, usage_of
 from moorage.policy.rules import EffectivePolicy, Rules
-from moorage.policy.violation import Violation, shortened
 from moorage.spec import EngineSpec, ModelSpec, RuntimeName
 from moorage.spec.image_reference import parse_reference
 

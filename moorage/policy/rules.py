@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from moorage.common.input_value import InputValue
-from moorage.common.values import Value
+from moorage.common.values import InputValue, Value
+from moorage.policy.names import ANY, OFFICIAL, SAFE
 from moorage.policy.request import Channel
-from moorage.policy.safe import ANY, OFFICIAL, SAFE
 from moorage.spec import IpcMode, RuntimeName
 
 IMAGES_PATTERN = (

@@ -17,7 +17,7 @@ UNKNOWN = "-"
 
 
 def comparison_rows(measurements: Iterable[Measurement]) -> tuple[tuple[str, ...], ...]:
-    """A row for each fact that an engine told; sizes are of one rank."""
+    """A row for each fact that an engine logs; sizes are of one rank."""
     return tuple(
         (one.workload, *row) for one in measurements for row in (*_sizes(one), *_counts(one))
     )
@@ -92,10 +92,10 @@ def answer_document(model: str, found: Answer) -> Document:
 
 
 def sizes_document(
-    model: str, asked: Question, rows: Sequence[tuple[Device, Answer | Refusal]]
+    model: str, question: Question, rows: Sequence[tuple[Device, Answer | Refusal]]
 ) -> Document:
     """Common sizes, each with the fewest ranks with which the model fits."""
-    wanted = _requests(asked.tokens, asked.concurrency)
+    wanted = _requests(question.tokens, question.concurrency)
     return Document(
         title=f"Memory of {model}",
         sections=(

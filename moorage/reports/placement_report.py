@@ -21,16 +21,16 @@ def placement_sections(placement: Placement | None) -> list[Section]:
     if placement is None:
         return []
     seats = placement.seats
-    told = [f"Policy: {placement.policy}", *summary(placement.verdicts)]
-    told += [placement.stop_first] if placement.stop_first else []
-    told += [f"Moved: {placement.moved}"] if placement.moved else []
-    told += [f"Nearest: {placement.shortage}"] if placement.shortage else []
-    told += placement.remedies
-    told += [f"Trouble: {trouble}" for trouble in placement.troubles]
+    lines = [f"Policy: {placement.policy}", *summary(placement.verdicts)]
+    lines += [placement.stop_first] if placement.stop_first else []
+    lines += [f"Moved: {placement.moved}"] if placement.moved else []
+    lines += [f"Nearest: {placement.shortage}"] if placement.shortage else []
+    lines += placement.remedies
+    lines += [f"Trouble: {trouble}" for trouble in placement.troubles]
     return [
         Section(
             title="Placement",
-            text="\n".join(told),
+            text="\n".join(lines),
             header=("seat", "accelerators", "why"),
             rows=tuple((_seat_name(seat), _accelerators(seat), seat.reason) for seat in seats),
         ),
@@ -62,16 +62,16 @@ def _memory(seats: tuple[Seat, ...]) -> list[Section]:
             return [_terms(name, need.tokens, need.concurrency, need.terms, split)]
         if seat.cpu_need:
             ram = seat.cpu_need
-            told = f"{human_bytes(ram.ram)} of RAM"
-            return [_terms("RAM", ram.tokens, ram.concurrency, ram.terms, told)]
+            size = f"{human_bytes(ram.ram)} of RAM"
+            return [_terms("RAM", ram.tokens, ram.concurrency, ram.terms, size)]
     return []
 
 
-def _terms(name: str, tokens: int, concurrency: int, terms: tuple[Term, ...], told: str) -> Section:
+def _terms(name: str, tokens: int, concurrency: int, terms: tuple[Term, ...], size: str) -> Section:
     rows = tuple(
         (term.name, human_bytes(term.bytes), "exact" if term.exact else "estimate", term.reason)
         for term in terms
         if term.bytes
     )
-    text = f"For {tokens} tokens, {concurrency} at once: {told}."
+    text = f"For {tokens} tokens, {concurrency} at once: {size}."
     return Section(title="Memory", text=text, header=(name, "size", "", "why"), rows=rows)

@@ -45,21 +45,21 @@ READINESS_COLUMNS = ("workload", "phase", "after", "attempts", "answer")
 
 
 def release_document(
-    release: Release, told: Sequence[Stay] = (), now: datetime | None = None
+    release: Release, states: Sequence[Stay] = (), now: datetime | None = None
 ) -> Document:
     """The audit record of a release.
 
     Args:
         release: The record.
-        told: The states that it went through; none = they are left out.
-        now: The last state is told to last until then; None = it is not told how long.
+        states: The states that it went through; none = they are left out.
+        now: End of the last state; None = its duration is left out.
     """
     outcome = "failed" if release.failure else f"serves {release.model}"
     sections = [_endpoints(release), _facts(release), corrections_section(release.corrections)]
     sections += [*_failure(release), *_plan_sections(release)]
     sections += [_loaded(release), _readiness(release)]
     sections += [gate_section(release.gate), facts_section(release.facts)]
-    sections += [_memory(release), _steps(release), timeline_section(told, now)]
+    sections += [_memory(release), _steps(release), timeline_section(states, now)]
     sections += [_restarts(release)]
     return _document(f"{release.id} {outcome}", sections)
 
@@ -197,8 +197,8 @@ def _plan_sections(release: Release) -> list[Section]:
     containers = release.plan.containers if release.plan else ()
     parts = [part for spec in containers for part in _container(spec)]
     warnings = release.plan.warnings if release.plan else ()
-    told = Section(header=FACTS, rows=tuple(("Warning", warning) for warning in warnings))
-    return [*placement_sections(release.placement), told, *parts]
+    warned = Section(header=FACTS, rows=tuple(("Warning", warning) for warning in warnings))
+    return [*placement_sections(release.placement), warned, *parts]
 
 
 def _container(spec: ContainerSpec) -> tuple[Section, ...]:

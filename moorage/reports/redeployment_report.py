@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from moorage.common.units import human_seconds
 from moorage.common.values import Value
-from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed, summary
+from moorage.operations.redeploy.intent import ModelOutcome, Redeployed, summary
 from moorage.reports.document import Document, Section
 
 TROUBLE = (ModelOutcome.FAILED,)
@@ -60,14 +60,14 @@ def redeployment_page(
         linked: Where the run and the record of a model are.
     """
     by_model = {one.model: one for one in ended}
-    told = [_wave(wave, len(waves), by_model, linked) for wave in waves]
+    sections = [_wave(wave, len(waves), by_model, linked) for wave in waves]
     waiting = sum(1 for wave in waves for model in wave.models if model not in by_model)
     left = f", {waiting} still to come" if waiting else ""
     parts = [
         Section(text=f"{summary(ended)}{left}."),
         _failed(ended, linked),
         _all_waves(waves, by_model),
-        *told,
+        *sections,
         *_others(ended, linked),
     ]
     filled = (part for part in parts if part.text or part.rows)

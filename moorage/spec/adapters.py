@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from moorage.common.input_value import InputValue
+from moorage.common.values import InputValue
 from moorage.spec.patterns import Name, Revision, Source
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from moorage.common.input_value import InputValue
+from moorage.common.values import InputValue
 from moorage.spec.patterns import IMPORT_PATTERN
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.common.failures import Cause, Failure
-from moorage.common.input_value import LARGEST
 from moorage.common.strict_json import JsonError, JsonLimits, decode
+from moorage.common.values import LARGEST
 from moorage.spec.abbreviations import in_full
 from moorage.spec.tokenize import in_one_writing, is_option, user_tokens
 

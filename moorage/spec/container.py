@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from moorage.common.input_value import InputValue
 from moorage.common.units import Bytes
+from moorage.common.values import InputValue
 from moorage.spec.patterns import CAPABILITY_PATTERN, GROUP_PATTERN, ULIMIT_PATTERN
 
 Capability = Annotated[str, StringConstraints(pattern=CAPABILITY_PATTERN)]

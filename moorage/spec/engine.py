@@ -8,8 +8,8 @@ from typing import ClassVar
 from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_validator
 
 from moorage.common.failures import Failure
-from moorage.common.input_value import InputValue
 from moorage.common.units import GIB, Bytes
+from moorage.common.values import InputValue
 from moorage.spec.application import ApplicationSpec
 from moorage.spec.arguments import user_tokens
 from moorage.spec.container import ContainerSettings, IpcMode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from moorage.common.input_value import InputValue
 from moorage.common.units import Bytes
+from moorage.common.values import InputValue
 
 
 class ExtendedCacheSpec(InputValue):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from moorage.common.input_value import InputValue
+from moorage.common.values import InputValue
 from moorage.spec.adapters import AdapterSpec, AdapterUpdatesSpec
 from moorage.spec.engine import EngineSpec
 from moorage.spec.lifecycle import RedeploySpec, ReplaceSpec, RestartSpec, StoppingSpec

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from moorage.common.input_value import InputValue
 from moorage.common.units import Bytes
+from moorage.common.values import InputValue
 from moorage.spec.patterns import AcceleratorId, Kind, Name
 
 

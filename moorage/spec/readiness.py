@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from moorage.common.input_value import InputValue
+from moorage.common.values import InputValue
 from moorage.spec.patterns import UrlPath
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
-from moorage.common.input_value import InputValue
+from moorage.common.values import InputValue
 from moorage.spec.patterns import Revision, Source
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from moorage.images.catalogue import runner_rows
 from moorage.images.image import ImageAnswer, ImageQuestion
 from moorage.images.resolve import resolve_image
-from moorage.inventory.catalogue import CatalogueRow
+from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.registries import Registries
 from moorage.spec import EngineName
 from tests.conformance.launch_world import configured_versions

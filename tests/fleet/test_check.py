@@ -12,7 +12,7 @@ import pytest
 from moorage.adapters.docker import client as docker_client
 from moorage.adapters.docker.client import forget_clients
 from moorage.adapters.hosts.fleet_check import check_fleet
-from moorage.inventory.check import Check, HostChecks
+from moorage.inventory.checks import Check, HostChecks
 from moorage.inventory.fleet import Fleet
 from tests.fleet.commands import run
 from tests.fleet.fleet import FleetHost, TestFleet

@@ -13,7 +13,7 @@ from moorage.images.catalogue import CATALOGUE, runner_rows
 from moorage.images.choice import choose_image
 from moorage.images.image import Image
 from moorage.images.resolve import VARIANTS
-from moorage.inventory.catalogue import CatalogueRow
+from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.spec import EngineName
 from tests.builders import a_spec
 

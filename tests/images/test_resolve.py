@@ -10,8 +10,7 @@ from moorage.common.values import Origin
 from moorage.images.catalogue import CATALOGUE, runner_rows
 from moorage.images.image import ImageAnswer, ImageQuestion, ImageRefusal
 from moorage.images.resolve import cann_variant, resolve_image
-from moorage.inventory.catalogue import CatalogueRow
-from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
+from moorage.inventory.fleet_engines import CatalogueRow, EngineVersion, EngineVersions
 from moorage.spec import EngineName
 
 

@@ -14,7 +14,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.images.catalogue import CATALOGUE, runner_rows
 from moorage.images.image import Image
 from moorage.images.resolve import Fit, fit
-from moorage.inventory.catalogue import CatalogueRow
+from moorage.inventory.fleet_engines import CatalogueRow
 from tests.images.table import (
     DEFAULT_VERSION,
     Wish,

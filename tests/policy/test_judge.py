@@ -15,11 +15,9 @@ from moorage.common.failures import Cause, ExitCode
 from moorage.engines import vllm
 from moorage.inventory.fleet import Fleet
 from moorage.policy.judge import allowed_hosts, size_violations, violations
-from moorage.policy.names import has_image, is_below, refused_words
-from moorage.policy.request import Channel, Request, Submission, Usage
+from moorage.policy.names import OFFICIAL_IMAGES, SAFE_OPTIONS, has_image, is_below, refused_words
+from moorage.policy.request import Channel, PolicyRefused, Request, Submission, Usage
 from moorage.policy.rules import EffectivePolicy, Policy, Rules
-from moorage.policy.safe import OFFICIAL_IMAGES, SAFE_OPTIONS
-from moorage.policy.violation import PolicyRefused
 from tests.builders import a_spec
 
 API, CLI = Submission(channel=Channel.API), Submission(channel=Channel.CLI)

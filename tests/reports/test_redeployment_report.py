@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed
+from moorage.operations.redeploy.intent import ModelOutcome, Redeployed
 from moorage.operations.redeploy.selection import meant
 from moorage.reports.redeployment_report import Links, Wave, redeployment_page
 

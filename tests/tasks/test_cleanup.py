@@ -78,7 +78,7 @@ def test_what_is_given_up_gives_their_place_back_to_those_that_serve_again(
     ledger().releases.give_up(new, "interrupted")
     router().reopen(old.id, "its successor failed")
     assert claimed_by() == {new: len(PLACEMENT.claims)}
-    _give_up(Action(deed=ActionKind.GIVE_UP, reason="gone"), ledger().releases.get(new))
+    _give_up(Action(kind=ActionKind.GIVE_UP, reason="gone"), ledger().releases.get(new))
     assert claimed_by() == {old.id: len(PLACEMENT.claims)}
 
 
@@ -92,5 +92,5 @@ def test_nobody_waits_for_the_start_of_a_release_that_has_ended(how: str) -> Non
         ledger().releases.move(release, S.STOPPING)
         end_release(row, S.STOPPED, how)
     else:
-        _give_up(Action(deed=ActionKind.GIVE_UP, reason=how), row)
+        _give_up(Action(kind=ActionKind.GIVE_UP, reason=how), row)
     assert not ledger().locks.is_held("start:gpu-1:cuda:0")

@@ -11,8 +11,7 @@ import pytest
 
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
-from moorage.policy.request import Channel, Submission, Usage, usage_of
-from moorage.policy.violation import PolicyRefused
+from moorage.policy.request import Channel, PolicyRefused, Submission, Usage, usage_of
 from moorage.releases.release import Release
 from tasks import policy
 from tasks.context import in_thread

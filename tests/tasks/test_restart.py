@@ -55,7 +55,7 @@ def test_a_start_that_waits_for_another_engine_is_not_counted(started: list[str]
     row = on_a_gpu()
     ledger().locks.take_all([NAME], "other", this_process("llama.v3"))
     with pytest.raises(Failure, match=r"llama\.v3 starts on") as caught:
-        deed(Action(deed=ActionKind.RESTART, reason="it died"), row)
+        deed(Action(kind=ActionKind.RESTART, reason="it died"), row)
     assert caught.value.cause is Cause.ACCELERATOR_STARTING
     assert started == []
     assert ledger().repairs.of(row.id).attempts == 0
@@ -66,7 +66,7 @@ def test_its_accelerators_are_its_own_from_the_start_until_it_answers(
     started: list[str], deed: Do
 ) -> None:
     row = on_a_gpu()
-    deed(Action(deed=ActionKind.RESTART, reason="it died"), row)
+    deed(Action(kind=ActionKind.RESTART, reason="it died"), row)
     assert started == [f"{row.id}, of {row.id}"]
     assert ledger().repairs.of(row.id).attempts == 1
     ledger().locks.drop(lease_of(row.id))

@@ -22,9 +22,8 @@ from moorage.adapters.system.os_errors import innermost_message
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.inventory.access import Access
-from moorage.inventory.check import Check, HostChecks, broken
+from moorage.inventory.checks import Check, HostChecks, broken, judge_bind, judge_neighbours
 from moorage.inventory.fleet import Fleet, Host
-from moorage.inventory.survey.judge import judge_bind, judge_neighbours
 
 DIAGNOSIS_SECONDS = 60.0
 """Limit for one host; the helper's image may have to be pulled."""

@@ -22,10 +22,10 @@ from moorage.adapters.hosts.remote_host import (
 )
 from moorage.adapters.hosts.survey import describe, survey_host
 from moorage.common.failures import Failure
-from moorage.inventory.check import Check, broken, fine
-from moorage.inventory.fleet import Fleet, Host
-from moorage.inventory.survey.facts import HostFacts
-from moorage.inventory.survey.judge import (
+from moorage.inventory.checks import (
+    Check,
+    broken,
+    fine,
     judge_accelerators,
     judge_clock,
     judge_disks,
@@ -33,6 +33,8 @@ from moorage.inventory.survey.judge import (
     judge_toolkit,
     seconds_ahead,
 )
+from moorage.inventory.fleet import Fleet, Host
+from moorage.inventory.survey.facts import HostFacts
 
 ERRORS = (DockerException, RequestException, OSError, ValueError)
 """Errors of a host that is lost meanwhile."""

@@ -26,9 +26,9 @@ from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.images.catalogue import runner_rows
 from moorage.inventory.access import parse_access
-from moorage.inventory.catalogue import CatalogueRow
 from moorage.inventory.claims import Claim
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
+from moorage.inventory.fleet_engines import CatalogueRow
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, interface_of
 from moorage.placement.avoiding import without_avoided

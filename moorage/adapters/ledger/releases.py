@@ -14,7 +14,7 @@ from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG, WORKLOADS
 from moorage.adapters.ledger.transitions import Change, changing, logged, utc
 from moorage.common.failures import Cause, Failure
-from moorage.common.input_value import RECORDED
+from moorage.common.values import RECORDED
 from moorage.engines.launch import Workload
 from moorage.inventory.claims import Claim
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id

@@ -17,7 +17,7 @@ from moorage.adapters.ray.dashboard import RayDashboard
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Failure
 from moorage.common.units import counted
-from moorage.inventory.check import Check, HostChecks, broken, fine
+from moorage.inventory.checks import Check, HostChecks, broken, fine
 from moorage.inventory.clusters import GPU, ClusterSnapshot, RayCluster
 from moorage.inventory.fleet import Fleet
 
@@ -109,7 +109,7 @@ def _checked(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
     except Failure as failure:
         found = f"{failure.facts.summary}: {failure.detail}"
         return (broken("dashboard", found, failure.suggestion),)
-    return (fine("dashboard", seen.told), _serve(cluster.serve, seen))
+    return (fine("dashboard", seen.summary), _serve(cluster.serve, seen))
 
 
 def _serve(address: str, seen: ClusterSnapshot) -> Check:

@@ -78,7 +78,7 @@ def amd_smi_found(static: str, metric: str) -> Found:
         Nothing where one cannot be read: the indexes of the others would be wrong.
     """
     sizes = [(item, _bytes(item.get("vram"), "size")) for item in _gpus(static)]
-    if not all(size and _whole(item.get("gpu", 0)) >= 0 for item, size in sizes):
+    if not all(size and _to_int(item.get("gpu", 0)) >= 0 for item, size in sizes):
         return Found()
     usage = {item.get("gpu"): item.get("mem_usage") for item in _gpus(metric)}
     return _found(
@@ -91,16 +91,16 @@ def amd_smi_found(static: str, metric: str) -> Found:
             memory_free=total - min(total, _bytes(usage.get(item.get("gpu")), "used_vram")),
             driver=_text(item, "driver", "version"),
         )
-        for item, total in sorted(sizes, key=lambda pair: _whole(pair[0].get("gpu", 0)))
+        for item, total in sorted(sizes, key=lambda pair: _to_int(pair[0].get("gpu", 0)))
     )
 
 
 def rocm_smi_found(listed: str) -> Found:
     """Accelerators from `rocm-smi --showproductname --showuniqueid --showmeminfo vram --json`."""
-    told = _json(listed)
+    content = _json(listed)
     cards = (
-        {name: card for name, card in told.items() if isinstance(card, dict)}
-        if isinstance(told, dict)
+        {name: card for name, card in content.items() if isinstance(card, dict)}
+        if isinstance(content, dict)
         else {}
     )
     numbered = {int(name[4:]): card for name, card in cards.items() if name[4:].isdigit()}
@@ -116,7 +116,7 @@ def rocm_smi_found(listed: str) -> Found:
                 card.get("Device ID") or card.get("Card Model") or "",
             ),
             memory_total=int(card[total]),
-            memory_free=int(card[total]) - max(0, _whole(card.get(used))),
+            memory_free=int(card[total]) - max(0, _to_int(card.get(used))),
             driver=driver,
         )
         for _, card in sorted(numbered.items())
@@ -149,21 +149,21 @@ def _fields(block: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in pairs if value.strip()}
 
 
-def _name(told: str, device: str) -> str:
-    name = told.strip()
+def _name(product: str, device: str) -> str:
+    name = product.strip()
     if name in ("", "N/A") or name.startswith("0x"):
         name = NAMES.get(device.strip().lower(), f"GPU {device.strip()}".strip())
     return name if name.upper().startswith("AMD") else f"AMD {name}"
 
 
-def _uuid(told: str) -> str:
-    number = told.strip().lower().removeprefix("0x")
+def _uuid(serial: str) -> str:
+    number = serial.strip().lower().removeprefix("0x")
     return f"GPU-{number}" if number not in ("", "n/a") else ""
 
 
 def _gpus(answer: str) -> list[dict[str, Any]]:
-    told = _json(answer)
-    items = told.get("gpu_data", []) if isinstance(told, dict) else told
+    content = _json(answer)
+    items = content.get("gpu_data", []) if isinstance(content, dict) else content
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
@@ -186,8 +186,8 @@ def _text(item: dict[str, Any], *path: str) -> str:
     return str(value) if value != "N/A" else ""
 
 
-def _whole(number: Any) -> int:
-    """A number that is not told counts as -1."""
+def _to_int(number: Any) -> int:
+    """-1 where it is no number."""
     return int(number) if str(number).isdigit() else -1
 
 

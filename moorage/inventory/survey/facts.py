@@ -50,7 +50,7 @@ class Found(Value):
         accelerators: In index order.
         troubles: What is there and cannot be used, and why.
         unified_memory: Whether they use the host's RAM as their memory.
-        links: Indexes of those that fast links join, group by group; empty = none, or not told.
+        links: Indexes of those that fast links join, group by group; empty = none, or not reported.
     """
 
     accelerators: tuple[Accelerator, ...] = ()
@@ -72,7 +72,7 @@ class HostFacts(Found):
         routes: Nets that its interfaces are on.
         models: What its model store has complete, as `source@revision`.
         helper_image: The helper's image as it is there; empty = it is not, or was not needed.
-        docker: Version of its Docker; empty = it has none, or was not asked.
+        docker: Version of its Docker; empty = it has none, or was not surveyed.
         machine: Its kind of processor as its kernel calls it.
         vendors: How many accelerators of whom hang on its PCI bus, by the names of `VENDORS`.
         nvidia_driver: Whether its kernel has NVIDIA's driver.

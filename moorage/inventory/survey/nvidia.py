@@ -53,9 +53,9 @@ RUNTIME = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
 """In the heading of plain `nvidia-smi`: the newest CUDA that the driver was made for. Since 610 it
 is the version of the driver's part in user mode (UMD)."""
 
-NOT_TOLD = ("[N/A]", "[Not Supported]", "N/A")
+NOT_REPORTED = ("[N/A]", "[Not Supported]", "N/A")
 SHARES_RAM = re.compile(r"\b(GB10|Tegra|Xavier|Orin|Thor)\b")
-"""Chips without memory of their own; others that tell none have a fault."""
+"""Chips without memory of their own; others that report none have a fault."""
 
 FAULT = re.compile(r"Unknown Error|Unable to determine|GPU is lost|has failed|mismatch", re.I)
 
@@ -70,18 +70,20 @@ def nvidia_found(listed: str, heading: str, topology: str, ram: tuple[int, int])
         ram: Bytes of the host's RAM, in total and free: the memory of chips that share it.
 
     Returns:
-        The devices that can be used. One that has fallen off the bus, tells no memory, or is split
+        The devices that can be used. One that has fallen off the bus, reports no memory, or is split
         by MIG is a trouble instead: CUDA sees only the parts of the latter.
     """
-    told = RUNTIME.search(heading)
+    version = RUNTIME.search(heading)
     accelerators, troubles, shared = [], [], False
     for row in _rows(listed):
         if trouble := _trouble(row):
             troubles.append(trouble)
         elif "uuid" in row:
-            shares = row["memory.total"] in NOT_TOLD
+            shares = row["memory.total"] in NOT_REPORTED
             shared |= shares
-            accelerators.append(_accelerator(row, told[1] if told else "", ram if shares else None))
+            accelerators.append(
+                _accelerator(row, version[1] if version else "", ram if shares else None)
+            )
     return Found(
         accelerators=tuple(accelerators),
         troubles=tuple(troubles),
@@ -117,7 +119,7 @@ def _trouble(row: dict[str, str]) -> str:
         return split_by_mig(int(row["index"]), row["name"])
     if all(amount.isdigit() for amount in memory):
         return ""
-    if all(amount in NOT_TOLD for amount in memory) and SHARES_RAM.search(row["name"]):
+    if all(amount in NOT_REPORTED for amount in memory) and SHARES_RAM.search(row["name"]):
         return ""
     return f"{name} does not tell its memory ({memory[0]}): it may need a reset"
 

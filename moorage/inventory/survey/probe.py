@@ -1,7 +1,7 @@
 """The probe: a shell script that shows what a host has, and the reading of its answer.
 
 It needs nothing but `sh`, `cat`, `grep`, `df` and `readlink`; the drivers' own tools are
-asked where they are there.
+used where they are there.
 """
 
 from __future__ import annotations
@@ -86,25 +86,27 @@ def read_probe(answer: str) -> HostFacts:
     Raises:
         ValueError: When it is not the answer of a probe.
     """
-    told = _sections(answer)
-    memory = dict(re.findall(r"^(\w+):\s+(\d+) kB$", told.get("meminfo", ""), re.MULTILINE))
+    sections = _sections(answer)
+    memory = dict(re.findall(r"^(\w+):\s+(\d+) kB$", sections.get("meminfo", ""), re.MULTILINE))
     try:
         total, free = int(memory["MemTotal"]) * KIB, int(memory["MemAvailable"]) * KIB
-        cores = int(told["cores"])
+        cores = int(sections["cores"])
     except (KeyError, ValueError) as error:
-        raise ValueError(f"the probe told neither memory nor processors: {answer[:200]}") from error
+        raise ValueError(
+            f"the probe reported neither memory nor processors: {answer[:200]}"
+        ) from error
     return HostFacts(
         cores=cores,
         ram_total=total,
         ram_free=free,
-        ports=_listening(told.get("tcp", "")),
-        image_disk_free=_free_disk(told.get("image-disk", "")),
-        disk_free=_free_disk(told.get("disk", "")),
-        routes=read_routes(told.get("routes", "")),
-        models=_models(told.get("models", "")),
-        vendors=vendors_on(told.get("pci", "")),
-        nvidia_driver=_is_there(told.get("nvidia-driver", "")),
-        tools=tuple(told.get("tools", "").split()),
+        ports=_listening(sections.get("tcp", "")),
+        image_disk_free=_free_disk(sections.get("image-disk", "")),
+        disk_free=_free_disk(sections.get("disk", "")),
+        routes=read_routes(sections.get("routes", "")),
+        models=_models(sections.get("models", "")),
+        vendors=vendors_on(sections.get("pci", "")),
+        nvidia_driver=_is_there(sections.get("nvidia-driver", "")),
+        tools=tuple(sections.get("tools", "").split()),
         **dict(read_vendors(answer, (total, free))),
     )
 
@@ -116,14 +118,14 @@ def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
         answer: The answer.
         ram: Bytes of the host's RAM, in total and free.
     """
-    told = _sections(answer)
+    sections = _sections(answer)
     nvidia = nvidia_found(
-        told.get("nvidia", ""),
-        told.get("nvidia-runtime", ""),
-        told.get("nvidia-topology", ""),
+        sections.get("nvidia", ""),
+        sections.get("nvidia-runtime", ""),
+        sections.get("nvidia-topology", ""),
         ram,
     )
-    found = (nvidia, _amd(told), ascend_found(told.get("ascend", "")))
+    found = (nvidia, _amd(sections), ascend_found(sections.get("ascend", "")))
     return Found(
         accelerators=tuple(item for one in found for item in one.accelerators),
         troubles=tuple(trouble for one in found for trouble in one.troubles),
@@ -132,15 +134,15 @@ def read_vendors(answer: str, ram: tuple[int, int]) -> Found:
     )
 
 
-def _amd(told: dict[str, str]) -> Found:
-    """The tool knows more than the kernel where it is there and can be asked."""
-    ways = (
-        amd_smi_found(told.get("amd-static", ""), told.get("amd-metric", "")),
-        rocm_smi_found(told.get("rocm-smi", "")),
+def _amd(sections: dict[str, str]) -> Found:
+    """The tool knows more than the kernel where it is there and answers."""
+    tools = (
+        amd_smi_found(sections.get("amd-static", ""), sections.get("amd-metric", "")),
+        rocm_smi_found(sections.get("rocm-smi", "")),
     )
-    driver = told.get("amd-driver", "")
-    shown = amd_cards(told.get("amd-cards", ""), "" if ":" in driver else driver)
-    return next((with_nodes(way, shown) for way in ways if way.accelerators), shown)
+    driver = sections.get("amd-driver", "")
+    shown = amd_cards(sections.get("amd-cards", ""), "" if ":" in driver else driver)
+    return next((with_nodes(tool, shown) for tool in tools if tool.accelerators), shown)
 
 
 def _sections(answer: str) -> dict[str, str]:
@@ -170,5 +172,5 @@ def _models(listed: str) -> tuple[str, ...]:
     return tuple(f"{source}@{revision}" for source, revision in named)
 
 
-def _is_there(told: str) -> bool:
-    return told.startswith("NVRM")
+def _is_there(text: str) -> bool:
+    return text.startswith("NVRM")

@@ -47,7 +47,7 @@ VENDORS = (
 
 
 class Handed(Value):
-    """What a probe gets of its host, beside what every container sees.
+    """What a probe gets of its host, in addition to what every container sees.
 
     Attributes:
         gpus: All NVIDIA accelerators, through NVIDIA's container toolkit.
@@ -76,8 +76,8 @@ HANDED: dict[str, Handed] = {
 }
 """What makes the vendor's own tool work in a container.
 
-For AMD it matters only where the probe's image has `amd-smi` or `rocm-smi`: the memory is told by
-`/sys`. For Ascend it is what the documentation of vllm-ascend hands to containers, beside a device
+For AMD it matters only where the probe's image has `amd-smi` or `rocm-smi`: `/sys` reports the
+memory. For Ascend it is what the documentation of vllm-ascend hands to containers, with one device
 file for each chip.
 """
 
@@ -106,16 +106,16 @@ def vendors_on(bus: str) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def silent_vendors(seen: Iterable[str], told: Iterable[Accelerator]) -> tuple[str, ...]:
-    """Vendors whose accelerators the bus shows, though nothing told of any.
+def silent_vendors(seen: Iterable[str], reported: Iterable[Accelerator]) -> tuple[str, ...]:
+    """Vendors whose accelerators the bus shows, though no driver reports any.
 
-    AMD's are told by `/sys` as soon as their driver is there; what is not told is the graphics of
-    a processor.
+    AMD's are left out: `/sys` reports them as soon as their driver is there, and what it does not
+    report is the graphics of a processor.
 
     Args:
         seen: Names of vendors.
-        told: The accelerators that were told of.
+        reported: Accelerators that a driver reports.
     """
-    types = {item.type for item in told}
+    types = {item.type for item in reported}
     missing = {vendor.name for vendor in VENDORS if vendor.type not in types} - {AMD}
     return tuple(name for name in seen if name in missing)

@@ -120,9 +120,9 @@ def _intent(spec: ModelSpec, row: ReleaseRow | None, dead: Collection[str]) -> I
     if row.spec_digest == spec.digest:
         action = Action.RESTORE if row.id in dead else Action.UNCHANGED
         note = f"{row.id} is not alive" if row.id in dead else ""
-        beside = spec_changes(row.release.spec, spec) if row.release else ()
-        if beside and action == Action.UNCHANGED:
-            return Intent(model=spec.name, action=Action.NOTED, release=row.id, changes=beside)
+        unapplied = spec_changes(row.release.spec, spec) if row.release else ()
+        if unapplied and action == Action.UNCHANGED:
+            return Intent(model=spec.name, action=Action.NOTED, release=row.id, changes=unapplied)
         return Intent(model=spec.name, action=action, release=row.id, note=note)
     fields = spec_changes(row.release.spec, spec) if row.release else ()
     note = "" if row.release else f"another version of moorage wrote the record of {row.id}"

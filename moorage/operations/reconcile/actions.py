@@ -62,7 +62,7 @@ class Action(Value):
     """One thing to do.
 
     Attributes:
-        deed: Its kind.
+        kind: What is done.
         model: Model concerned; its lock is held meanwhile.
         release: Release concerned.
         state: State of the release on which this was decided; in another one it is not done.
@@ -75,7 +75,7 @@ class Action(Value):
         found: The workload that is removed.
     """
 
-    deed: ActionKind
+    kind: ActionKind
     model: str = ""
     release: str = ""
     state: ReleaseState | None = None
@@ -93,7 +93,7 @@ class Action(Value):
         return self.release or (self.found.name if self.found else self.host)
 
 
-class Outcome(Value):
+class ActionOutcome(Value):
     """The result of an action.
 
     Attributes:

@@ -153,7 +153,7 @@ class ClusterState(Value):
         now: The moment.
         patience: How long things are left alone.
         releases: What the ledger has, in order of creation.
-        looks: What each place shows.
+        observations: What each place shows.
         records: What is kept about repairs.
         hosts: Names of the hosts of the fleet that can be looked at: models may be placed there.
         busy: Who works on which model.
@@ -162,7 +162,7 @@ class ClusterState(Value):
     now: datetime
     patience: Patience = Patience()
     releases: tuple[LedgerRelease, ...] = ()
-    looks: tuple[Observation, ...] = ()
+    observations: tuple[Observation, ...] = ()
     records: tuple[RepairRecord, ...] = ()
     hosts: frozenset[str] = frozenset()
     busy: dict[str, str] = {}
@@ -173,7 +173,7 @@ class ClusterState(Value):
             (one for one in self.records if one.release == release), RepairRecord(release=release)
         )
 
-    def look(self, workload: Workload) -> Observation | None:
+    def observation(self, workload: Workload) -> Observation | None:
         """What the place of a workload shows; None when nobody looked."""
         where = Place(host=workload.host, address=workload.address, runtime=workload.runtime)
-        return next((one for one in self.looks if one.place == where), None)
+        return next((one for one in self.observations if one.place == where), None)

@@ -49,17 +49,17 @@ class ReleaseStatus:
     """A release, the world that it is in, and what follows from both.
 
     Args:
-        world: Everything that is known.
+        cluster: Everything that is known.
         own: The release.
     """
 
-    world: ClusterState
+    cluster: ClusterState
     own: LedgerRelease
 
     @cached_property
     def record(self) -> RepairRecord:
         """What is kept about its repairs."""
-        return self.world.record(self.own.id)
+        return self.cluster.record(self.own.id)
 
     @cached_property
     def workloads(self) -> tuple[Workload, ...]:
@@ -71,14 +71,14 @@ class ReleaseStatus:
     @cached_property
     def unseen(self) -> tuple[Observation, ...]:
         """Places of it that cannot be looked at."""
-        looks = (self.world.look(one) for one in self.workloads)
-        return tuple({one.place: one for one in looks if one and one.unseen_since}.values())
+        observations = (self.cluster.observation(one) for one in self.workloads)
+        return tuple({one.place: one for one in observations if one and one.unseen_since}.values())
 
     @cached_property
     def unseen_seconds(self) -> float:
         """How long the first of them has been out of sight."""
         since = [look.unseen_since for look in self.unseen if look.unseen_since]
-        return (self.world.now - min(since)).total_seconds() if since else 0.0
+        return (self.cluster.now - min(since)).total_seconds() if since else 0.0
 
     @cached_property
     def unlisted(self) -> tuple[Workload, ...]:
@@ -107,22 +107,22 @@ class ReleaseStatus:
         if self.record.missed >= MOST_MISSED:
             return f"it did not answer {self.record.missed} times in a row"
         begun = self.record.started_at
-        if begun and self.world.now - begun > timedelta(seconds=self.own.start_seconds):
+        if begun and self.cluster.now - begun > timedelta(seconds=self.own.start_seconds):
             return f"it has not answered within {self.own.start_seconds:g} s of its start"
         return ""
 
     def found(self, workload: Workload) -> ObservedWorkload | None:
         """A workload as its place shows it."""
-        look = self.world.look(workload)
+        look = self.cluster.observation(workload)
         seen = look.found if look else ()
         own = (one for one in seen if one.name == workload.name and one.release == self.own.id)
         return next(own, None)
 
-    def action(self, deed: ActionKind, reason: str, **more: object) -> Action:
+    def action(self, kind: ActionKind, reason: str, **more: object) -> Action:
         """Something to do about it."""
         about = {"model": self.own.model, "release": self.own.id, "state": self.own.state}
-        return Action.model_validate({"deed": deed, "reason": reason, **about, **more})
+        return Action.model_validate({"kind": kind, "reason": reason, **about, **more})
 
     def _is_seen(self, workload: Workload) -> bool:
-        look = self.world.look(workload)
+        look = self.cluster.observation(workload)
         return look is not None and look.unseen_since is None

@@ -2,16 +2,92 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
 
 from moorage.common.failures import Failure
+from moorage.common.units import human_seconds
 from moorage.common.values import Value
 from moorage.operations.history.changes import spec_changes
 from moorage.operations.redeploy.drift import Drift, DriftKind, decide, summarize
-from moorage.operations.redeploy.outcome import ModelOutcome, Redeployed
 from moorage.policy.request import Channel, Submission
 from moorage.releases.release import Release
 from moorage.spec import Approval, ModelSpec, OnDrift
+
+
+class ModelOutcome(StrEnum):
+    """What became of one model."""
+
+    REDEPLOYED = "redeployed"
+    UNCHANGED = "unchanged"
+    NOTIFIED = "notified"
+    WOULD_REDEPLOY = "would redeploy"
+    FAILED = "failed"
+    NOT_BEGUN = "not begun"
+
+
+class Redeployed(Value):
+    """One model of a redeployment.
+
+    Attributes:
+        model: Its name.
+        outcome: What became of it.
+        wave: In which wave it was, from 1; 0 = there was nothing to do.
+        before: Release that served when it was looked at; empty = none.
+        after: Release that serves since.
+        why: What has moved, or why it was deployed anyway.
+        message: How it ended.
+        cause: Of a failure.
+        exit_code: Of the class of the failure; 0 = there was none.
+        seconds: How long it took.
+        flow_run: Id of its own flow run; empty = it had none.
+    """
+
+    model: str
+    outcome: ModelOutcome
+    wave: int = 0
+    before: str = ""
+    after: str = ""
+    why: str = ""
+    message: str = ""
+    cause: str = ""
+    exit_code: int = 0
+    seconds: float = 0.0
+    flow_run: str = ""
+
+
+HEADER = ("wave", "model", "outcome", "before", "after", "why", "took", "message")
+
+
+def row_of(one: Redeployed) -> dict[str, Any]:
+    """A row of the table."""
+    cells = (
+        one.wave or "-",
+        one.model,
+        one.outcome.value,
+        one.before or "-",
+        one.after or "-",
+        one.why or "-",
+        human_seconds(one.seconds) if one.seconds else "-",
+        one.message,
+    )
+    return dict(zip(HEADER, cells, strict=True))
+
+
+def summary(ended: Sequence[Redeployed]) -> str:
+    """All of them in one line."""
+    counts = Counter(one.outcome for one in ended)
+    return ", ".join(f"{counts[kind]} {kind}" for kind in ModelOutcome if counts[kind]) or (
+        "there was nothing to do"
+    )
+
+
+def is_failure(ended: Sequence[Redeployed]) -> bool:
+    """Whether a model failed, or was not begun because another one did."""
+    return any(one.outcome in (ModelOutcome.FAILED, ModelOutcome.NOT_BEGUN) for one in ended)
+
 
 SERVER_SECONDS = 60
 """How much longer the server lets a run wait: it would end it first, without a cause or an event.
@@ -34,7 +110,7 @@ class Question(Value):
 
 
 class Answer(Value):
-    """What a person said.
+    """A person's reply.
 
     Attributes:
         approve: Whether it shall be done.
@@ -90,13 +166,13 @@ class Intent(Value):
     @property
     def if_it_were_done(self) -> Redeployed:
         """What would become of it."""
-        asked = "after approval" if self.needs_approval else ""
+        message = "after approval" if self.needs_approval else ""
         return Redeployed(
             model=self.model,
             outcome=ModelOutcome.WOULD_REDEPLOY,
             before=self.release,
             why=self.why,
-            message=asked,
+            message=message,
         )
 
     def failed(self, failure: Failure) -> Redeployed:
@@ -117,7 +193,7 @@ def intent_of(
 ) -> Intent:
     """What is to be done about a model that was looked at.
 
-    A model that was rolled back is never redeployed by its policy, only told about.
+    A model that was rolled back is never redeployed by its policy, only reported.
 
     Args:
         release: What serves.
@@ -132,10 +208,10 @@ def intent_of(
         # A person went back on purpose; a policy does not undo that.
         action, why = OnDrift.NOTIFY, f"was rolled back to {release.rolled_back_to}; {why}"
     if force and action != OnDrift.REDEPLOY:
-        action, why = OnDrift.REDEPLOY, summarize(drifts) or "asked for, though nothing has moved"
-    beside = spec_changes(release.spec, spec) if spec.digest == release.spec_digest else ()
-    if beside and action == OnDrift.NEVER:
-        why = f"its file has another {beside[0].what}: `moorage apply` notes that"
+        action, why = OnDrift.REDEPLOY, summarize(drifts) or "requested, though nothing has moved"
+    unapplied = spec_changes(release.spec, spec) if spec.digest == release.spec_digest else ()
+    if unapplied and action == OnDrift.NEVER:
+        why = f"its file has another {unapplied[0].what}: `moorage apply` notes that"
     return Intent(
         spec=spec,
         release=release.id,
@@ -155,7 +231,7 @@ def submission_of(release: Release, spec: ModelSpec) -> Submission:
 
 
 def question_of(intents: Sequence[Intent]) -> Question:
-    """What a person is asked about all of them; who gives the least time counts."""
+    """The question to a person about all of them, with the shortest of their time limits."""
     lines = [f"| {one.model} | {one.release} | {_cell(one.why)} |" for one in intents]
     return Question(
         models=tuple(one.model for one in intents),

@@ -43,11 +43,11 @@ def chosen(
 
 def meant(names: Sequence[str], labels: Mapping[str, str], files: str) -> str:
     """Which models, in a few words for the name of a run."""
-    told = ", ".join(names[:NAMED]) if names else "" if labels else "all"
+    listed = ", ".join(names[:NAMED]) if names else "" if labels else "all"
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     carried = ", ".join(f"{name}={value}" for name, value in sorted(labels.items()))
     origin = f"from {files}" if files else ""
-    return " ".join(filter(None, (told + more, f"with {carried}" if labels else "", origin)))
+    return " ".join(filter(None, (listed + more, f"with {carried}" if labels else "", origin)))
 
 
 def carries(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

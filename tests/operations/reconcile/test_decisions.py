@@ -36,10 +36,10 @@ def kept(**values: Any) -> dict[str, Any]:
     return {"records": (RepairRecord(release="tiny.v1", **values),)}
 
 
-GONE = {"looks": (seen(),)}
-DIED = {"looks": (seen(dead()),)}
-AWAY = {"looks": (unseen(),)}
-LONG_AWAY = {"looks": (unseen(700),)}
+GONE = {"observations": (seen(),)}
+DIED = {"observations": (seen(dead()),)}
+AWAY = {"observations": (unseen(),)}
+LONG_AWAY = {"observations": (unseen(700),)}
 
 AT_WORK = {"tiny": "flow run x"}
 
@@ -127,7 +127,7 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         ["wait"],
     ),
     "what is out of sight for good": (
-        a_world(a_standing(S.UNREACHABLE), looks=(unseen(90_000),)),
+        a_world(a_standing(S.UNREACHABLE), observations=(unseen(90_000),)),
         ["give up"],
     ),
     "what is seen again": (a_world(a_standing(S.UNREACHABLE)), ["mark seen"]),
@@ -137,13 +137,13 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
     ),
     "what runs and is not written down": (a_world(a_standing(workloads=())), ["adopt"]),
     "what runs under another identity": (
-        a_world(a_standing(), looks=(seen(found(identity="2@2")),)),
+        a_world(a_standing(), observations=(seen(found(identity="2@2")),)),
         ["adopt"],
     ),
     "what a dead flow began": (a_world(a_standing(S.STARTING)), ["undo"]),
     "what a dead flow began out of sight": (a_world(a_standing(S.STARTING), **AWAY), ["wait"]),
     "what a dead flow began before anything was started": (
-        a_world(a_standing(S.PENDING, workloads=()), looks=(seen(),)),
+        a_world(a_standing(S.PENDING, workloads=()), observations=(seen(),)),
         ["undo"],
     ),
     "what failed and holds something": (a_world(a_standing(S.ERROR)), ["undo"]),
@@ -164,7 +164,7 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         a_world(
             a_standing(S.STOPPING, successor="tiny.v2"),
             a_standing(release="tiny.v3"),
-            looks=(seen(found("tiny.v3")),),
+            observations=(seen(found("tiny.v3")),),
         ),
         ["finish"],
     ),
@@ -175,43 +175,50 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
         [],
     ),
     "what nobody owns, since a moment": (a_world(), ["wait"]),
-    "what nobody owns, since long": (a_world(looks=(seen(found(since=ago(600))),)), ["remove"]),
+    "what nobody owns, since long": (
+        a_world(observations=(seen(found(since=ago(600))),)),
+        ["remove"],
+    ),
     "what nobody owns, of a model that is worked on": (
-        a_world(looks=(seen(found(since=ago(900))),), busy=AT_WORK),
+        a_world(observations=(seen(found(since=ago(900))),), busy=AT_WORK),
         [],
     ),
     "a helper that is left over": (
-        a_world(looks=(seen(dead("", helper="probe", since=ago(900))),)),
+        a_world(observations=(seen(dead("", helper="probe", since=ago(900))),)),
         ["remove"],
     ),
     "a helper that still brings a model": (
-        a_world(looks=(seen(found("", helper="stage", since=ago(9000))),)),
+        a_world(observations=(seen(found("", helper="stage", since=ago(9000))),)),
         [],
     ),
     "a helper that still lends a model to another host": (
-        a_world(looks=(seen(found("", helper="lend", since=ago(9000))),)),
+        a_world(observations=(seen(found("", helper="lend", since=ago(9000))),)),
         [],
     ),
     "a helper that still reads all of a store": (
-        a_world(looks=(seen(found("", helper="keep", since=ago(9000))),)),
+        a_world(observations=(seen(found("", helper="keep", since=ago(9000))),)),
         [],
     ),
     "a helper to which a flow may still send a directory": (
-        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),), busy=AT_WORK),
+        a_world(
+            observations=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),),
+            busy=AT_WORK,
+        ),
         ["wait"],
     ),
     "a helper to which nobody can still send": (
         a_world(
-            looks=(seen(dead("", helper="stage", fresh=True, since=ago(90_000))),), busy=AT_WORK
+            observations=(seen(dead("", helper="stage", fresh=True, since=ago(90_000))),),
+            busy=AT_WORK,
         ),
         ["remove"],
     ),
     "a helper that was made for a directory while nobody works": (
-        a_world(looks=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),)),
+        a_world(observations=(seen(dead("", helper="stage", fresh=True, since=ago(9000))),)),
         ["remove"],
     ),
     "a helper that has brought a model for nobody": (
-        a_world(looks=(seen(dead("", helper="stage", since=ago(900))),)),
+        a_world(observations=(seen(dead("", helper="stage", since=ago(900))),)),
         ["remove"],
     ),
 }
@@ -221,7 +228,7 @@ CASES: dict[str, tuple[ClusterState, list[str]]] = {
 def test_what_is_done_about(name: str) -> None:
     world, expected = CASES[name]
     actions = decide(world)
-    assert [one.deed for one in actions] == expected
+    assert [one.kind for one in actions] == expected
     assert all(one.reason for one in actions)
 
 
@@ -241,17 +248,17 @@ def test_one_slow_host_concerns_only_what_runs_there() -> None:
     world = a_world(
         a_standing(),
         a_standing(release="far.v1", workloads=(elsewhere,), planned=(elsewhere,)),
-        looks=(seen(found()), unseen(place=far)),
+        observations=(seen(found()), unseen(place=far)),
     )
-    assert [(one.deed, one.release) for one in decide(world)] == [("mark unreachable", "far.v1")]
+    assert [(one.kind, one.release) for one in decide(world)] == [("mark unreachable", "far.v1")]
 
 
 def test_patience_is_a_setting() -> None:
     world = a_world(patience=Patience(orphan_seconds=0))
-    assert [one.deed for one in decide(world)] == ["remove"]
+    assert [one.kind for one in decide(world)] == ["remove"]
 
 
 def test_what_is_brought_back_undoes_its_successor_itself() -> None:
     old = a_standing(S.STOPPING, successor="tiny.v2")
     new = a_standing(S.STARTING, "tiny.v2")
-    assert [one.deed for one in decide(a_world(old, new, **GONE))] == ["bring back"]
+    assert [one.kind for one in decide(a_world(old, new, **GONE))] == ["bring back"]

@@ -78,7 +78,7 @@ def worlds(draw: st.DrawFn) -> ClusterState:
     look = unseen(draw(st.integers(1, 100_000))) if out_of_sight else seen(*there)
     return a_world(
         *releases,
-        looks=(look,),
+        observations=(look,),
         records=tuple(draw(records(model)) for model in NAMES if draw(st.booleans())),
         hosts=draw(st.sampled_from([frozenset({"gpu-1"}), frozenset({"gpu-1", "gpu-2"})])),
     )
@@ -95,7 +95,7 @@ def test_what_a_living_flow_works_on_is_not_touched(world: ClusterState) -> None
 def test_nothing_is_started_before_its_time(world: ClusterState) -> None:
     starts = {ActionKind.RESTART, ActionKind.REPLACE, ActionKind.BRING_BACK}
     for action in decide(world):
-        if action.deed in starts:
+        if action.kind in starts:
             when = world.record(action.release).not_before
             assert when is None or when <= world.now
 
@@ -105,7 +105,7 @@ def test_nothing_is_started_before_its_time(world: ClusterState) -> None:
 def test_nothing_that_is_owned_or_young_is_removed(world: ClusterState) -> None:
     owned = {one.name for own in world.releases for one in (*own.workloads, *own.planned)}
     for action in decide(world):
-        if action.deed == ActionKind.REMOVE:
+        if action.kind == ActionKind.REMOVE:
             assert action.found
             assert action.found.name not in owned
             assert world.now - action.found.since >= timedelta(
@@ -118,4 +118,4 @@ def test_nothing_that_is_owned_or_young_is_removed(world: ClusterState) -> None:
 def test_once_all_is_done_there_is_nothing_left_but_patience(world: ClusterState) -> None:
     for _ in range(2):  # what was started again is asked in the look after
         world = after(world, decide(world))
-    assert {one.deed for one in decide(world)} <= {ActionKind.WAIT, ActionKind.PROBE}
+    assert {one.kind for one in decide(world)} <= {ActionKind.WAIT, ActionKind.PROBE}

@@ -76,7 +76,7 @@ def a_world(*releases: LedgerRelease, **changes: Any) -> ClusterState:
     values: dict[str, Any] = {
         "now": NOON,
         "releases": releases,
-        "looks": (seen(found()),),
+        "observations": (seen(found()),),
         "hosts": frozenset({"gpu-1", "gpu-2"}),
         "busy": {one.model: one.busy for one in releases if one.busy},
     }
@@ -86,20 +86,20 @@ def a_world(*releases: LedgerRelease, **changes: Any) -> ClusterState:
 def after(world: ClusterState, actions: tuple[Action, ...]) -> ClusterState:
     """The world once everything is done, a moment later."""
     for action in actions:
-        world = EFFECTS.get(action.deed, lambda world, _action: world)(world, action)
+        world = EFFECTS.get(action.kind, lambda world, _action: world)(world, action)
     return world
 
 
 def _gone(world: ClusterState, action: Action) -> ClusterState:
     """A release has ended; nothing of it runs where anybody can look."""
     kept = tuple(one for one in world.releases if one.id != action.release)
-    looks = tuple(
+    observations = tuple(
         look.model_copy(
             update={"found": tuple(one for one in look.found if one.release != action.release)}
         )
-        for look in world.looks
+        for look in world.observations
     )
-    return world.model_copy(update={"releases": kept, "looks": looks})
+    return world.model_copy(update={"releases": kept, "observations": observations})
 
 
 def _moved(state: ReleaseState) -> Any:
@@ -113,12 +113,12 @@ def _restarted(world: ClusterState, action: Action) -> ClusterState:
     world = _changed(world, action, state=S.RUNNING)
     own = next(one for one in world.releases if one.id == action.release)
     names = {one.name for one in (*own.workloads, *own.planned)}
-    looks = []
-    for look in world.looks:
+    observations = []
+    for look in world.observations:
         others = tuple(one for one in look.found if one.name not in names)
         here = [one for one in own.planned if one.host == look.place.host]
         back = tuple(found(own.id, name=one.name, identity=one.identity) for one in here)
-        looks.append(look.model_copy(update={"found": (*others, *back)}))
+        observations.append(look.model_copy(update={"found": (*others, *back)}))
     record = world.record(action.release)
     attempts = record.attempts + 1
     kept = RepairRecord(
@@ -129,7 +129,7 @@ def _restarted(world: ClusterState, action: Action) -> ClusterState:
         started_at=world.now,
     )
     world = _changed(world, action, workloads=own.planned)
-    return _kept(world.model_copy(update={"looks": tuple(looks)}), kept)
+    return _kept(world.model_copy(update={"observations": tuple(observations)}), kept)
 
 
 def _answered(world: ClusterState, action: Action) -> ClusterState:
@@ -144,11 +144,11 @@ def _forgotten(world: ClusterState, action: Action) -> ClusterState:
 
 
 def _removed(world: ClusterState, action: Action) -> ClusterState:
-    looks = tuple(
+    observations = tuple(
         look.model_copy(update={"found": tuple(one for one in look.found if one != action.found)})
-        for look in world.looks
+        for look in world.observations
     )
-    return world.model_copy(update={"looks": looks})
+    return world.model_copy(update={"observations": observations})
 
 
 def _adopted(world: ClusterState, action: Action) -> ClusterState:

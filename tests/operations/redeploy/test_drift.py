@@ -18,8 +18,7 @@ from moorage.operations.redeploy.drift import (
     file_drift,
     image_drift,
 )
-from moorage.operations.redeploy.intent import intent_of, question_of
-from moorage.operations.redeploy.outcome import ModelOutcome
+from moorage.operations.redeploy.intent import ModelOutcome, intent_of, question_of
 from moorage.spec import OnDrift, RedeploySpec
 from tests.builders import REVISION, a_release, a_spec, an_image
 

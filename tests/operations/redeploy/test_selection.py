@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from moorage.common.failures import Failure
-from moorage.operations.redeploy.outcome import (
+from moorage.operations.redeploy.intent import (
     ModelOutcome,
     Redeployed,
     is_failure,

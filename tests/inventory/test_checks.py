@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moorage.common.units import GIB
-from moorage.inventory.check import Check
-from moorage.inventory.survey.facts import HostFacts
-from moorage.inventory.survey.judge import (
+from moorage.inventory.checks import (
+    Check,
     judge_accelerators,
     judge_bind,
     judge_clock,
@@ -17,6 +16,7 @@ from moorage.inventory.survey.judge import (
     judge_toolkit,
     seconds_ahead,
 )
+from moorage.inventory.survey.facts import HostFacts
 from tests.builders import an_accelerator
 
 NOON = 1795262400.0

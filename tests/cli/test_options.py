@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from moorage.adapters.ledger import Ledger
 from moorage.cli.app import app
-from moorage.cli.find import release_of
+from moorage.cli.options import release_of
 from moorage.common.failures import ExitCode, Failure
 from moorage.releases.states import ReleaseState
 from tests.adapters.ledger.test_routes import started, switch

@@ -5,11 +5,63 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Literal
 
 from moorage.common.units import GIB, human_bytes, human_seconds
-from moorage.inventory.check import Check, broken, fine
+from moorage.common.values import Value
 from moorage.inventory.survey.facts import HostFacts
 from moorage.inventory.survey.vendors import NVIDIA
+
+
+class Check(Value):
+    """One finding.
+
+    Attributes:
+        name: What was looked at.
+        state: `ok`, `absent` (something optional is missing) or `broken`.
+        found: What was found.
+        fix: How to mend or add it; empty = nothing to do.
+    """
+
+    name: str
+    state: Literal["ok", "absent", "broken"]
+    found: str
+    fix: str = ""
+
+    @property
+    def broken(self) -> bool:
+        """Whether nothing can work before it is mended."""
+        return self.state == "broken"
+
+
+class HostChecks(Value):
+    """The findings about one host of a fleet.
+
+    Attributes:
+        host: Its name.
+        address: Its address.
+        checks: What was found, in the order in which one depends on the other.
+    """
+
+    host: str
+    address: str
+    checks: tuple[Check, ...]
+
+    @property
+    def well(self) -> bool:
+        """Whether engines can run there."""
+        return not any(check.broken for check in self.checks)
+
+
+def fine(name: str, found: str) -> Check:
+    """Something that is as it should be."""
+    return Check(name=name, state="ok", found=found)
+
+
+def broken(name: str, found: str, fix: str) -> Check:
+    """Something that has to be mended."""
+    return Check(name=name, state="broken", found=found, fix=fix)
+
 
 OLDEST_API = (1, 41)
 """Of Docker 20.10 and Podman 4."""
@@ -44,14 +96,14 @@ def judge_docker(version: str, api: str) -> Check:
     return broken("Docker", f"{found} is too old", "Install Docker 20.10 or newer, or Podman 4.")
 
 
-def judge_accelerators(facts: HostFacts, asked: bool = True) -> list[Check]:
+def judge_accelerators(facts: HostFacts, detect: bool = True) -> list[Check]:
     """Whether containers can be given the accelerators that are there.
 
     Args:
-        facts: What the probe told.
-        asked: Whether they are to be detected; else they are written down.
+        facts: What the probe found.
+        detect: Whether they are detected; else the fleet file lists them.
     """
-    if not asked:
+    if not detect:
         return [fine("accelerators", "written down in the fleet file")]
     lacks_runtime = NVIDIA in facts.vendors and not any(
         item.type == "cuda" for item in facts.accelerators
@@ -59,8 +111,8 @@ def judge_accelerators(facts: HostFacts, asked: bool = True) -> list[Check]:
     if lacks_runtime and not facts.nvidia_driver:
         return [broken("accelerators", "NVIDIA GPUs without NVIDIA's driver", DRIVER + TOOLKIT)]
     if lacks_runtime:
-        told = facts.troubles[0] if facts.troubles else "Docker cannot hand them out"
-        return [broken("accelerators", f"NVIDIA GPUs without the toolkit: {told}", TOOLKIT)]
+        trouble = facts.troubles[0] if facts.troubles else "Docker cannot hand them out"
+        return [broken("accelerators", f"NVIDIA GPUs without the toolkit: {trouble}", TOOLKIT)]
     names = [item.name for item in facts.accelerators]
     counted = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
     troubles = [
@@ -74,7 +126,7 @@ def judge_toolkit(facts: HostFacts, runtimes: tuple[str, ...]) -> list[Check]:
     """Whether Docker on this machine knows how to hand out the NVIDIA GPUs that are there.
 
     Args:
-        facts: What the drivers told.
+        facts: What the drivers report.
         runtimes: Runtimes that the daemon lists.
     """
     if "nvidia" in runtimes or not any(item.type == "cuda" for item in facts.accelerators):
@@ -92,18 +144,18 @@ def judge_disks(images: int | None, models: int | None) -> list[Check]:
     ]
 
 
-def seconds_ahead(told: str, began: float, ended: float) -> float | None:
+def seconds_ahead(time: str, began: float, ended: float) -> float | None:
     """How far a clock is ahead of this machine's, less what asking it took.
 
     Args:
-        told: The time by that clock, as Docker writes it: RFC 3339 with any time zone.
-        began: When it was asked, in seconds since 1970.
+        time: The time by that clock, as Docker writes it: RFC 3339 with any time zone.
+        began: When the question was sent, in seconds since 1970.
         ended: When it had answered.
 
     Returns:
-        Seconds, negative where it is behind; None where nothing that can be read was told.
+        Seconds, negative where it is behind; None where the time cannot be read.
     """
-    parts = TIME.match(told)
+    parts = TIME.match(time)
     if not parts:
         return None
     theirs = datetime.fromisoformat(f"{parts[1]}{parts[2].replace('Z', '+00:00')}").timestamp()
@@ -128,7 +180,7 @@ def judge_clock(ahead: float) -> Check:
 
 
 def judge_bind(bind: str, port: int, trouble: str) -> Check:
-    """Whether engines on a host can be asked from here.
+    """Whether engines on a host can be reached from here.
 
     Args:
         bind: Address on which they listen.
@@ -153,11 +205,11 @@ def judge_neighbours(troubles: Mapping[str, str]) -> Check:
     wrong = {name: trouble for name, trouble in troubles.items() if trouble}
     if not wrong:
         return fine("ports between hosts", f"reaches {_names(list(troubles))}")
-    told = "; ".join(f"{name}: {why}" for name, why in list(wrong.items())[:MOST_NAMED])
+    unreached = "; ".join(f"{name}: {why}" for name, why in list(wrong.items())[:MOST_NAMED])
     more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
     return broken(
         "ports between hosts",
-        f"does not reach {told}{more}",
+        f"does not reach {unreached}{more}",
         "Models that span hosts need it: let the firewalls pass `ports` between the hosts.",
     )
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from moorage.common.input_value import DEEPEST, LARGEST, MOST_ENTRIES
+from moorage.common.values import DEEPEST, LARGEST, MOST_ENTRIES
 from moorage.inventory.fleet import Fleet
 from moorage.policy.rules import Policy
 from moorage.reports.problems import problems_of
