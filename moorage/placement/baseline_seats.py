@@ -86,7 +86,7 @@ class Seating:
 
     def _seat(self, candidate: Candidate, part: Share) -> Seat:
         request, host = self.request, self.hosts[part.host]
-        claims, port, wish = self._claims(candidate, part), request.spec.port, request.demand.wish
+        claims, port = self._claims(candidate, part), request.spec.port
         tensor, pipeline = self._split(candidate)
         over = "; more than there is, as the accelerators were listed" * candidate.overcommit
         return Seat(
@@ -99,7 +99,7 @@ class Seating:
             ram_bytes=request.ram_for(candidate.accelerator_type, sum(claims)),
             port=free_ports(host, 1)[0] if port == "auto" else port,
             utilization=self.terms.utilization or _share(host, candidate, part, claims),
-            tokens=wish.context if wish.stated else min(wish.context, LONGEST_CONTEXT),
+            tokens=request.demand.request.capped_context(LONGEST_CONTEXT),
             tensor=tensor,
             pipeline=pipeline,
             reason=f"by the baseline's rules: {human_bytes(sum(claims))} of"

@@ -49,10 +49,7 @@ def _ask(request: Request, candidate: Candidate) -> Allocation:
     """What is taken of each accelerator of an offer; beyond its room only by overcommitment."""
     assert candidate.kind is not None
     budget = max(candidate.budget, candidate.needed)
-    ask = request.demand.fitted(candidate.kind, candidate.split, budget)
-    if isinstance(ask, str):  # an offer exists, so its smallest claim does
-        raise AssertionError(ask)
-    return ask
+    return request.demand.fitted(candidate.kind, candidate.split, budget)
 
 
 def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> Seat:
@@ -104,7 +101,7 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
 
 
 def _cut(request: Request, tokens: int) -> str:
-    wanted = request.demand.wish.context
+    wanted = request.demand.request.context
     return f" of {wanted}, as many as fit" if tokens < wanted else ""
 
 
