@@ -20,7 +20,7 @@ from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.spec import Distributed, RuntimeName
+from moorage.spec import Distributed
 
 LONGEST_CONTEXT = 8192
 """Tokens at which the peer caps a context that nobody stated."""
@@ -92,7 +92,7 @@ class Seating:
         return Seat(
             replica=self.replica,
             host=host.name,
-            runtime=_runtime(request, host, candidate.accelerator_type),
+            runtime=choose_runtime(request.spec, request.engine, host, candidate.accelerator_type),
             accelerator_type=candidate.accelerator_type,
             accelerators=part.accelerators,
             accelerator_bytes=claims,
@@ -140,10 +140,3 @@ def _share(host: HostSnapshot, candidate: Candidate, part: Share, claims: tuple[
     pairs = zip(part.accelerators, claims, strict=True)
     taken = min(claimed / totals[index] for index, claimed in pairs)
     return max(1, floor(taken * GRAIN)) / GRAIN
-
-
-def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
-    choice = choose_runtime(request.spec, request.engine, host, kind)
-    if isinstance(choice, str):  # the filters asked the same question
-        raise AssertionError(choice)
-    return choice.name

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from itertools import zip_longest
 
+from moorage.common.refusal import Refusal
 from moorage.placement.candidates import Candidate, tightest, within_ram
 from moorage.placement.demand import Allocation, Split
 from moorage.placement.links import join_refusal
-from moorage.placement.parallelism import Parallelism, ParallelSizes, Topology, multi_host_topology
+from moorage.placement.parallelism import Parallelism, ParallelSizes, multi_host_topology
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 from moorage.spec import Distributed, Strategy
@@ -206,7 +207,11 @@ def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
             prefill=stated.prefill_context,
             data=stated.data,
         )
-    return isinstance(multi_host_topology(accelerators, sizes), Topology)
+    try:
+        multi_host_topology(accelerators, sizes)
+    except Refusal:
+        return False
+    return True
 
 
 def _able(
