@@ -13,7 +13,6 @@ from moorage.common.values import Origin
 from moorage.memory import MemoryModel
 from moorage.memory.need import CpuNeed, Need
 from moorage.memory.numbers import largest
-from moorage.memory.refusal import MemoryRefusal
 from moorage.memory.spec_options import wanted_concurrency
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
@@ -209,8 +208,8 @@ class Demand:
             tokens=tokens,
             concurrency=self.request.concurrency,
         )
-        if isinstance(need, MemoryRefusal):
-            raise Refusal(Reason.ENGINE, need.reason)
+        if isinstance(need, Refusal):
+            raise Refusal(Reason.ENGINE, need.note)
         if need.stated is not None and (need.stated - need.outside) * GRAIN < kind.total:
             stated, outside = human_bytes(need.stated), human_bytes(need.outside)
             note = f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from moorage.common.refusal import Reason
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal
 from moorage.memory.spec_options import wanted_concurrency
 from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger
 from moorage.placement.demand import Demand, MemoryRequest, Split
@@ -63,10 +62,10 @@ class Lighter:
     def __init__(self, memory: Memory, share: float) -> None:
         self._memory, self._share = memory, share
 
-    def need(self, **question: Any) -> Need | MemoryRefusal:
+    def need(self, **question: Any) -> Need | Refusal:
         """What one accelerator has to give."""
         need = self._memory.need(**question)
-        if isinstance(need, MemoryRefusal):
+        if isinstance(need, Refusal):
             return need
         terms = tuple(
             term.model_copy(update={"bytes": int(term.bytes * self._share), "exact": False})

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.memory import (
     MemoryPrediction,
-    MemoryRefusal,
     MemorySettings,
-    RefusalKind,
     predict_memory,
 )
 from moorage.memory.demand import memory_model
@@ -70,7 +69,7 @@ class Model:
 
 def predicted(
     config: dict[str, Any], tensors: TensorHeaders, given: Mapping[str, Any]
-) -> MemoryPrediction | MemoryRefusal:
+) -> MemoryPrediction | Refusal:
     """What a deploy of the model with these settings is told about its memory."""
     tensor, pipeline = (given.get(f"{name}_parallel_size") or 1 for name in ("tensor", "pipeline"))
     spec = ModelSpec.model_validate(
@@ -120,13 +119,11 @@ def models(folder: Path) -> Iterator[Model]:
         yield Model(path.parent)
 
 
-def compare(
-    expected: Mapping[str, Any], got: MemoryPrediction | MemoryRefusal
-) -> Iterator[Difference]:
+def compare(expected: Mapping[str, Any], got: MemoryPrediction | Refusal) -> Iterator[Difference]:
     refused = bool(expected.get("rejected") or expected.get("error"))
-    if isinstance(got, MemoryRefusal):
-        if not refused or got.kind is not RefusalKind.REJECTED:
-            yield "refusal", expected.get("error"), f"{got.kind}: {got.reason}"
+    if isinstance(got, Refusal):
+        if not refused or got.reason is not Reason.REJECTED:
+            yield "refusal", expected.get("error"), f"{got.reason}: {got.note}"
         return
     if refused:
         yield "rejected", expected.get("error"), "a prediction"

@@ -10,8 +10,7 @@ from pathlib import Path
 from moorage.adapters.engines.argument_check import check_early
 from moorage.adapters.engines.probe import ask, metrics_total, read_metrics, served_names
 from moorage.adapters.files.specs import load_fleet, load_spec
-from moorage.adapters.hosts.local_host import describe
-from moorage.adapters.hosts.survey import fleet_snapshot
+from moorage.adapters.hosts.survey import describe, fleet_snapshot
 from moorage.adapters.sources import resolve_all
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.settings import Settings

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.batch import Batch
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
@@ -36,11 +36,11 @@ class Told:
 
     def need(
         self, *, tensor: int, pipeline: int, tokens: int, concurrency: int, **_: Any
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
         size = self._size(tokens * concurrency, tensor, pipeline)
         if not size:
-            return MemoryRefusal(kind=RefusalKind.REJECTED, reason="the engine would not start")
+            return Refusal(Reason.REJECTED, "the engine would not start")
         parts = (("weights", size, True), ("context", self._outside, False))
         return Need(
             tokens=tokens,

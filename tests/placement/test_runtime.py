@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Refusal
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet_engines import EngineVersions
 from moorage.inventory.snapshot import HostSnapshot

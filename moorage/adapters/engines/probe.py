@@ -107,7 +107,7 @@ def metrics_total(text: str, names: Sequence[str]) -> int | None:
     """The sum of some counts over all label sets, of which an engine has one for each rank.
 
     Only lines of these names reach the library's parser, and only short ones. It takes seconds and
-    100 MiB for a whole answer, hours for a line with a million labels, and refuses an answer with
+    100 MiB for a whole answer, minutes for one long line, and refuses an answer with
     one wrong line.
 
     Args:
