@@ -23,12 +23,8 @@ from moorage.adapters.sources.s3_http import S3Http
 from moorage.adapters.sources.source_keys import Keys, read_keys
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
-from moorage.adapters.transfer import file_checks as checks
-from moorage.adapters.transfer import mirror as mirror
-from moorage.adapters.transfer import redirects
-from moorage.adapters.transfer import staging_program as program
 from moorage.adapters.transfer.bring_model import job_of
-from moorage.adapters.transfer.bundle import bundle
+from moorage.adapters.transfer.host_store import PROGRAM
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
@@ -141,15 +137,13 @@ def test_a_file_that_was_sent_in_parts_is_verified(bucket: Bucket, tmp_path: Pat
     commit, files = client.list_files("")
     file = next(one for one in files if one.name == WEIGHTS)
     assert file.md5.endswith("-3")
-    store = ModelStore(tmp_path, "big")
-    grown = store.incomplete(commit, WEIGHTS)
-    grown.parent.mkdir(parents=True)
-    grown.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    target = tmp_path / WEIGHTS
+    target.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(Failure) as caught:
-        store.accept(commit, file)
+        client.fetch(commit, file, target, Event())
     assert caught.value.cause is Cause.DOWNLOAD_CORRUPT
-    grown.write_bytes(whole)
-    store.accept(commit, file)
+    client.fetch(commit, file, target, Event())
+    assert target.read_bytes() == whole
 
 
 ETAG = "5d41402abc4b2a76b9719d911017c592"
@@ -209,7 +203,8 @@ def test_refusals_have_causes_and_tell_no_keys(
     bucket: Bucket, tmp_path: Path, status: int, cause: Cause
 ) -> None:
     bucket.refused = status
-    client = S3Client(S3Http("models/team/tiny", bucket.url, KEYS.s3), waits=())
+    http = S3Http("models/team/tiny", bucket.url, KEYS.s3, attempts=1)
+    client = S3Client(http, waits=())
     with pytest.raises(Failure) as caught:
         HubSource(client, ModelStore(tmp_path, "s3")).resolve(SPEC)
     assert caught.value.cause is cause
@@ -252,7 +247,7 @@ def test_others_get_the_listed_content_or_none(
 def _brought(told: dict[str, Any]) -> Any:
     """The last word of the program that runs on other hosts."""
     done = subprocess.run(
-        [sys.executable, "-I", "-c", bundle(program, checks, redirects, mirror)],
+        [sys.executable, "-I", "-c", PROGRAM],
         input=json.dumps(told) + "\n",
         capture_output=True,
         text=True,

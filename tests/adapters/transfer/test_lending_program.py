@@ -71,6 +71,11 @@ def test_files_are_sent_whole_and_in_part(lender: Lender) -> None:
     part = lender.get("a.bin", Range="bytes=299990-")
     assert (part.status_code, part.content) == (206, DATA[-10:])
     assert part.headers["content-range"] == "bytes 299990-299999/300000"
+    piece = lender.get("a.bin", Range="bytes=100-199")
+    assert (piece.content, piece.headers["content-length"]) == (DATA[100:200], "100")
+    assert piece.headers["content-range"] == "bytes 100-199/300000"
+    beyond = lender.get("a.bin", Range="bytes=299990-999999")
+    assert (beyond.content, beyond.headers["content-length"]) == (DATA[-10:], "10")
     assert lender.get("more/b%20c.bin", Range="bytes=0-").content == b""
 
 

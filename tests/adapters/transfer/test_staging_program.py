@@ -17,11 +17,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.transfer import file_checks as checks
-from moorage.adapters.transfer import mirror as mirror
-from moorage.adapters.transfer import redirects
-from moorage.adapters.transfer import staging_program as program
-from moorage.adapters.transfer.bundle import bundle
+from moorage.adapters.transfer.host_store import PROGRAM
 from tests.hub.faults import Fault
 from tests.hub.server import Hub
 from tests.waiting import until
@@ -48,7 +44,7 @@ class Store:
     def bring(self, **changes: Any) -> list[dict[str, Any]]:
         """Run the program; gives all that it said."""
         done = subprocess.run(
-            [sys.executable, "-I", "-c", bundle(program, checks, redirects, mirror)],
+            [sys.executable, "-I", "-c", PROGRAM],
             input=self.job(**changes),
             capture_output=True,
             text=True,
@@ -166,7 +162,7 @@ def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(pause=0.02))
     growing = Path(f"{store.place}.partial/.incomplete") / WEIGHTS
     running = subprocess.Popen(
-        [sys.executable, "-I", "-c", bundle(program, checks, redirects, mirror)],
+        [sys.executable, "-I", "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
@@ -304,9 +300,7 @@ def test_it_ends_in_time(store: Store) -> None:
 
 
 def test_one_that_is_told_nothing_ends() -> None:
-    impatient = bundle(program, checks, redirects, mirror).replace(
-        "FED_SECONDS = 60", "FED_SECONDS = 1"
-    )
+    impatient = PROGRAM.replace("FED_SECONDS = 60", "FED_SECONDS = 1")
     with subprocess.Popen(
         [sys.executable, "-I", "-c", impatient], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as running:
