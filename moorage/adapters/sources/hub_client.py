@@ -58,7 +58,7 @@ class HubClient(RemoteClient):
 
     @contextmanager
     def open_range(self, commit: str, name: str, start: int, stop: int) -> Iterator[Answer]:
-        """Ask for a range; it is asked for again while the hub cannot be reached."""
+        """Ask for a range; it may be repeated while the hub cannot be reached."""
         with (
             retryable_failures(),
             self._http.file_range(commit, name, start, stop) as response,

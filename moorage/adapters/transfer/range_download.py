@@ -88,7 +88,8 @@ class Download:
         open_range: Asks the server for a range.
         stopped: Set when the download is to end early.
         waits: Seconds to wait before each further attempt; empty = only one attempt.
-        renews: Whether bytes beyond the most that ever were here renew the attempts.
+        last: Whether no other server can go on with it. Then bytes beyond the most that ever were
+            here renew the attempts, and a server whose file has another size is not used.
     """
 
     def __init__(
@@ -99,10 +100,10 @@ class Download:
         stopped: Event,
         *,
         waits: Sequence[float],
-        renews: bool = True,
+        last: bool = True,
     ) -> None:
         self._file, self._path, self._open_range = file, path, open_range
-        self._stopped, self._waits, self._renews = stopped, waits, renews
+        self._stopped, self._waits, self._last = stopped, waits, last
         self._etag = ""
 
     def run(self) -> None:
@@ -120,7 +121,7 @@ class Download:
                 return self._attempt()
             except DownloadError as error:
                 have = size_of(self._path)
-                if have > most and self._renews:
+                if have > most and self._last:
                     waits = iter(self._waits)
                 most = max(most, have)
                 wait = next(waits, None)
@@ -155,7 +156,7 @@ class Download:
         """The offset up to which the answer is read."""
         _, end, whole = answer.bounds(start)
         size = self._file["size"]
-        if whole not in (None, size):
+        if self._last and whole not in (None, size):
             raise self._error("download-corrupt", f"has {whole:,} bytes, announced were {size:,}")
         self._require_same_content(answer.headers.get("etag", ""))
         return min(end or size, size)

@@ -137,7 +137,7 @@ class Job:
             last = mirror is self.mirrors[-1]
             fetch = partial(mirror.open_range, file)
             try:
-                Download(file, path, fetch, self.stopped, waits=mirror.waits, renews=last).run()
+                Download(file, path, fetch, self.stopped, waits=mirror.waits, last=last).run()
                 return self._accept(file)
             except DownloadError as error:
                 trouble = error

@@ -88,9 +88,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         step = self.served.step()
-        asked = self.headers.get("Range", "")
-        self.served.ranges.append(asked)
-        first, last = (int(number) for number in re.findall(r"\d+", asked))
+        wanted = self.headers.get("Range", "")
+        self.served.ranges.append(wanted)
+        first, last = (int(number) for number in re.findall(r"\d+", wanted))
         first, size = first + step.shift, len(step.data)
         body = step.data if step.ignores_range else step.data[first : last + 1]
         self.send_response(200 if step.ignores_range else 206)
