@@ -24,7 +24,7 @@ from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
-from moorage.placement.placed import Analyzed, Placed
+from moorage.placement.placement import Analyzed, Placed
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.requester import Claim
 from moorage.spec import ModelSpec

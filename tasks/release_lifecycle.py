@@ -10,7 +10,7 @@ from typing import Any
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.claims import Claim
-from moorage.placement.placed import Analyzed
+from moorage.placement.placement import Analyzed
 from moorage.placement.propose import NoFit
 from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.releases.timeline import outage

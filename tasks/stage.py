@@ -8,7 +8,7 @@ from pathlib import Path
 from prefect import task
 
 from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
-from moorage.adapters.engines.engine_caches import has_caches, make_remote_cache_folders
+from moorage.adapters.engines.engine_folders import has_caches, make_remote_cache_folders
 from moorage.adapters.sources import mirrors_of, source_for
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.os_errors import disk_failures
@@ -21,7 +21,7 @@ from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.source import ResolvedModel, brought_together, folder_of
 from moorage.placement.lending import lender_for
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import Progress, with_progress
 from tasks.context import in_thread, settings

@@ -13,7 +13,7 @@ from moorage.adapters.transfer.store_cleanup import Store, prune, stores_of
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.model_store import folder_name
 from moorage.operations.stored_models import Need, Stored, StoredState, needs
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec.image_reference import familiar, parse_reference
 from tasks.context import ledger, settings
