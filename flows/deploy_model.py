@@ -26,7 +26,7 @@ from moorage.engines.start_order import split_off, start_groups
 from moorage.inventory.claims import Claim as HostClaim
 from moorage.inventory.fleet import Fleet
 from moorage.models.profile import ModelProfile
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.requester import Claim
 from moorage.releases.succession import replaceable

@@ -15,8 +15,7 @@ from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.operations.redeploy.intent import Question
-from moorage.placement.placed import Analyzed, Placed
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.policy.request import Submission
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.succession import replaceable

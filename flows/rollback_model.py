@@ -17,8 +17,7 @@ from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.operations.history.rollback import pinned_spec, require_same, rollback_target
-from moorage.placement.placed import Analyzed, Placed
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.spec import Name

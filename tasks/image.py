@@ -16,8 +16,8 @@ from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.placement.image import image_on
 from moorage.placement.placement import Placement
+from moorage.placement.runtime import image_on
 from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from moorage.adapters.hosts.workload_inventory import list_workloads
+from moorage.adapters.hosts.runtime import list_workloads
 from moorage.adapters.system.parallel import map_parallel
 from moorage.adapters.system.threads import in_thread
 from moorage.engines.launch import Workload, planned_workload

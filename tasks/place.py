@@ -16,9 +16,9 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.assets import AssetRole
 from moorage.placement.on_cluster import propose_on_cluster
-from moorage.placement.placed import Analyzed, Placed
-from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, Subject, propose
+from moorage.placement.placement import Analyzed, Placed, Placement
+from moorage.placement.propose import NoFit, propose
+from moorage.placement.request import Subject
 from moorage.reports.placement_report import placement_document
 from moorage.spec import ModelSpec
 from tasks.artifacts import show_markdown

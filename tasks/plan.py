@@ -13,8 +13,8 @@ from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
-from moorage.placement.image import image_on
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
+from moorage.placement.runtime import image_on
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.context import ledger, settings
 

@@ -22,7 +22,7 @@ from moorage.engines.launch import LABEL_REPLICA
 from moorage.engines.start_order import split_off
 from moorage.inventory.claims import Claim
 from moorage.operations.history.changes import spec_changes
-from moorage.placement.placed import Analyzed, Placed
+from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit
 from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState
 from moorage.releases.succession import claims_of

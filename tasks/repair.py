@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from moorage.adapters.hosts import workload_inventory as inventory
+from moorage.adapters.hosts.runtime import remove_workload
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import hold_lock, in_thread
@@ -162,7 +162,7 @@ def _remove(action: Action) -> str:
             row = ledger().releases.get(found.release)
             if any(one.name == found.name for one in row.workloads):
                 return f"{row.id} owns it by now"
-    inventory.remove(place, found, ledger().identity, settings())
+    remove_workload(place, found, ledger().identity, settings())
     return "it is gone"
 
 

@@ -16,9 +16,8 @@ from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.operations.history.rollback import replanned
-from moorage.placement.again import bound, gone, moved_from, place_again
-from moorage.placement.placed import Analyzed, Placed
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Analyzed, Placed, Placement
+from moorage.placement.replacement import missing_parts, move_reason, pinned_spec, restore_placement
 from moorage.releases.release import Release
 from tasks.context import PLAIN
 from tasks.image import image_hosts, pull_everywhere
@@ -114,7 +113,7 @@ def replan_release(
     if recorded is None or before is None:
         return fresh
     then = None
-    if not gone(before.seats, placed.snapshot):
+    if not missing_parts(before.seats, placed.snapshot):
         then = plan_release(placed.placed(before, placed.snapshot, target.id), image)
     version, now = recorded.engine_version, fresh.engine_version
     note = f"{target.id} ran {recorded.engine} {version}; {now} is installed now"
@@ -130,13 +129,13 @@ async def _propose_again(
     if target.spec.placement.cluster:
         subject = await in_thread(subject_of, analyzed)
         return await propose_or_show(subject, snapshot, running)
-    found = place_again(target.spec, before, target.id, snapshot, running)
+    found = restore_placement(target.spec, before, target.id, snapshot, running)
     if isinstance(found, Placement):
         return found
-    spec = bound(target.spec, before, target.image)
+    spec = pinned_spec(target.spec, before, target.image)
     subject = await in_thread(subject_of, replace(analyzed, spec=spec))
     placement = await propose_or_show(subject, snapshot, running)
-    return placement.model_copy(update={"moved": moved_from(before, target.id, found)})
+    return placement.model_copy(update={"moved": move_reason(before, target.id, found)})
 
 
 def _summary(placement: Placement) -> str:

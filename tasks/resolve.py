@@ -6,7 +6,7 @@ import asyncio
 
 from prefect import task
 
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets
 from moorage.adapters.sources import resolve_one
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.threads import in_thread

@@ -12,7 +12,7 @@ from prefect import task
 
 from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
 from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.engines.engine_caches import has_caches, make_remote_cache_folders
+from moorage.adapters.engines.engine_folders import has_caches, make_remote_cache_folders
 from moorage.adapters.sources import mirrors_of, source_for
 from moorage.adapters.sources.source_keys import read_keys
 from moorage.adapters.system.os_errors import disk_failures
@@ -31,7 +31,7 @@ from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.source import ResolvedModel, brought_together, folder_of
 from moorage.operations.stored_models import Need, Stored, StoredState, needs
 from moorage.placement.lending import lender_for
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import ModelSpec, slug
 from moorage.spec.image_reference import familiar, parse_reference

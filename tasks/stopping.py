@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from moorage.adapters.engines.probe import read_metrics
+from moorage.adapters.engines.probe import metrics_total, read_metrics
 from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Failure
-from moorage.engines.draining import Busy, Drained, requests_in_flight
+from moorage.engines.draining import Busy, Drained
 from moorage.engines.launch import Workload
 from moorage.engines.stopping import Ending
 from moorage.releases.release import ReleaseRow, ReleaseState
@@ -147,7 +147,7 @@ class _DrainWatch:
     def look(self, timeout: float) -> None:
         """Ask once. An engine that is gone has nothing in flight; one that is slow may have."""
         try:
-            self.count = requests_in_flight(self._read(self._url, timeout), self._names)
+            self.count = metrics_total(self._read(self._url, timeout), self._names)
         except TimeoutError:
             self._idle = 0
             return

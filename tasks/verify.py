@@ -12,8 +12,7 @@ from prefect import task
 from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.secrets.redacting import redact
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets, redact
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds

@@ -9,7 +9,7 @@ from threading import BoundedSemaphore
 from urllib.parse import urlsplit
 
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.secrets.secrets import provide_secrets
+from moorage.adapters.secrets import provide_secrets
 from moorage.adapters.system.parallel import map_parallel
 from moorage.common.failures import Cause, Failure, combine
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, planned_workload

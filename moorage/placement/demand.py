@@ -1,20 +1,22 @@
-"""What one replica asks of each accelerator of a kind."""
+"""What one replica asks of each accelerator of a kind, or of the RAM where processors run it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Protocol
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
-from moorage.memory.need import Need
+from moorage.memory import MemoryModel
+from moorage.memory.need import CpuNeed, Need
 from moorage.memory.numbers import largest
-from moorage.memory.refusal import MemoryRefusal
 from moorage.memory.spec_options import wanted_concurrency
 from moorage.models.profile import ModelProfile
-from moorage.placement.kinds import AcceleratorKind
+from moorage.placement.engine import EngineTraits
+from moorage.placement.memory_models import Memory
+from moorage.placement.view import AcceleratorKind
 from moorage.spec import ModelSpec, Policy
 from moorage.spec.arguments import argument, switch, user_tokens, whole_number
 
@@ -23,22 +25,6 @@ LEAST_CONTEXT = 8192
 
 GRAIN = 1000
 """Utilization is given to the engine in thousandths."""
-
-
-class Memory(Protocol):
-    """Whoever knows how much memory an engine takes; `MemoryModel` is the exact one."""
-
-    def need(
-        self,
-        *,
-        total: int,
-        device_name: str,
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | MemoryRefusal:
-        """What one accelerator has to give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +36,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Allocation:
     """What is taken of one accelerator.
 
     Attributes:
@@ -67,7 +53,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MemoryRequest:
     """What the user said about memory.
 
     Attributes:
@@ -94,7 +80,7 @@ class Wish:
         return self.context if self.stated else min(self.context, LEAST_CONTEXT)
 
 
-def wish_of(spec: ModelSpec, profile: ModelProfile) -> Wish:
+def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:
     """What a spec and its engine arguments say about memory.
 
     Raises:
@@ -106,7 +92,7 @@ def wish_of(spec: ModelSpec, profile: ModelProfile) -> Wish:
     context = profile.context
     if length not in (None, "auto", "-1"):
         context, stated = whole_number(tokens, "--max-model-len") or context, True
-    return Wish(
+    return MemoryRequest(
         context=context,
         stated=stated,
         concurrency=wanted_concurrency(spec, context),
@@ -136,26 +122,26 @@ def _share(text: str | None) -> float:
 class Demand:
     """Answers for each kind of accelerator and each split, and remembers the answers."""
 
-    def __init__(self, memory: Memory, wish: Wish) -> None:
+    def __init__(self, memory: Memory, wish: MemoryRequest) -> None:
         self.memory, self.wish = memory, wish
-        self._asks: dict[tuple[AcceleratorKind, Split, int], Ask | str] = {}
+        self._asks: dict[tuple[AcceleratorKind, Split, int], Allocation | str] = {}
 
-    def least(self, kind: AcceleratorKind, split: Split) -> Ask | str:
+    def least(self, kind: AcceleratorKind, split: Split) -> Allocation | str:
         """The smallest claim that serves what was asked for, or why none does."""
         return self._ask(kind, split, self.wish.least_context)
 
-    def full(self, kind: AcceleratorKind, split: Split) -> Ask | str:
+    def full(self, kind: AcceleratorKind, split: Split) -> Allocation | str:
         """The claim that serves the whole context, or why none does."""
         return self._ask(kind, split, self.wish.context)
 
-    def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Ask | str:
+    def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Allocation | str:
         """The claim for the longest context within a budget of bytes on each accelerator."""
         ask = self.full(kind, split)
         if isinstance(ask, str) or not _holds(ask, kind.total, budget):
             tokens = self._longest(kind, split, budget)
             enough = tokens >= self.wish.least_context
             ask = self._ask(kind, split, tokens) if enough else self.least(kind, split)
-        if self._takes_all and isinstance(ask, Ask) and ask.need.stated is None:
+        if self._takes_all and isinstance(ask, Allocation) and ask.need.stated is None:
             return _enlarged(ask, kind.total, budget)
         return ask
 
@@ -171,13 +157,13 @@ class Demand:
                 return f"{ranks} do not divide {number} {name} heads"
         return ""
 
-    def _ask(self, kind: AcceleratorKind, split: Split, tokens: int) -> Ask | str:
+    def _ask(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | str:
         key = (kind, split, tokens)
         if key not in self._asks:
             self._asks[key] = self._work_out(kind, split, tokens)
         return self._asks[key]
 
-    def _work_out(self, kind: AcceleratorKind, split: Split, tokens: int) -> Ask | str:
+    def _work_out(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | str:
         wish = self.wish
         if uneven := self.uneven(split.tensor):
             return uneven
@@ -189,21 +175,21 @@ class Demand:
             tokens=tokens,
             concurrency=wish.concurrency,
         )
-        if isinstance(need, MemoryRefusal):
-            return need.reason
+        if isinstance(need, Refusal):
+            return need.note
         if need.stated is not None and (need.stated - need.outside) * GRAIN < kind.total:
             stated, outside = human_bytes(need.stated), human_bytes(need.outside)
             return f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"
         if wish.utilization:
             return self._with_stated_utilization(need, kind.total)
-        return Ask(
+        return Allocation(
             bytes=need.claim(kind.total),
             utilization=need.utilization(kind.total),
             tokens=tokens,
             need=need,
         )
 
-    def _with_stated_utilization(self, need: Need, total: int) -> Ask | str:
+    def _with_stated_utilization(self, need: Need, total: int) -> Allocation | str:
         share = self.wish.utilization
         budget = ceil(total * share)
         if need.inside > budget:
@@ -211,7 +197,9 @@ class Demand:
                 f"--gpu-memory-utilization {share:g} is too small: {need.tokens} tokens take"
                 f" {need.utilization(total):g}"
             )
-        return Ask(bytes=budget + need.outside, utilization=share, tokens=need.tokens, need=need)
+        return Allocation(
+            bytes=budget + need.outside, utilization=share, tokens=need.tokens, need=need
+        )
 
     def _longest(self, kind: AcceleratorKind, split: Split, budget: int) -> int:
         if self.wish.stated:
@@ -224,12 +212,12 @@ class Demand:
         return largest(fits, self.wish.context)
 
 
-def _holds(ask: Ask, total: int, budget: int) -> bool:
+def _holds(ask: Allocation, total: int, budget: int) -> bool:
     """Whether a claim is within a budget, and holds its own parts where the user states it."""
     return ask.bytes <= budget and ask.need.fits(total, budget)
 
 
-def _enlarged(ask: Ask, total: int, budget: int) -> Ask:
+def _enlarged(ask: Allocation, total: int, budget: int) -> Allocation:
     """All of a budget, for a larger cache than was asked for."""
     outside = ask.need.outside
     steps = (budget - outside) * GRAIN // total
@@ -238,4 +226,80 @@ def _enlarged(ask: Ask, total: int, budget: int) -> Ask:
         steps -= 1
     share = max(ask.utilization, steps / GRAIN)
     claim = max(ask.bytes, ceil(total * share) + outside)
-    return Ask(bytes=claim, utilization=share, tokens=ask.tokens, need=ask.need)
+    return Allocation(bytes=claim, utilization=share, tokens=ask.tokens, need=ask.need)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuAllocation:
+    """What is taken of the RAM.
+
+    Attributes:
+        bytes: RAM that is claimed, and the limit of a container.
+        tokens: Context that is served.
+        cache: Bytes of the KV cache, in whole GiB; 0 = the engine decides.
+        need: What the RAM is for; None where it is only estimated.
+    """
+
+    bytes: int
+    tokens: int
+    cache: int = 0
+    need: CpuNeed | None = None
+
+
+class CpuDemand:
+    """Answers for contexts, as exact as the engine allows.
+
+    Args:
+        exact: The memory model; None = there is only the engine's estimate.
+        profile: The model.
+        engine: The engine.
+        wish: Context and concurrency that are wanted.
+        stated: Bytes that the spec states; 0 = they are worked out.
+    """
+
+    def __init__(
+        self,
+        exact: MemoryModel | None,
+        profile: ModelProfile,
+        engine: EngineTraits,
+        wish: MemoryRequest,
+        stated: int,
+    ) -> None:
+        self._exact = exact if engine.reserves_cache else None
+        self._profile, self._engine, self._wish, self._stated = profile, engine, wish, stated
+
+    def least(self, ranks: int = 1) -> CpuAllocation:
+        """The smallest claim that serves what was asked for, on each of so many hosts."""
+        return self._ask(self._wish.least_context, ranks)
+
+    def full(self, ranks: int = 1) -> CpuAllocation:
+        """The claim that serves the whole context, on each of so many hosts."""
+        return self._ask(self._wish.context, ranks)
+
+    def fitted(self, budget: int, ranks: int = 1) -> CpuAllocation:
+        """The claim for the longest context within a budget of bytes; a stated claim is one."""
+        budget = self._stated or budget
+        full = self._worked_out(self._wish.context, ranks)
+        if full.bytes > budget and full.need and not self._wish.stated:
+            longest = largest(
+                lambda n: self._worked_out(n, ranks).bytes <= budget, self._wish.context
+            )
+            full = self._worked_out(max(longest, self._wish.least_context), ranks)
+        return CpuAllocation(self._stated or full.bytes, full.tokens, full.cache, full.need)
+
+    def _ask(self, tokens: int, ranks: int) -> CpuAllocation:
+        found = self._worked_out(tokens, ranks)
+        return (
+            CpuAllocation(self._stated, tokens, found.cache, found.need) if self._stated else found
+        )
+
+    def _worked_out(self, tokens: int, ranks: int) -> CpuAllocation:
+        """An estimate does not know how ranks share a model: each counts with all of it."""
+        if self._exact:
+            need = self._exact.cpu_need(
+                tokens=tokens, concurrency=self._wish.concurrency, ranks=ranks
+            )
+            if isinstance(need, CpuNeed):
+                return CpuAllocation(need.ram, tokens, need.cache_bytes, need)
+        ram, cache = self._engine.ram_on_cpu(self._profile)
+        return CpuAllocation(ram, tokens, cache)

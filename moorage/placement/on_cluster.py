@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason
 from moorage.common.units import counted
 from moorage.common.values import Origin
 from moorage.common.versions import version_key
 from moorage.inventory.clusters import ClusterSnapshot, application_name
 from moorage.models.profile import ModelProfile
+from moorage.placement.explanation import Verdict
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.propose import NoFit
-from moorage.placement.replacing import Ways
-from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.replacement import ReplacementPolicy
 from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
 from moorage.spec.arguments import user_tokens
 
@@ -109,11 +110,11 @@ def _verdict(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int) -> Verdict:
         return Verdict(host=cluster.name, note=f"{told}; it adds nodes when they are needed")
     if wanted > cluster.accelerators:
         note = f"{counted(wanted, 'accelerator')} needed; {told}"
-        return Verdict(host=cluster.name, refusal=Refusal.NO_ACCELERATOR, note=note)
+        return Verdict(host=cluster.name, refusal=Reason.NO_ACCELERATOR, note=note)
     if kind and not cluster.total.get(f"accelerator_type:{kind}"):
         there = [name.partition(":")[2] for name in cluster.total if name.startswith("accel")]
         note = f"no {kind} there, but {', '.join(sorted(there)) or 'none that it names'}"
-        return Verdict(host=cluster.name, refusal=Refusal.KIND, note=note)
+        return Verdict(host=cluster.name, refusal=Reason.KIND, note=note)
     return Verdict(host=cluster.name, note=told)
 
 
@@ -141,7 +142,7 @@ def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) 
 
 def _stop_first(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int, running: str) -> str:
     """Ray would let the new application wait for what the old one holds, for ever."""
-    ways, free = Ways(spec.replace.strategy, running), cluster.accelerators_free
+    ways, free = ReplacementPolicy(spec.replace.strategy, running), cluster.accelerators_free
     if not ways.beside:
         return ways.why("")
     if not running or free is None or cluster.autoscales or free >= wanted:

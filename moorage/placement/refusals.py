@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
-from moorage.placement.demand import Ask
+from moorage.placement.candidates import (
+    Candidate,
+    Layout,
+    layouts_on_one_host,
+    within_ram,
+)
+from moorage.placement.demand import Allocation, Split
+from moorage.placement.explanation import Verdict
 from moorage.placement.fit import holders
-from moorage.placement.joint_refusals import left_out
-from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.layout import Layout, layouts_on_one_host
-from moorage.placement.offer import Offer
-from moorage.placement.on_cpu import cpu_refusal
-from moorage.placement.request import Refused, Request
-from moorage.placement.verdict import Refusal, Verdict
-from moorage.placement.view import HostView
-from moorage.placement.within_ram import short_of_ram, within_ram
+from moorage.placement.request import Request
+from moorage.placement.view import AcceleratorKind, HostView
 
 
 @dataclass(slots=True)
@@ -48,7 +49,9 @@ class Shapes:
     possible: list[Shape]
 
 
-def shapes_of(request: Request, kind: AcceleratorKind, there: int, taken: Offer | None) -> Shapes:
+def shapes_of(
+    request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None
+) -> Shapes:
     """The ways for hosts of a size.
 
     Args:
@@ -70,7 +73,7 @@ def shapes_of(request: Request, kind: AcceleratorKind, there: int, taken: Offer 
 
 
 def _asks(
-    request: Request, kind: AcceleratorKind, there: int, taken: Offer | None
+    request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None
 ) -> list[tuple[Layout, int | str]]:
     """Bytes on each accelerator, or why not, for each shape that a host of this size can have."""
     asked = request.demand.least
@@ -80,13 +83,13 @@ def _asks(
     else:
         layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
     asks = [(layout, asked(kind, layout.split)) for layout in layouts]
-    return [(layout, ask.bytes if isinstance(ask, Ask) else ask) for layout, ask in asks]
+    return [(layout, ask.bytes if isinstance(ask, Allocation) else ask) for layout, ask in asks]
 
 
 ACCELERATOR = Resource.ACCELERATOR
 
 
-def beside_replicas(view: HostView, verdict: Verdict) -> Verdict:
+def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
     """A refusal that also says which replicas of the same placement are on the host already."""
     placed = [claim for claim in view.host.claims if not claim.release]
     number = sum(claim.resource == Resource.PORT and not claim.links for claim in placed)
@@ -98,7 +101,7 @@ def beside_replicas(view: HostView, verdict: Verdict) -> Verdict:
 
 
 def refuse_all(
-    request: Request, views: Sequence[HostView], taken: Offer | None
+    request: Request, views: Sequence[HostView], taken: Candidate | None
 ) -> Iterator[tuple[str, Verdict]]:
     """A verdict for each host that got no offer.
 
@@ -112,25 +115,25 @@ def refuse_all(
     cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
     for view in views:
         if request.must_span:
-            yield view.host.name, left_out(request, view, taken is not None)
+            yield view.host.name, joint_refusal(request, view, taken is not None)
         elif view.groups:
             yield view.host.name, _refuse(request, view, shape, cache)
         else:
             yield view.host.name, _refuse_on_cpu(request, view, taken)
 
 
-def _refuse_on_cpu(request: Request, view: HostView, taken: Offer | None) -> Verdict:
+def _refuse_on_cpu(request: Request, view: HostView, taken: Candidate | None) -> Verdict:
     whole = taken and taken.kind is None and taken.is_full
-    ask = request.on_processors.full() if whole else request.on_processors.least()
+    ask = request.cpu_demand.full() if whole else request.cpu_demand.least()
     reason = cpu_refusal(request, view, ask.bytes)
-    refused = reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred")
-    return refused.verdict(view.host.name)
+    refused = reason or Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
+    return Verdict.of(view.host.name, refused)
 
 
 def _refuse(
     request: Request,
     view: HostView,
-    taken: Offer | None,
+    taken: Candidate | None,
     cache: dict[tuple[AcceleratorKind, int], Shapes],
 ) -> Verdict:
     best: Verdict | None = None
@@ -155,7 +158,7 @@ def _measured(
     if not shapes.possible:
         return _impossible(request, view, shapes.asks)
     if request.spec.extended_kv_cache and (short := _ram_short(request, view, kind, shapes)):
-        return short.verdict(view.host.name)
+        return Verdict.of(view.host.name, short)
     there = fields(view.host)
     nearest, available = _nearest(request, view, kind, room, shapes.possible)
     if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
@@ -163,7 +166,7 @@ def _measured(
     return Verdict(
         there["name"],
         # A larger share would help, and only the shape of the model is in its way.
-        Refusal.PARALLELISM if nearest.blocked else Refusal.ACCELERATOR_MEMORY,
+        Reason.PARALLELISM if nearest.blocked else Reason.ACCELERATOR_MEMORY,
         nearest.blocked,
         nearest.needed,
         available,
@@ -175,14 +178,14 @@ def _measured(
 
 def _ram_short(
     request: Request, view: HostView, kind: AcceleratorKind, shapes: Shapes
-) -> Refused | None:
+) -> Refusal | None:
     """Too little RAM for the extended cache of even the smallest shape."""
     claims = (shape.needed * shape.count for shape in shapes.possible)
-    needed = min(request.ram_beside(kind, claim) for claim in claims)
+    needed = min(request.ram_for(kind.type, claim) for claim in claims)
     if needed <= view.room.ram:
         return None
     held_by = holders(view.host, Resource.RAM)
-    return Refused(Refusal.RAM, needed=needed, available=view.room.ram, held_by=held_by)
+    return Refusal(Reason.RAM, needed=needed, available=view.room.ram, held_by=held_by)
 
 
 def _nearest(
@@ -208,7 +211,7 @@ def _impossible(request: Request, view: HostView, asks: list[tuple[Layout, int |
     uneven = request.demand.uneven
     even = [pair for pair in asks if not uneven(pair[0].split.tensor)]
     layout, reason = even[0] if even else asks[-1]
-    refusal = Refusal.ENGINE if even else Refusal.PARALLELISM
+    refusal = Reason.ENGINE if even else Reason.PARALLELISM
     return Verdict(host=view.host.name, refusal=refusal, note=str(reason), count=layout.count)
 
 
@@ -216,8 +219,104 @@ def _too_few(request: Request, view: HostView, kind: AcceleratorKind, room: list
     wanted = request.count or 0
     return Verdict(
         host=view.host.name,
-        refusal=Refusal.NO_ACCELERATOR,
+        refusal=Reason.NO_ACCELERATOR,
         note=f"{wanted} accelerators asked for, {len(room)} x {kind} there",
         count=wanted,
         there=len(room),
     )
+
+
+def joint_refusal(request: Request, view: HostView, others_do: bool) -> Verdict:
+    """The verdict of a host that passed the filters, where a number of hosts is asked for.
+
+    Args:
+        request: What is to be placed.
+        view: The host.
+        others_do: Whether the replica was placed, on other hosts.
+    """
+    short = _short(request, view)
+    if short is not None:
+        return short
+    if others_do:
+        return Verdict(view.host.name, note="could take part; other hosts were preferred")
+    note = f"could take part, but {request.hosts} hosts are asked for and too few others can"
+    return Verdict(view.host.name, Reason.TOO_FEW_HOSTS, note)
+
+
+def _short(request: Request, view: HostView) -> Verdict | None:
+    """What the host itself lacks for its part; None = nothing."""
+    if not view.groups:
+        return _short_on_cpu(request, view)
+    found = list(_parts(request, view))
+    if any(one is None for one in found):
+        return None
+    missed = [one for one in found if one is not None]
+    measured = [one for one in missed if one.needed]
+    if measured:
+        return min(measured, key=lambda one: one.needed - one.available)
+    if missed:
+        return missed[0]
+    note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
+    return Verdict(view.host.name, Reason.NO_ACCELERATOR, note)
+
+
+def _short_on_cpu(request: Request, view: HostView) -> Verdict | None:
+    if reason := request.demand.uneven(request.hosts):
+        return Verdict(view.host.name, Reason.PARALLELISM, reason)
+    needed = request.cpu_demand.least(request.hosts).bytes
+    refused = cpu_refusal(request, view, needed)
+    return Verdict.of(view.host.name, refused) if refused else None
+
+
+def _parts(request: Request, view: HostView) -> Iterator[Verdict | None]:
+    """By number of accelerators that it could give: what is short; None = nothing."""
+    for kind, room in view.groups.items():
+        for count in range(1, len(room) + 1):
+            if request.count not in (None, count * request.hosts):
+                continue
+            split = Split(tensor=count, pipeline=request.hosts)
+            if request.stated:
+                split = Split(request.stated.tensor, request.stated.pipeline)
+            ask = request.demand.least(kind, split)
+            if isinstance(ask, str):
+                yield Verdict(view.host.name, Reason.PARALLELISM, ask)
+            elif ask.bytes <= (left := within_ram(request, view, kind, room[:count])[-1]):
+                yield None
+            elif ask.bytes <= room[count - 1] and not view.host.unified_memory:
+                yield short_of_ram(request, view, kind, ask.bytes * count)
+            else:
+                held_by = holders(view.host, Resource.ACCELERATOR)
+                yield Verdict(
+                    view.host.name,
+                    Reason.ACCELERATOR_MEMORY,
+                    needed=ask.bytes,
+                    available=left,
+                    count=count,
+                    there=len(room),
+                    held_by=held_by,
+                )
+
+
+def short_of_ram(request: Request, view: HostView, kind: AcceleratorKind, claimed: int) -> Verdict:
+    """The refusal of a host whose accelerators would do, for the RAM beside them."""
+    return Verdict(
+        view.host.name,
+        Reason.RAM,
+        needed=request.ram_for(kind.type, claimed),
+        available=view.room.ram,
+        held_by=holders(view.host, Resource.RAM),
+    )
+
+
+def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None:
+    """Why a host cannot run the replica on its processors; None = it can."""
+    host, room = view.host, view.room
+    if needed > room.ram:
+        held_by = holders(host, Resource.RAM)
+        return Refusal(Reason.RAM, needed=needed, available=room.ram, held_by=held_by)
+    wanted = request.spec.placement.cores
+    cores = 1 if wanted == "auto" else wanted
+    if cores > room.cores:
+        held_by = holders(host, Resource.CORES)
+        return Refusal(Reason.CORES, needed=cores, available=room.cores, held_by=held_by)
+    return None

@@ -1,23 +1,24 @@
-"""What would make a model fit: each way is tried on the very fleet before it is named."""
+"""What a model lacks, and what would make it fit: each way is tried on the very fleet."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
+from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal
 from moorage.memory.spec_options import wanted_concurrency
-from moorage.placement.better_hosts import emptied_or_extended, larger
-from moorage.placement.demand import Demand, Memory, Wish
-from moorage.placement.estimated import KnownOrEstimated
+from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger
+from moorage.placement.demand import Allocation, Demand, MemoryRequest, Split
+from moorage.placement.explanation import Verdict
+from moorage.placement.memory_models import KnownOrEstimated, Memory
 from moorage.placement.request import Request
-from moorage.placement.trial import Trial
-from moorage.placement.view import look_at
+from moorage.placement.view import view_of
 from moorage.spec import EngineName
 from moorage.spec.arguments import has_argument, user_tokens
 
@@ -61,10 +62,10 @@ class Lighter:
     def __init__(self, memory: Memory, share: float) -> None:
         self._memory, self._share = memory, share
 
-    def need(self, **question: Any) -> Need | MemoryRefusal:
+    def need(self, **question: Any) -> Need | Refusal:
         """What one accelerator has to give."""
         need = self._memory.need(**question)
-        if isinstance(need, MemoryRefusal):
+        if isinstance(need, Refusal):
             return need
         terms = tuple(
             term.model_copy(update={"bytes": int(term.bytes * self._share), "exact": False})
@@ -95,14 +96,14 @@ def remedies(
         fleet: The fleet.
         exact: Its memory model, where there is one.
     """
-    trial = Trial(request, exact, fleet, [look_at(host) for host in fleet.hosts])
+    trial = Trial(request, exact, fleet, [view_of(host) for host in fleet.hosts])
     tries = (
         _smaller_cache,
         _options,
         _more_accelerators,
         _without_a_release,
         _checkpoint,
-        emptied_or_extended,
+        empty_or_extended_host,
         larger,
     )
     return tuple(way for attempt in tries if (way := next(attempt(trial), "")))
@@ -115,7 +116,7 @@ def _smaller_cache(trial: Trial) -> Iterator[str]:
             yield f"Set {words}: with it the model fits."
 
 
-def _smaller_wishes(request: Request) -> Iterator[tuple[str, Wish]]:
+def _smaller_wishes(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
     """Fewer requests at once, a shorter context, and both."""
     wish, spec, one = request.demand.wish, request.spec, "`concurrency: 1`"
     if wish.concurrency > 1:
@@ -160,7 +161,7 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
     hosts = trial.fleet.hosts
     names = {claim.release: None for host in hosts for claim in host.claims if claim.release}
     for name in list(names)[:MOST_RELEASES]:
-        views = [look_at(host) for host in trial.fleet.without(name).hosts]
+        views = [view_of(host) for host in trial.fleet.without(name).hosts]
         if trial.seats(views=views):
             yield f"Retire {name}: in its place the model fits."
 
@@ -171,3 +172,24 @@ def _checkpoint(trial: Trial) -> Iterator[str]:
             where, count = seats[0].host, len(seats[0].accelerators)
             on = f" on {count} accelerators of {where}" if count else f" on {where}"
             yield f"A checkpoint of it in {name} would fit{on}, as far as can be estimated."
+
+
+def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
+    """One line: the parts of the memory on the nearest miss; empty when memory is not short."""
+    # Rules that measure no single shape, such as the baseline's, give reasons in words.
+    memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
+    short = [one for one in memory if one.count]
+    if not short:
+        return ""
+    nearest = min(short, key=lambda one: one.needed - one.available)
+    stated = request.stated
+    split = Split(stated.tensor, stated.pipeline) if stated else Split(tensor=nearest.count)
+    for kind in view_of(fleet.host(nearest.host)).groups:
+        ask = request.demand.least(kind, split)
+        if isinstance(ask, Allocation) and ask.bytes == nearest.needed:
+            parts = [f"{term.name} {human_bytes(term.bytes)}" for term in ask.need.terms]
+            return (
+                f"{human_bytes(ask.bytes)} on each of {nearest.count} x {kind} for {ask.tokens}"
+                f" tokens: {', '.join(parts)}"
+            )
+    return ""

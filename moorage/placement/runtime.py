@@ -1,15 +1,44 @@
-"""Which runtime starts an engine on a host: a container where an image is known, else a program."""
+"""The runtime that starts an engine on a host, and the image that it starts from."""
 
 from __future__ import annotations
 
 from moorage.common.failures import Failure
 from moorage.common.values import Origin, Value
+from moorage.images.choice import choose_image
+from moorage.images.image import Image
 from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
-from moorage.placement.image import image_on
 from moorage.placement.placement import CPU
-from moorage.spec import ContainerSettings, ModelSpec, RuntimeName
+from moorage.placement.request import Request
+from moorage.spec import ContainerSettings, EngineName, ModelSpec, RuntimeName
+
+
+def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> Image:
+    """The image that suits a host's processors and the driver of its accelerators.
+
+    Args:
+        spec: What the user wrote.
+        engine: The engine.
+        host: The host.
+        kind: Accelerator type, or `cpu`.
+
+    Raises:
+        Failure: `NO_IMAGE` when none can work.
+    """
+    device = host.first(kind)
+    return choose_image(
+        spec,
+        engine.name,
+        engine.default_version,
+        kind,
+        host.architecture,
+        runtime=device.runtime_version if device else "",
+        family=device.family if device else "",
+        configured=host.engine_versions(spec.engine.custom or engine.name),
+        closed=engine.name == EngineName.CUSTOM,
+        more=host.catalogue,
+    )
 
 
 class RuntimeChoice(Value):
@@ -77,3 +106,14 @@ def _no_process(
     if installed and wanted and installed.version not in ("", wanted):
         return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
     return "" if installed else f"{engine.program} is not installed"
+
+
+def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
+    """Whether a host has the image that the engine would start from."""
+    if not host.images:
+        return False
+    try:
+        image = image_on(request.spec, request.engine, host, kind)
+    except Failure:
+        return False
+    return any(place in host.images for place in host.registries.places(image.reference))

@@ -14,7 +14,7 @@ import pytest
 from moorage.adapters.docker import client as docker_client
 from moorage.adapters.docker.client import forget_clients
 from moorage.adapters.docker.helper import run_helper
-from moorage.adapters.hosts.local_host import survey_host
+from moorage.adapters.hosts.survey import survey_host
 from moorage.adapters.sources.store import Manifest
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet

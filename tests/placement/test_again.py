@@ -8,8 +8,8 @@ import pytest
 
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.placement.again import bound, gone, moved_from, place_again
 from moorage.placement.placement import Placement
+from moorage.placement.replacement import missing_parts, move_reason, pinned_spec, restore_placement
 from moorage.spec import RuntimeName
 from tests.builders import ON_CPU, a_fleet, a_host, a_placement, a_spec, an_accelerator, an_image
 
@@ -26,7 +26,7 @@ def held(by: str, *claims: Claim) -> FleetSnapshot:
 
 def again(fleet: FleetSnapshot, running: str = "", **spec: Any) -> Placement | tuple[str, ...]:
     wanted = SPEC.model_copy(update=spec)
-    return place_again(wanted, BEFORE, "tiny.v1", fleet, running)
+    return restore_placement(wanted, BEFORE, "tiny.v1", fleet, running)
 
 
 def test_a_free_place_is_had_again_with_its_ports() -> None:
@@ -66,7 +66,7 @@ def test_what_others_hold_is_the_reason() -> None:
     reasons = again(held("other.v1", *SEAT.claims), running="tiny.v2")
     assert isinstance(reasons, tuple)
     assert "held by other.v1" in reasons[0]
-    told = moved_from(BEFORE, "tiny.v1", reasons)
+    told = move_reason(BEFORE, "tiny.v1", reasons)
     assert told.startswith("tiny.v1 ran on gpu-1, which cannot be had again: gpu-1: accelerator 0")
 
 
@@ -84,14 +84,14 @@ def test_what_others_hold_is_the_reason() -> None:
 )
 def test_a_place_that_is_gone(host: HostSnapshot, reason: str) -> None:
     assert again(a_fleet(host)) == (reason,)
-    assert gone(BEFORE.seats, a_fleet(host)) == (reason,)
+    assert missing_parts(BEFORE.seats, a_fleet(host)) == (reason,)
 
 
 def test_elsewhere_it_stays_with_its_engine_runtime_image_and_type() -> None:
-    spec = bound(a_spec(), BEFORE, an_image())
+    spec = pinned_spec(a_spec(), BEFORE, an_image())
     assert (spec.engine.name, spec.engine.runtime) == (BEFORE.engine, RuntimeName.DOCKER)
     assert spec.engine.image == an_image().pinned
     assert spec.engine.version == "0.32.0"
     assert spec.placement.accelerator_kinds == ("cuda",)
     on_cpu = a_placement(a_spec(placement=ON_CPU), a_host())
-    assert bound(a_spec(), on_cpu, None).placement.accelerators == 0
+    assert pinned_spec(a_spec(), on_cpu, None).placement.accelerators == 0

@@ -11,9 +11,16 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB, KIB
 from moorage.common.values import Origin
 from moorage.models.config import derive_profile
-from moorage.placement.demand import LEAST_CONTEXT, Ask, Demand, Split, Wish, wish_of
-from moorage.placement.estimated import EstimatedMemory
-from moorage.placement.kinds import AcceleratorKind
+from moorage.placement.demand import (
+    LEAST_CONTEXT,
+    Allocation,
+    Demand,
+    MemoryRequest,
+    Split,
+    memory_request,
+)
+from moorage.placement.memory_models import EstimatedMemory
+from moorage.placement.view import AcceleratorKind
 from moorage.spec import Policy
 from tests.builders import a_model, a_profile, a_spec
 from tests.memory.models import plain
@@ -32,13 +39,13 @@ def told(weights: int = 10, each: int = 128 * KIB, **changes: Any) -> Told:
     return Told(lambda tokens, t, p: (weights * GIB + tokens * each) // (t * p), **changes)
 
 
-def wished(*args: str, **changes: Any) -> Wish:
+def wished(*args: str, **changes: Any) -> MemoryRequest:
     context = changes.pop("profile", {})
-    return wish_of(a_spec(engine={"args": list(args)}, **changes), a_profile(**context))
+    return memory_request(a_spec(engine={"args": list(args)}, **changes), a_profile(**context))
 
 
-def asked(answer: Ask | str) -> Ask:
-    assert isinstance(answer, Ask), answer
+def asked(answer: Allocation | str) -> Allocation:
+    assert isinstance(answer, Allocation), answer
     return answer
 
 
@@ -111,7 +118,7 @@ def test_the_heads_that_ranks_share_are_those_that_the_engine_will_see(
 ) -> None:
     spec = a_spec(engine={"args": args}, context=8192)
     config = {"architectures": ["LlamaForCausalLM"], **config}
-    wish = wish_of(spec, derive_profile(spec, a_model(config)))
+    wish = memory_request(spec, derive_profile(spec, a_model(config)))
     assert (wish.attention_heads, wish.vision_heads) == heads
 
 
@@ -120,15 +127,15 @@ def test_the_heads_that_ranks_share_are_those_that_the_engine_will_see(
     [(1, ""), (2, ""), (3, "3 do not divide 32 attention heads"), (32, "32 do not divide 16")],
 )
 def test_ranks_share_all_heads_evenly(ranks: int, reason: str) -> None:
-    demand = Demand(told(), Wish(context=8192, attention_heads=32, vision_heads=16))
+    demand = Demand(told(), MemoryRequest(context=8192, attention_heads=32, vision_heads=16))
     assert demand.uneven(ranks).startswith(reason)
     assert bool(demand.uneven(ranks)) is bool(reason)
     assert isinstance(demand.least(H100, Split(tensor=ranks)), str) is bool(reason)
-    assert isinstance(demand.least(H100, Split(pipeline=3)), Ask)
+    assert isinstance(demand.least(H100, Split(pipeline=3)), Allocation)
 
 
 def test_least_and_full_are_the_claims_of_the_shortest_and_the_whole_context() -> None:
-    demand = Demand(told(outside=GIB // 2), Wish(context=LONG))
+    demand = Demand(told(outside=GIB // 2), MemoryRequest(context=LONG))
     least, full = asked(demand.least(H100, ONE)), asked(demand.full(H100, ONE))
     assert (least.tokens, full.tokens) == (LEAST_CONTEXT, LONG)
     assert 11.5 * GIB <= least.bytes < 11.6 * GIB + 80 * GIB // 1000
@@ -136,34 +143,34 @@ def test_least_and_full_are_the_claims_of_the_shortest_and_the_whole_context() -
 
 
 def test_a_share_is_the_smallest_in_thousandths_that_serves() -> None:
-    ask = asked(Demand(told(outside=GIB // 2), Wish(context=8192)).full(H100, ONE))
+    ask = asked(Demand(told(outside=GIB // 2), MemoryRequest(context=8192)).full(H100, ONE))
     assert ask.utilization == 0.138
     assert ask.bytes == ceil(80 * GIB * 0.138) + GIB // 2
 
 
 @pytest.mark.parametrize(("budget", "tokens"), [(80, LONG), (27, LONG), (12, 8192), (5, 8192)])
 def test_what_is_fitted_never_serves_less_than_the_least(budget: int, tokens: int) -> None:
-    demand = Demand(told(outside=GIB // 2), Wish(context=LONG))
+    demand = Demand(told(outside=GIB // 2), MemoryRequest(context=LONG))
     ask = asked(demand.fitted(H100, ONE, budget * GIB))
     assert ask.tokens == tokens or 8192 <= ask.tokens < 16_384
 
 
 def test_a_context_that_the_user_states_is_never_shortened() -> None:
-    demand = Demand(told(), Wish(context=LONG, stated=True))
+    demand = Demand(told(), MemoryRequest(context=LONG, stated=True))
     assert asked(demand.fitted(H100, ONE, 20 * GIB)).tokens == LONG
     assert demand.least(H100, ONE) == demand.full(H100, ONE)
 
 
 def test_where_the_whole_context_is_refused_but_a_shorter_is_not_the_longest_is_taken() -> None:
     limited = Told(lambda tokens, *_: GIB if tokens <= 50_000 else 0)
-    demand = Demand(limited, Wish(context=LONG))
+    demand = Demand(limited, MemoryRequest(context=LONG))
     assert demand.full(H100, ONE) == "the engine would not start"
     assert asked(demand.fitted(H100, ONE, 80 * GIB)).tokens == 50_000
 
 
 def test_the_batch_doubles_on_a_large_accelerator_and_is_paid_for() -> None:
     """vLLM schedules 8192 tokens at once from 70 GiB on, 2048 below."""
-    wish = Wish(context=40_960, concurrency=1)
+    wish = MemoryRequest(context=40_960, concurrency=1)
     demand = Demand(plain(KNOWN), wish)
     small = AcceleratorKind("cuda", "x", 69 * GIB)
     large = AcceleratorKind("cuda", "x", 71 * GIB)
@@ -176,7 +183,7 @@ def test_the_batch_doubles_on_a_large_accelerator_and_is_paid_for() -> None:
 def test_a_larger_budget_never_shortens_what_an_exact_model_serves(
     one: int, other: int, kind: AcceleratorKind
 ) -> None:
-    demand = Demand(plain(KNOWN), Wish(context=40_960))
+    demand = Demand(plain(KNOWN), MemoryRequest(context=40_960))
     least = asked(demand.least(kind, ONE)).bytes
     budgets = sorted(max(least, gib * GIB) for gib in (one, other))
     less, more = (asked(demand.fitted(kind, ONE, budget)) for budget in budgets)
@@ -189,25 +196,25 @@ class TestStatedShare:
     """`--gpu-memory-utilization` in the user's arguments."""
 
     def test_exactly_that_share_is_claimed_and_the_driver_on_top(self) -> None:
-        demand = Demand(told(outside=GIB), Wish(context=8192, utilization=0.5))
+        demand = Demand(told(outside=GIB), MemoryRequest(context=8192, utilization=0.5))
         ask = asked(demand.full(H100, ONE))
         assert (ask.utilization, ask.bytes) == (0.5, 41 * GIB)
 
     def test_the_context_is_what_the_share_holds(self) -> None:
-        demand = Demand(told(), Wish(context=LONG, utilization=0.25))
+        demand = Demand(told(), MemoryRequest(context=LONG, utilization=0.25))
         assert isinstance(demand.full(H100, ONE), str)
         ask = asked(demand.fitted(H100, ONE, 80 * GIB))
         assert ask.bytes == 20 * GIB
         assert 80_000 < ask.tokens <= 81_920
 
     def test_a_share_that_is_too_small_is_refused_with_the_one_that_would_do(self) -> None:
-        demand = Demand(told(), Wish(context=8192, utilization=0.1))
+        demand = Demand(told(), MemoryRequest(context=8192, utilization=0.1))
         assert demand.full(H100, ONE) == (
             "--gpu-memory-utilization 0.1 is too small: 8192 tokens take 0.138"
         )
 
     def test_it_wins_over_taking_all(self) -> None:
-        wish = Wish(context=8192, utilization=0.5, policy=Policy.WHOLE)
+        wish = MemoryRequest(context=8192, utilization=0.5, policy=Policy.WHOLE)
         ask = asked(Demand(told(), wish).fitted(H100, ONE, 80 * GIB))
         assert (ask.utilization, ask.bytes) == (0.5, 40 * GIB)
 
@@ -216,33 +223,33 @@ class TestStatedClaim:
     """`memory.claim` in the spec."""
 
     def test_it_is_the_claim_whatever_is_worked_out(self) -> None:
-        demand = Demand(told(outside=GIB, stated=20 * GIB), Wish(context=8192))
+        demand = Demand(told(outside=GIB, stated=20 * GIB), MemoryRequest(context=8192))
         ask = asked(demand.fitted(H100, ONE, 80 * GIB))
         assert ask.bytes == 20 * GIB
         assert ceil(80 * GIB * ask.utilization) + GIB <= 20 * GIB
 
     def test_the_context_is_what_it_holds(self) -> None:
-        demand = Demand(told(stated=12 * GIB), Wish(context=LONG))
+        demand = Demand(told(stated=12 * GIB), MemoryRequest(context=LONG))
         ask = asked(demand.fitted(H100, ONE, 80 * GIB))
         assert (ask.bytes, ask.tokens) == (12 * GIB, 16_384)
 
     def test_the_user_is_believed_where_not_even_the_least_would_fit(self) -> None:
-        demand = Demand(told(stated=8 * GIB), Wish(context=LONG))
+        demand = Demand(told(stated=8 * GIB), MemoryRequest(context=LONG))
         ask = asked(demand.fitted(H100, ONE, 80 * GIB))
         assert (ask.bytes, ask.tokens) == (8 * GIB, LEAST_CONTEXT)
 
     def test_a_context_that_is_stated_too_is_kept(self) -> None:
-        demand = Demand(told(stated=12 * GIB), Wish(context=LONG, stated=True))
+        demand = Demand(told(stated=12 * GIB), MemoryRequest(context=LONG, stated=True))
         assert asked(demand.fitted(H100, ONE, 80 * GIB)).tokens == LONG
 
     def test_it_wins_over_taking_all(self) -> None:
-        wish = Wish(context=8192, policy=Policy.WHOLE)
+        wish = MemoryRequest(context=8192, policy=Policy.WHOLE)
         demand = Demand(told(stated=20 * GIB), wish)
         assert asked(demand.fitted(H100, ONE, 80 * GIB)).bytes == 20 * GIB
 
     @pytest.mark.parametrize("claim", [GIB // 2, GIB, GIB + 1])
     def test_a_claim_that_the_driver_alone_fills_is_refused(self, claim: int) -> None:
-        demand = Demand(told(outside=GIB, stated=claim), Wish(context=8192))
+        demand = Demand(told(outside=GIB, stated=claim), MemoryRequest(context=8192))
         reason = demand.least(H100, ONE)
         assert isinstance(reason, str)
         assert "leaves the engine nothing: 1.0 GiB are outside of it" in reason
@@ -259,7 +266,7 @@ def test_taking_all_stays_within_the_budget_to_the_byte(
 ) -> None:
     kind, budget = AcceleratorKind("cuda", "x", total), int(total * share) - off
     demand = Demand(
-        told(weights=0, each=KIB, outside=outside), Wish(context=8192, policy=Policy.WHOLE)
+        told(weights=0, each=KIB, outside=outside), MemoryRequest(context=8192, policy=Policy.WHOLE)
     )
     if asked(demand.least(kind, ONE)).bytes > budget:
         return
@@ -272,7 +279,7 @@ def test_taking_all_stays_within_the_budget_to_the_byte(
 @pytest.mark.parametrize("steps", range(100, 1000, 7))
 def test_taking_all_of_a_budget_of_whole_thousandths_is_not_a_byte_too_much(steps: int) -> None:
     total = 1000 * 2**20
-    demand = Demand(told(weights=0, each=1), Wish(context=8192, policy=Policy.WHOLE))
+    demand = Demand(told(weights=0, each=1), MemoryRequest(context=8192, policy=Policy.WHOLE))
     kind, budget = AcceleratorKind("cuda", "x", total), steps * 2**20
     ask = asked(demand.fitted(kind, ONE, budget))
     assert ask.bytes == ceil(total * ask.utilization) <= budget
@@ -280,6 +287,6 @@ def test_taking_all_of_a_budget_of_whole_thousandths_is_not_a_byte_too_much(step
 
 def test_weights_of_unknown_size_are_never_taken_for_nothing() -> None:
     memory = EstimatedMemory(a_profile(weight_bytes=0), "no tensor headers")
-    reason = Demand(memory, Wish(context=8192)).least(H100, ONE)
+    reason = Demand(memory, MemoryRequest(context=8192)).least(H100, ONE)
     assert isinstance(reason, str)
     assert "size of the weights is unknown: state `memory.claim`" in reason

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moorage.placement.topology import (
+from moorage.placement.parallelism import (
     ParallelSizes,
     Shape,
     Topology,

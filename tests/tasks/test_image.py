@@ -13,7 +13,7 @@ import docker
 import pytest
 
 from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image

@@ -13,7 +13,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.model_store import MANIFEST, folder_name
 from moorage.models.source import ResolvedModel
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from moorage.releases.release import ReleaseState
 from moorage.spec import ModelSpec
 from tasks import context, stage

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from docker.errors import APIError, ImageNotFound
 from filelock import FileLock, Timeout
 
-from moorage.adapters.docker.client import connect, daemon
-from moorage.adapters.docker.streams import follow
+from moorage.adapters.docker.client import connect, daemon, follow
+from moorage.adapters.docker.errors import pull_failure
 from moorage.adapters.registry.connection import Credentials
-from moorage.adapters.registry.registry_errors import pull_failure
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.inventory.access import parse_access

@@ -119,7 +119,7 @@ def _translated(engine: Engine) -> Iterator[None]:
 
 def _undecodable(engine: Engine) -> tuple[str, ...]:
     # It decodes with the modules that read through this one.
-    from moorage.adapters.ledger.decoding import undecodable  # noqa: PLC0415
+    from moorage.adapters.ledger.check import undecodable  # noqa: PLC0415
 
     try:
         with engine.connect().execution_options(writes=False) as connection:

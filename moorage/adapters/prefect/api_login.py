@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from moorage.adapters.files.private_files import read_private, unsafe, write_private
 from moorage.adapters.ledger.lock_owner import Owner, is_present, owner_of
-from moorage.adapters.secrets.redacting import remember
+from moorage.adapters.secrets import remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value

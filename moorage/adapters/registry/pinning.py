@@ -8,7 +8,7 @@ from typing import Any
 from moorage.adapters.docker.images import DockerImages, LocalImage
 from moorage.adapters.registry.connection import Credentials
 from moorage.adapters.registry.registry import RegistryClient, RegistryImage
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.inventory.registries import Registries

@@ -10,13 +10,14 @@ import httpx
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from moorage.adapters.registry.connection import (
+    CONNECTION,
     Credentials,
     Endpoint,
     authorization,
     bounded_request,
     endpoints,
+    failure_of,
 )
-from moorage.adapters.registry.registry_errors import CONNECTION, failure_of
 from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure

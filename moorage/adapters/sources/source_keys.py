@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from moorage.adapters.secrets.redacting import remember
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets, remember
 from moorage.spec import ModelSpec
 
 HUB_TOKEN = "HF_TOKEN"

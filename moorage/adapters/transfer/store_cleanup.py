@@ -15,8 +15,8 @@ from requests.exceptions import RequestException
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
 from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image, run_helper
-from moorage.adapters.hosts.local_host import describe
 from moorage.adapters.hosts.remote_host import ask_daemon, with_architecture
+from moorage.adapters.hosts.survey import describe
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper

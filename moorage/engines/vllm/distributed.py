@@ -9,7 +9,7 @@ from moorage.engines.launch import Flag
 from moorage.engines.vllm.context import Executor, LaunchContext, baseline_words
 from moorage.engines.vllm.flags import at_least, derived
 from moorage.engines.vllm.options import SHORT_NAMES
-from moorage.placement.topology import (
+from moorage.placement.parallelism import (
     ParallelSizes,
     Shape,
     Topology,

@@ -9,7 +9,7 @@ from moorage.placement.baseline.request import Found, gib
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.baseline.views import View
 from moorage.placement.candidate import Candidate, Share
-from moorage.placement.topology import TopologyRefusal, multi_host_topology
+from moorage.placement.parallelism import TopologyRefusal, multi_host_topology
 
 NO_COMBINATION = (
     "No combination of hosts can run the model. If the resources do suffice, select the "

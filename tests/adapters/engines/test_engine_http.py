@@ -153,7 +153,7 @@ ELSEWHERE = {
     "moorage/adapters/prefect/approvals.py": "Prefect's API",
     "moorage/adapters/docker/client.py": "the Docker daemon",
     "moorage/adapters/docker/helper.py": "the Docker daemon",
-    "moorage/adapters/secrets/secrets.py": "Prefect's API",
+    "moorage/adapters/secrets.py": "Prefect's API",
     "moorage/adapters/system/os_errors.py": "the Docker daemon",
     "moorage/adapters/registry/registry.py": "registries",
     "moorage/adapters/registry/connection.py": "registries",

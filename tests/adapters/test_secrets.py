@@ -7,14 +7,26 @@ import pytest
 from prefect.blocks.system import Secret
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from moorage.adapters.secrets.secrets import find_key, provide_key, provide_secrets, read_secrets
+from moorage.adapters.secrets import (
+    find_key,
+    learn_secrets,
+    provide_key,
+    provide_secrets,
+    read_secrets,
+    redact,
+    redact_failure,
+)
 from moorage.common.failures import Cause, Failure
 from moorage.engines.api_key import key_name
+from tasks.journal import journal, step, tell
 from tests.prefect_server import PrefectServer, prefect_server
+from tests.tasks.test_journal import Ear
 
 __all__ = ["prefect_server"]
 
 NAME = key_name("tiny")
+
+VALUE = "open-sesame-4711"
 
 
 def test_a_variable_of_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,3 +140,46 @@ def test_an_api_that_does_not_answer_is_no_reason_for_another_key(home: Path) ->
         provide_key(NAME)
     assert caught.value.cause is Cause.SERVER_UNAVAILABLE
     assert not (home / "keys").exists()
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAVE_TOKEN", VALUE)
+    read_secrets(["CAVE_TOKEN"])
+
+
+def test_what_was_read_once_is_taken_out_of_every_text() -> None:
+    assert redact(f"say {VALUE}!") == "say [secret CAVE_TOKEN]!"
+
+
+def test_a_value_that_was_changed_is_known_beside_the_old_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CAVE_TOKEN", "another-word")
+    learn_secrets(["CAVE_TOKEN", "NO_SUCH_SECRET"])
+    assert redact(f"{VALUE} another-word") == "[secret CAVE_TOKEN] [secret CAVE_TOKEN]"
+
+
+def test_a_failure_tells_no_secret_in_any_of_its_parts() -> None:
+    failure = Failure(
+        Cause.ENGINE_EXITED, f"saw {VALUE}", log_tail=f"a\n{VALUE}", evidence=f"Error: {VALUE}"
+    )
+    found = redact_failure(failure)
+    parts = (str(found), repr(found), found.detail, found.log_tail, found.evidence, found.args)
+    assert VALUE not in repr(parts)
+    assert found.cause is Cause.ENGINE_EXITED
+
+
+def test_what_leaves_a_step_is_clean_whatever_raised_it() -> None:
+    def fail() -> None:
+        with step("verify") as note:
+            note.say(f"with {VALUE}")
+            tell(f"told {VALUE}")
+            raise Failure(Cause.BAD_ANSWER, f"answered {VALUE}")
+
+    ear = Ear()
+    with journal(ear) as opened, pytest.raises(Failure) as caught:
+        fail()
+    assert VALUE not in str(caught.value)
+    assert VALUE not in repr(ear.heard)
+    assert VALUE not in repr(opened.steps)

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets
 from moorage.adapters.system.os_errors import NETWORK_ERRORS
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access

@@ -1,4 +1,8 @@
-"""Secrets by name: an environment variable of this process, else a Prefect Secret block."""
+"""Secrets by name: an environment variable of this process, else a Prefect Secret block.
+
+Every value that is read is registered. From then on it is removed from engines' logs, answers and
+failures.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,23 @@ import contextlib
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 
 from moorage.adapters.prefect.api_errors import server_failure
-from moorage.adapters.secrets.redacting import remember
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure
+from moorage.common.redaction import Redactor
 from moorage.engines.api_key import is_generated
 
 KEY_BYTES = 32
 FOLDER = "keys"
+
+AnyFailure = TypeVar("AnyFailure", bound=Failure)
 
 
 def read_secrets(names: Iterable[str]) -> dict[str, str]:
@@ -170,3 +178,42 @@ def _save_file(name: str, key: str) -> str:
 
 def _path(name: str) -> Path:
     return Settings().root / FOLDER / name
+
+
+class _Known:
+    """Names by value. A changed secret has several values."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self.redactor = Redactor({})
+
+    def add(self, values: Mapping[str, str]) -> None:
+        """Register secrets by name."""
+        names = {value: name for name, value in values.items()}
+        with self._lock:
+            if not names.items() <= self._names.items():
+                self._names |= names
+                self.redactor = Redactor(self._names)
+
+
+_KNOWN = _Known()
+
+
+def remember(values: Mapping[str, str]) -> None:
+    """Register the values of secrets by name."""
+    _KNOWN.add(values)
+
+
+def redact(text: str) -> str:
+    """A text without the secrets that this process knows."""
+    return _KNOWN.redactor(text)
+
+
+def redact_failure(failure: AnyFailure) -> AnyFailure:
+    """The same failure with all its text redacted."""
+    failure.detail = redact(failure.detail)
+    failure.log_tail = redact(failure.log_tail)
+    failure.evidence = redact(failure.evidence)
+    failure.args = tuple(redact(one) if type(one) is str else one for one in failure.args)
+    return failure

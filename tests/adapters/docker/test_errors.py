@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.adapters.registry.registry_errors import pull_failure
+from moorage.adapters.docker.errors import pull_failure
 from moorage.common.failures import CAUSES, Cause
 
 NOW = "current time 2019-01-01T00:00:00Z is before 2024-05-01T00:00:00Z"

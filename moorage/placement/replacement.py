@@ -1,20 +1,65 @@
-"""Back to the same place: the seats that a release had, as far as they can be had again."""
+"""Where a release goes that replaces another: beside it, instead of it, or back where one ran."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from moorage.common.refusal import Reason
 from moorage.images.image import Image
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
+from moorage.placement.explanation import Verdict
 from moorage.placement.fit import free_ports, misfits
 from moorage.placement.placement import CPU, Placement, Seat
-from moorage.placement.replacing import Ways
-from moorage.placement.verdict import Refusal, Verdict
-from moorage.spec import ModelSpec
+from moorage.spec import ModelSpec, ReplaceStrategy
 
 
-def place_again(
+@dataclass(frozen=True, slots=True)
+class ReplacementPolicy:
+    """The ways in which a release may find its place.
+
+    Attributes:
+        strategy: As the spec says.
+        running: Release of the same model that serves now and could be started again; empty = none.
+    """
+
+    strategy: ReplaceStrategy
+    running: str
+
+    @property
+    def beside(self) -> bool:
+        """Whether it may start while the other one serves; it may if there is none."""
+        return not self.running or self.strategy != ReplaceStrategy.STOP_FIRST
+
+    @property
+    def instead(self) -> bool:
+        """Whether the other one may stop for it."""
+        return bool(self.running) and self.strategy in (
+            ReplaceStrategy.AUTO,
+            ReplaceStrategy.STOP_FIRST,
+        )
+
+    def why(self, no_room: str) -> str:
+        """Why the other one stops first.
+
+        Args:
+            no_room: Why there is no place beside it.
+        """
+        if self.strategy == ReplaceStrategy.STOP_FIRST:
+            return f"{self.running} stops first: `replace.strategy` says so"
+        return f"{self.running} must stop first: {no_room}"
+
+    @property
+    def remedy(self) -> str:
+        """What would make it fit where only the strategy keeps it from its place."""
+        return (
+            f"It fits instead of {self.running}, but `replace.strategy: {self.strategy}` asks for"
+            " room beside it: `auto` or `stop-first` would stop it first."
+        )
+
+
+def restore_placement(
     spec: ModelSpec, before: Placement, source: str, fleet: FleetSnapshot, running: str = ""
 ) -> Placement | tuple[str, ...]:
     """The placement of an earlier release, beside what runs or instead of it.
@@ -31,11 +76,11 @@ def place_again(
     Returns:
         The placement, or why it cannot be had again.
     """
-    if reasons := gone(before.seats, fleet):
+    if reasons := missing_parts(before.seats, fleet):
         return reasons
     keeps_ports = spec.port != "auto"
     beside, reasons = _fitted(before.seats, fleet, keeps_ports, spec.placement.overcommit)
-    ways = Ways(spec.replace.strategy, running)
+    ways = ReplacementPolicy(spec.replace.strategy, running)
     if beside and ways.beside:
         return _placement(before, beside, source, fleet)
     if ways.instead:
@@ -48,14 +93,14 @@ def place_again(
     return reasons
 
 
-def gone(seats: Iterable[Seat], fleet: FleetSnapshot) -> tuple[str, ...]:
+def missing_parts(seats: Iterable[Seat], fleet: FleetSnapshot) -> tuple[str, ...]:
     """What seats had and is not there any more: hosts, runtimes, accelerators; empty = all is."""
     hosts = {host.name: host for host in fleet.hosts}
     reasons = (_lost(seat, hosts.get(seat.host)) for seat in seats)
     return tuple(dict.fromkeys(reason for reason in reasons if reason))
 
 
-def bound(spec: ModelSpec, before: Placement, image: Image | None) -> ModelSpec:
+def pinned_spec(spec: ModelSpec, before: Placement, image: Image | None) -> ModelSpec:
     """A spec that goes only where the image and the engine of an earlier release can run."""
     first = before.seats[0]
     engine, place = spec.engine, spec.placement
@@ -75,7 +120,7 @@ def bound(spec: ModelSpec, before: Placement, image: Image | None) -> ModelSpec:
     return spec.model_copy(update={"engine": engine, "placement": place})
 
 
-def moved_from(before: Placement, source: str, reasons: Iterable[str]) -> str:
+def move_reason(before: Placement, source: str, reasons: Iterable[str]) -> str:
     """Why a release is not where an earlier one ran, in words."""
     hosts = ", ".join(dict.fromkeys(seat.host for seat in before.seats))
     return f"{source} ran on {hosts}, which cannot be had again: {'; '.join(reasons)}"
@@ -141,7 +186,7 @@ def _placement(
     verdicts = tuple(
         Verdict(host.name, None, note)
         if host.name in chosen
-        else Verdict(host.name, Refusal.NOT_SELECTED, f"it goes back to {note}")
+        else Verdict(host.name, Reason.NOT_SELECTED, f"it goes back to {note}")
         for host in fleet.hosts
     )
     return before.model_copy(

@@ -1,8 +1,10 @@
-"""Folders of the host that outlive the containers which write them."""
+"""Folders of a host that outlive containers: caches of engines, and adapters of a served model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
@@ -12,16 +14,19 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.sources.verify import verify
+from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
 from moorage.inventory.access import parse_access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.inventory.survey.probe import STORE
+from moorage.models.assets import Pin
+from moorage.models.source import ResolvedModel
 
-PRIVATE = 0o700
-ANYONE = 0o777
-
-SECONDS = 30
+PRIVATE, ANYONE = 0o700, 0o777
+HELPER_SECONDS = 30
+PARTIAL = ".partial"
 
 SCRIPT = """\
 while [ $# -gt 0 ]; do
@@ -76,7 +81,7 @@ def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]
             host.helper_image,
             ("sh", "-c", SCRIPT, "keep", *words),
             purpose="keep",
-            seconds=SECONDS,
+            seconds=HELPER_SECONDS,
             mounts=[Mount(STORE, host.store, type="bind")],
         )
     except Failure as failure:
@@ -105,3 +110,62 @@ def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:
 
 def _inside(path: str, host: HostSnapshot) -> str:
     return f"{STORE}/{PurePosixPath(path).relative_to(host.store)}"
+
+
+def adapter_path(folder: Path, pin: Pin) -> Path:
+    """Where an adapter lies in the folder of a served model: at `NAME/REVISION`.
+
+    Another revision has another path, because vLLM keeps what it cached for a path.
+    """
+    return folder / pin.name / pin.revision
+
+
+def install_adapter(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
+    """Copy an adapter into the folder and verify it. An existing copy is kept.
+
+    It is copied, not linked: a local directory may change or vanish while a server still needs the
+    files, because a server that evicted an adapter reads them again.
+
+    Args:
+        adapter: The adapter, staged.
+        pin: What it was pinned to.
+        folder: The folder that is mounted into the servers.
+
+    Raises:
+        Failure: `DISK_FULL`, `STORE_UNWRITABLE`, or `DOWNLOAD_CORRUPT` when a file has changed.
+    """
+    place = adapter_path(folder, pin)
+    if place.is_dir():
+        return place
+    partial = place.with_name(place.name + PARTIAL)
+    with disk_failures(folder):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for file in adapter.files:
+            shutil.copyfile(Path(adapter.path, file.name), partial / file.name)
+            verify(partial / file.name, file)
+        partial.rename(place)
+    return place
+
+
+def remove_empty_folder(folder: Path) -> None:
+    """Remove the folder itself if it is empty. No container may mount it any more."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def remove_unused_adapters(folder: Path, kept: Collection[Pin]) -> None:
+    """Remove adapters that no server has loaded. The folder stays, because containers mount it.
+
+    Args:
+        folder: The folder.
+        kept: The adapters that are loaded.
+    """
+    places = {adapter_path(folder, pin) for pin in kept}
+    names = {place.parent for place in places}
+    for name in folder.glob("*"):
+        for found in name.glob("*"):
+            if found not in places:
+                shutil.rmtree(found, ignore_errors=True)
+        if name not in names:
+            shutil.rmtree(name, ignore_errors=True)

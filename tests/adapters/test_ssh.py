@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.ssh import tunnels as ssh
-from moorage.adapters.ssh.tunnels import Tunnel, Tunnels
+from moorage.adapters import ssh
+from moorage.adapters.ssh import Tunnel, Tunnels
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 
@@ -99,19 +99,19 @@ def test_forwards_of_the_users_configuration_may_fail(instead: Stand) -> None:
 def test_all_who_wait_for_a_dead_host_learn_it_at_once(instead: Stand, tmp_path: Path) -> None:
     """Each would wait for its own time-out else, one after the other."""
     instead(f"echo x >> {tmp_path}/tries; sleep 1; echo 'connect: timed out' >&2; exit 255")
-    tunnels, told = Tunnels(), list[str]()
+    tunnels, failures = Tunnels(), list[str]()
 
     def ask() -> None:
         with pytest.raises(Failure) as caught:
             tunnels.socket(BOX)
-        told.append(caught.value.detail)
+        failures.append(caught.value.detail)
 
     asking = [threading.Thread(target=ask) for _ in range(6)]
     for thread in asking:
         thread.start()
     for thread in asking:
         thread.join()
-    assert told == ["ssh://box: connect: timed out"] * 6
+    assert failures == ["ssh://box: connect: timed out"] * 6
     assert (tmp_path / "tries").read_text() == "x\n"
     ask()  # later it is tried anew
     assert (tmp_path / "tries").read_text() == "x\nx\n"
