@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Protocol
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
 from moorage.memory.batch import Batch
 from moorage.memory.calibration import Measurement, apply
@@ -19,7 +20,6 @@ from moorage.memory.calibration_key import (
 )
 from moorage.memory.estimates import CONTEXT, NCCL, Term
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.models.profile import ModelProfile
 
 
@@ -35,7 +35,7 @@ class Memory(Protocol):
         pipeline: int,
         tokens: int,
         concurrency: int,
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
 
 
@@ -67,11 +67,11 @@ class EstimatedMemory:
         pipeline: int,
         tokens: int,
         concurrency: int,
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
         if not self._profile.weight_bytes:
             reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
-            return MemoryRefusal(kind=RefusalKind.UNKNOWN, reason=reason)
+            return Refusal(Reason.UNKNOWN, reason)
         weights = self._profile.weight_bytes // (tensor * pipeline) + self._beside
         rest = (weights, weights // 5 + OVERHEAD)
         terms = (
@@ -118,7 +118,7 @@ class StatedMemory:
         pipeline: int,
         tokens: int,
         concurrency: int,
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
         return Need(
             tokens=tokens,
@@ -137,15 +137,15 @@ class KnownOrEstimated:
     def __init__(self, exact: Memory, profile: ModelProfile, beside: int = 0) -> None:
         self._exact, self._profile, self._beside = exact, profile, beside
 
-    def need(self, **question: object) -> Need | MemoryRefusal:
+    def need(self, **question: object) -> Need | Refusal:
         """What one accelerator has to give."""
         answer = self._exact.need(**question)  # type: ignore[arg-type]
-        if isinstance(answer, MemoryRefusal) and answer.kind == RefusalKind.UNKNOWN:
+        if isinstance(answer, Refusal) and answer.reason == Reason.UNKNOWN:
             return self._estimate(answer).need(**question)  # type: ignore[arg-type]
         return answer
 
-    def _estimate(self, refusal: MemoryRefusal) -> EstimatedMemory:
-        return EstimatedMemory(self._profile, f"not exact ({refusal.reason})", self._beside)
+    def _estimate(self, refusal: Refusal) -> EstimatedMemory:
+        return EstimatedMemory(self._profile, f"not exact ({refusal.note})", self._beside)
 
 
 def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
@@ -186,7 +186,7 @@ class CalibratedMemory:
         pipeline: int,
         tokens: int,
         concurrency: int,
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
         need = self._exact.need(
             total=total,
@@ -196,7 +196,7 @@ class CalibratedMemory:
             tokens=tokens,
             concurrency=concurrency,
         )
-        if isinstance(need, MemoryRefusal):
+        if isinstance(need, Refusal):
             return need
         found = self._found(device_name, tensor, pipeline, need)
         return _corrected(need, found) if found else need

@@ -177,14 +177,14 @@ def request_for(
     by_rules = by_baseline_rules(spec)
     if by_rules:
         require_consistent(baseline_request(spec, profile, engine, subject.adapter_bytes))
-    wish, ram = memory_request(spec, profile), spec.placement.ram
+    wanted, ram = memory_request(spec, profile), spec.placement.ram
     stated = 0 if ram == "auto" else int(ram)
     request = Request(
         spec=spec,
         profile=profile,
         engine=engine,
-        demand=Demand(_memory(subject, engine, fleet), wish),
-        cpu_demand=CpuDemand(subject.memory, profile, engine, wish, stated),
+        demand=Demand(_memory(subject, engine, fleet), wanted),
+        cpu_demand=CpuDemand(subject.memory, profile, engine, wanted, stated),
         stated=stated_parallelism(user_tokens(spec.engine.args)),
         staged=subject.staged,
         adapter_bytes=subject.adapter_bytes,

@@ -48,7 +48,7 @@ def test_hosts_fetch_from_the_bucket_without_its_keys(
     equipped: TestFleet, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._known", lambda *_: "not asked in this test"
+        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
     )
     settings = Settings(home=tmp_path, s3_endpoint=bucket.url)
     wanted = source_for(SPEC, settings, KEYS).resolve(SPEC)

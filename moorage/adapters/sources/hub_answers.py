@@ -1,10 +1,9 @@
-"""What the hub's answers mean: refusals as causes, and which bytes an answer holds."""
+"""What the hub's answers mean: refusals as causes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from huggingface_hub.errors import (
     GatedRepoError,
@@ -30,9 +29,6 @@ CAUSE_BY_STATUS = {
     451: Cause.SOURCE_MISSING,
 }
 
-CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
-
-
 RATE_LIMIT = re.compile(r";\s*t=(\d+)")
 """The seconds until more requests are allowed, in the hub's `RateLimit` header."""
 
@@ -56,31 +52,6 @@ def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") ->
     if isinstance(error, RemoteEntryNotFoundError):
         return Failure(Cause.SOURCE_INCOMPLETE, f"the hub lists {subject}, but does not have it")
     return _refusal(error, subject, revision)
-
-
-def first_byte(response: Any, start: int) -> int:
-    """Tell the offset at which the body of an answer starts: 0 when it ignored the range.
-
-    Raises:
-        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else.
-    """
-    if response.status_code != 206:
-        return 0
-    match = CONTENT_RANGE.match(response.headers.get("content-range", ""))
-    if not match or int(match[1]) != start:
-        detail = f"requested bytes from {start:,}, the hub sent {match[0] if match else 'others'}"
-        raise Failure(Cause.DOWNLOAD_CORRUPT, detail)
-    return start
-
-
-def size_of_file(response: Any) -> int | None:
-    """Tell the size in bytes of the whole file of which an answer holds a part, if it says so."""
-    if response.status_code == 206:
-        match = CONTENT_RANGE.match(response.headers.get("content-range", ""))
-        return int(match[2]) if match and match[2] != "*" else None
-    compressed = response.headers.get("content-encoding", "identity") != "identity"
-    length = response.headers.get("content-length", "")
-    return int(length) if length.isdigit() and not compressed else None
 
 
 def _refusal(error: HfHubHTTPError, subject: str, revision: str) -> Failure:

@@ -6,17 +6,25 @@ import base64
 import re
 from typing import Any
 
-from moorage.adapters.sources.hub_answers import CONTENT_RANGE
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
 
 try:
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+    from botocore.httpsession import URLLib3SSLError
     from botocore.parsers import ResponseParserError
+    from botocore.response import URLLib3ProtocolError, URLLib3ReadTimeoutError
 except ImportError:  # an extra: no request is sent without it
     S3_ERRORS: tuple[type[Exception], ...] = ()
 else:
-    S3_ERRORS = (BotoCoreError, ClientError, ResponseParserError)
+    S3_ERRORS = (
+        BotoCoreError,
+        ClientError,
+        ResponseParserError,
+        URLLib3ProtocolError,
+        URLLib3ReadTimeoutError,
+        URLLib3SSLError,
+    )
 
 MD5 = re.compile(r"[0-9a-f]{32}(-\d+)?")
 WHOLE = "FULL_OBJECT"
@@ -60,21 +68,6 @@ def failure_of(error: Exception, subject: str) -> Failure:
         )
     detail = f"the store answered {status} {code} for s3://{subject}"
     return Failure(cause, detail, suggestion=KEYS if cause is Cause.SOURCE_UNAUTHORIZED else None)
-
-
-def first_byte(answer: dict[str, Any], start: int) -> int:
-    """Tell the offset at which an answer starts: 0 when the store ignored the range.
-
-    Raises:
-        Failure: `DOWNLOAD_CORRUPT` when it starts anywhere else.
-    """
-    if answer["ResponseMetadata"]["HTTPStatusCode"] != 206:
-        return 0
-    match = CONTENT_RANGE.match(answer.get("ContentRange", ""))
-    if not match or int(match[1]) != start:
-        detail = f"requested bytes from {start:,}, the store sent {match[0] if match else 'others'}"
-        raise Failure(Cause.DOWNLOAD_CORRUPT, detail)
-    return start
 
 
 def announced_file(name: str, size: int, etag: str, head: dict[str, Any]) -> ModelFile:

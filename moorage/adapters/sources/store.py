@@ -18,7 +18,7 @@ from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
 from moorage.adapters.sources.refs import Refs
-from moorage.adapters.sources.verify import verify
+from moorage.adapters.sources.verify import file_record
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
@@ -148,20 +148,10 @@ class ModelStore:
         return disk_failures(self._folder)
 
     def accept(self, commit: str, file: ModelFile) -> None:
-        """Verify a downloaded file and give it its place.
-
-        Raises:
-            Failure: `DOWNLOAD_CORRUPT` when it is not what the hub announced; it is deleted then.
-        """
-        downloaded = self.incomplete(commit, file.name)
+        """Give a downloaded and verified file its place."""
         place = self.workspace(commit) / file.name
-        try:
-            verify(downloaded, file)
-        except Failure:
-            downloaded.unlink()
-            raise
         place.parent.mkdir(parents=True, exist_ok=True)
-        downloaded.replace(place)
+        self.incomplete(commit, file.name).replace(place)
 
     def summed(self, manifest: Manifest) -> Manifest:
         """The manifest, with the checksums of files whose source announced no lasting one."""
@@ -207,7 +197,7 @@ class ModelStore:
 
 
 def _records(files: Iterable[ModelFile]) -> list[File]:
-    return [File(**file.model_dump(exclude={"target"})) for file in files]  # type: ignore[typeddict-item]
+    return [file_record(file) for file in files]
 
 
 def _summed(workspace: Path, file: ModelFile) -> ModelFile:

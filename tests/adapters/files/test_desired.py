@@ -93,8 +93,8 @@ def test_two_files_of_one_name_and_every_other_mistake_are_told(tmp_path: Path) 
     with pytest.raises(InvalidFile) as failure:
         load_specs([tmp_path])
     assert failure.value.cause == Cause.BAD_SPEC
-    told = [(Path(one.file).name, one.path) for one in failure.value.problems]
-    assert told == [("b.yaml", "name"), ("c.yaml", "replicas"), ("d.yaml", "contxt")]
+    mistakes = [(Path(one.file).name, one.path) for one in failure.value.problems]
+    assert mistakes == [("b.yaml", "name"), ("c.yaml", "replicas"), ("d.yaml", "contxt")]
 
 
 def test_a_model_spec_is_what_is_read(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-def refused(path: Path, cause: Cause = Cause.BAD_SPEC) -> Failure:
+def refusal(path: Path, cause: Cause = Cause.BAD_SPEC) -> Failure:
     with pytest.raises(Failure) as caught:
         load_spec(path) if cause is Cause.BAD_SPEC else load_fleet(path)
     assert caught.value.cause is cause
@@ -79,19 +79,20 @@ def test_an_absolute_directory_stays(write: Write, source: str) -> None:
 
 
 def test_a_directory_without_a_name_is_refused(write: Write) -> None:
-    refused(write("name: tiny\nsource: file://\n"))
+    failure = refusal(write("name: tiny\nsource: file://\n"))
+    assert "source: found 'file://'; allowed: hf://org/repo" in failure.detail
 
 
 def test_every_mistake_is_told_at_once_with_the_file(write: Write) -> None:
     path = write("nmae: tiny\nsource: hf://org/tiny\nengine: {name: vlm}\n")
-    failure = refused(path)
+    failure = refusal(path)
     assert isinstance(failure, InvalidFile)
     assert [problem.path for problem in failure.problems] == ["name", "engine.name", "nmae"]
     assert failure.detail.count(str(path)) == 3
 
 
 def test_the_mistakes_survive_a_pickle(write: Write) -> None:
-    failure = refused(write("name: tiny\n"))
+    failure = refusal(write("name: tiny\n"))
     assert isinstance(failure, InvalidFile)
     again = pickle.loads(pickle.dumps(failure))
     assert (again.problems, str(again)) == (failure.problems, str(failure))
@@ -115,27 +116,27 @@ def test_the_mistakes_survive_a_pickle(write: Write) -> None:
     ],
 )
 def test_what_is_no_mapping_is_refused(write: Write, text: str, why: str) -> None:
-    assert why in refused(write(text)).detail
+    assert why in refusal(write(text)).detail
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_bytes(b"\xff\xfe\x00")
-    refused(tmp_path / "tiny.yaml")
+    assert "not UTF-8" in refusal(tmp_path / "tiny.yaml").detail
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    refused(tmp_path)
+    assert "Is a directory" in refusal(tmp_path).detail
 
 
 def test_a_missing_file_is_told_with_its_neighbours(write: Write) -> None:
     there = write("name: tiny\n")
-    failure = refused(there.with_name("tinny.yaml"))
+    failure = refusal(there.with_name("tinny.yaml"))
     assert "there is no such file" in failure.detail
     assert failure.suggestion == f"There are: {there}."
 
 
 def test_a_missing_file_without_neighbours_gets_the_usual_advice(tmp_path: Path) -> None:
-    assert "Correct the fields" in refused(tmp_path / "tiny.yaml").suggestion
+    assert "Correct the fields" in refusal(tmp_path / "tiny.yaml").suggestion
 
 
 def test_without_a_fleet_file_the_fleet_is_this_machine(write: Write) -> None:
@@ -153,10 +154,18 @@ def test_a_given_fleet_file_wins(write: Write) -> None:
     assert [host.name for host in load_fleet(other, write("name: tiny\n")).hosts] == ["gpu-2"]
 
 
-@pytest.mark.parametrize("text", ["hosts: []\n", "hosts: [{nam: a}]\n", "- a\n"])
-def test_a_fleet_with_mistakes_is_refused(write: Write, text: str) -> None:
-    refused(write(text, FLEET_FILE), Cause.BAD_FLEET)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hosts: []\n", "at least 1 item"),
+        ("hosts: [{nam: a}]\n", "Did you mean 'name'?"),
+        ("- a\n", "must hold keys and values, found ['a']"),
+    ],
+)
+def test_a_fleet_with_mistakes_is_refused(write: Write, text: str, words: str) -> None:
+    assert words in refusal(write(text, FLEET_FILE), Cause.BAD_FLEET).detail
 
 
 def test_a_given_fleet_file_must_be_there(tmp_path: Path) -> None:
-    refused(tmp_path / FLEET_FILE, Cause.BAD_FLEET)
+    failure = refusal(tmp_path / FLEET_FILE, Cause.BAD_FLEET)
+    assert "there is no such file" in failure.detail

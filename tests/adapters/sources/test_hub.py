@@ -1,4 +1,4 @@
-"""Resolving and staging: what a model is, where it ends up, and what is asked of the hub for it."""
+"""Resolving and staging: what a model is, where it ends up, and which requests that takes."""
 
 from __future__ import annotations
 
