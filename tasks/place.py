@@ -8,6 +8,7 @@ from functools import partial
 from prefect import task
 
 from moorage.adapters.system.process import paused_collector
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Fleet
@@ -21,9 +22,8 @@ from moorage.placement.request import Subject
 from moorage.reports.placement_report import placement_document
 from moorage.spec import ModelSpec
 from tasks.artifacts import show_markdown
-from tasks.context import in_thread, ledger
+from tasks.context import PLAIN, ledger
 from tasks.journal import step
-from tasks.retries import PLAIN
 from tasks.survey import take_snapshot
 
 CLAIM_ATTEMPTS = 12

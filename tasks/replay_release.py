@@ -9,6 +9,7 @@ from prefect import task
 
 from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.registry.pinning import identify_image
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
 from moorage.engines.launch import LaunchPlan
@@ -19,12 +20,11 @@ from moorage.operations.history.rollback import replanned
 from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.replacement import missing_parts, move_reason, pinned_spec, restore_placement
 from moorage.releases.release import Release
-from tasks.context import in_thread
+from tasks.context import PLAIN
 from tasks.image import image_hosts, pull_everywhere
 from tasks.journal import step, tell
 from tasks.place import propose_and_claim, propose_or_show, show_placement, subject_of, summary
 from tasks.plan import plan_release
-from tasks.retries import PLAIN
 
 DEPLOY_IT = "Deploy its spec anew: the rules of today choose an image for it."
 
