@@ -169,7 +169,7 @@ def _container(listed: dict[str, Any]) -> ObservedWorkload:
 
 def _processes(root: Path, ledger: str) -> Iterator[ObservedWorkload]:
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
-        labels, state = _read(folder / LABELS_FILE), _read(folder / STATE_FILE)
+        labels, state = _read_json(folder / LABELS_FILE), _read_json(folder / STATE_FILE)
         if labels.get(LABEL_LEDGER) != ledger:
             continue
         with suppress(OSError):  # it was removed meanwhile
@@ -186,7 +186,7 @@ def _processes(root: Path, ledger: str) -> Iterator[ObservedWorkload]:
             )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         content = json.loads(path.read_text())
         return content if isinstance(content, dict) else {}

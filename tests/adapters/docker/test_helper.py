@@ -10,7 +10,7 @@ from docker.errors import APIError
 from requests.exceptions import ConnectionError, ReadTimeout
 
 from moorage.adapters.docker import helper
-from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.common.failures import Failure
 from moorage.inventory.access import Access
 from tests.log_stream import LogStream
@@ -66,7 +66,7 @@ def run(monkeypatch: pytest.MonkeyPatch, daemon: Daemon, seconds: int = HOURS) -
 
     monkeypatch.setattr(helper, "connect", connect)
     try:
-        return run_helper(Access(address="local"), "h:1", ["true"], purpose="keep", seconds=seconds)
+        return run_helper(Access(address="local"), HelperJob("h:1", ["true"], "keep", seconds))
     finally:
         assert max(waits) <= 60
 

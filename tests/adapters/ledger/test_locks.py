@@ -135,7 +135,7 @@ def test_all_that_was_taken_together_is_renewed_and_given_back_together(
     locks: Locks, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RENEW_SECONDS", 0.01)
-    with locks.kept("token"):
+    with locks.renewal("token"):
         locks.take_all(["a", "b"], "token", ELSEWHERE)
         clock.now += LEASE_SECONDS * 2
         until(lambda: locks.holders(["a", "b"]).keys() == {"a", "b"})
