@@ -142,16 +142,16 @@ def _seat(spec: ModelSpec, cluster: ClusterSnapshot, sizes: Parallelism | None) 
 
 def _stop_first(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int, running: str) -> str:
     """Ray would let the new application wait for what the old one holds, for ever."""
-    ways, free = ReplacementPolicy(spec.replace.strategy, running), cluster.accelerators_free
-    if not ways.beside:
-        return ways.why("")
+    policy, free = ReplacementPolicy(spec.replace.strategy, running), cluster.accelerators_free
+    if not policy.may_overlap:
+        return policy.stop_reason("")
     if not running or free is None or cluster.autoscales or free >= wanted:
         return ""
     if application_name(running) not in cluster.applications:
         return ""
     needed = f"{counted(wanted, 'accelerator')} needed, {free} free on {cluster.name}"
-    if not ways.instead:
-        raise Failure(Cause.NO_FIT, needed, suggestion=ways.remedy)
+    if not policy.may_stop_first:
+        raise Failure(Cause.NO_FIT, needed, suggestion=policy.remedy)
     return f"{running} stops first: {needed}"
 
 
