@@ -105,17 +105,17 @@ def _replicas(spec: ModelSpec) -> int:
 
 def _verdict(spec: ModelSpec, cluster: ClusterSnapshot, wanted: int) -> Verdict:
     kind = _application(spec).accelerator_type
-    told = cluster.told
+    summary = cluster.summary
     if cluster.autoscales:
-        return Verdict(host=cluster.name, note=f"{told}; it adds nodes when they are needed")
+        return Verdict(host=cluster.name, note=f"{summary}; it adds nodes when they are needed")
     if wanted > cluster.accelerators:
-        note = f"{counted(wanted, 'accelerator')} needed; {told}"
+        note = f"{counted(wanted, 'accelerator')} needed; {summary}"
         return Verdict(host=cluster.name, refusal=Reason.NO_ACCELERATOR, note=note)
     if kind and not cluster.total.get(f"accelerator_type:{kind}"):
         there = [name.partition(":")[2] for name in cluster.total if name.startswith("accel")]
         note = f"no {kind} there, but {', '.join(sorted(there)) or 'none that it names'}"
         return Verdict(host=cluster.name, refusal=Reason.KIND, note=note)
-    return Verdict(host=cluster.name, note=told)
+    return Verdict(host=cluster.name, note=summary)
 
 
 def _remedy(cluster: ClusterSnapshot) -> str:
