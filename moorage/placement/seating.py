@@ -67,10 +67,10 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=_runtime(request, host, CPU),
+        runtime=runtime_on(request, host, CPU),
         ram_bytes=ask.bytes,
         cores=0 if cores == "auto" else cores,
-        port=_port(request, host),
+        port=port_on(request, host),
         tokens=ask.tokens,
         cache_bytes=ask.cache,
         tensor=ranks,
@@ -87,12 +87,12 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=_runtime(request, host, candidate.kind.type),
+        runtime=runtime_on(request, host, candidate.kind.type),
         accelerator_type=candidate.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
         ram_bytes=request.ram_for(candidate.kind.type, ask.bytes * len(chosen)),
-        port=_port(request, host),
+        port=port_on(request, host),
         utilization=ask.utilization,
         tokens=ask.tokens,
         tensor=candidate.split.tensor,
@@ -136,7 +136,8 @@ def _accelerators(
     return sorted((item for _, item in usable[: len(taken)]), key=lambda item: item.index)
 
 
-def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
+def runtime_on(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
+    """The runtime that starts the engine on a host that passed the filters."""
     choice = choose_runtime(request.spec, request.engine, host, kind)
     if isinstance(choice, str):  # the filters asked the same question
         raise AssertionError(choice)
@@ -147,7 +148,8 @@ def _listed(request: Request, host: HostSnapshot) -> list[str]:
     return [one for one in request.listed_accelerators if one.rsplit(":", 2)[0] == host.name]
 
 
-def _port(request: Request, host: HostSnapshot) -> int:
+def port_on(request: Request, host: HostSnapshot) -> int:
+    """The port on which it serves there: as stated, else the lowest free one."""
     stated = request.spec.port
     return free_ports(host, 1)[0] if stated == "auto" else stated
 
