@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from itertools import zip_longest
 
+from moorage.common.refusal import Refusal
 from moorage.placement.candidates import Candidate, tightest, within_ram
 from moorage.placement.demand import Allocation, Split
 from moorage.placement.links import join_refusal
-from moorage.placement.parallelism import Parallelism, ParallelSizes, Topology, multi_host_topology
+from moorage.placement.parallelism import Parallelism, ParallelSizes, multi_host_topology
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 from moorage.spec import Distributed, Strategy
@@ -75,7 +76,7 @@ def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -
     found: dict[int, Stages] = {}
     for world in _worlds(request, depths.accelerators):
         ask = request.demand.least(kind, Split(pipeline=world))
-        if isinstance(ask, str) or ask.bytes > kind.total:
+        if ask is None or ask.bytes > kind.total:
             continue
         hosts = _hosts_for(world, ask.bytes, depths)
         if hosts and hosts not in found:
@@ -173,7 +174,7 @@ def _even(
     for count, split in _even_splits(request, depths.most, hosts):
         full, least = request.demand.full(kind, split), request.demand.least(kind, split)
         for ask, is_full in ((full, True), (least, False)):
-            if isinstance(ask, str) or ask.bytes > kind.total:
+            if ask is None or ask.bytes > kind.total:
                 continue
             if depths.hosts(count, ask.bytes) < hosts:
                 continue
@@ -206,7 +207,11 @@ def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
             prefill=stated.prefill_context,
             data=stated.data,
         )
-    return isinstance(multi_host_topology(accelerators, sizes), Topology)
+    try:
+        multi_host_topology(accelerators, sizes)
+    except Refusal:
+        return False
+    return True
 
 
 def _able(
@@ -244,7 +249,7 @@ def _uneven(
     numbers = shares(stages.world, [len(part.room) for part in able], hosts)
     chosen = [Part(p.view, p.room[:n]) for p, n in zip(able, numbers, strict=False)]
     full = request.demand.full(kind, split)
-    is_full = isinstance(full, Allocation) and full.bytes <= min(part.room[-1] for part in chosen)
+    is_full = full is not None and full.bytes <= min(part.room[-1] for part in chosen)
     return _offer(chosen, kind, split, stages.ask, is_full)
 
 

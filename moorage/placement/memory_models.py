@@ -52,11 +52,11 @@ class EstimatedMemory:
     Args:
         profile: The model.
         why: Why it is only estimated.
-        beside: Bytes of the files of adapters and draft model.
+        companion_bytes: Bytes of the files of adapters and draft model.
     """
 
-    def __init__(self, profile: ModelProfile, why: str, beside: int = 0) -> None:
-        self._profile, self._why, self._beside = profile, why, beside
+    def __init__(self, profile: ModelProfile, why: str, companion_bytes: int = 0) -> None:
+        self._profile, self._why, self._companion_bytes = profile, why, companion_bytes
 
     def need(
         self,
@@ -72,7 +72,7 @@ class EstimatedMemory:
         if not self._profile.weight_bytes:
             reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
             return Refusal(Reason.UNKNOWN, reason)
-        weights = self._profile.weight_bytes // (tensor * pipeline) + self._beside
+        weights = self._profile.weight_bytes // (tensor * pipeline) + self._companion_bytes
         rest = (weights, weights // 5 + OVERHEAD)
         terms = (
             _term("weights", rest[0], f"{self._why}: the size of the files over the ranks"),
@@ -134,8 +134,8 @@ class StatedMemory:
 class KnownOrEstimated:
     """The exact model, and the estimate where its rules do not cover a question."""
 
-    def __init__(self, exact: Memory, profile: ModelProfile, beside: int = 0) -> None:
-        self._exact, self._profile, self._beside = exact, profile, beside
+    def __init__(self, exact: Memory, profile: ModelProfile, companion_bytes: int = 0) -> None:
+        self._exact, self._profile, self._companion_bytes = exact, profile, companion_bytes
 
     def need(self, **question: object) -> Need | Refusal:
         """What one accelerator has to give."""
@@ -145,7 +145,7 @@ class KnownOrEstimated:
         return answer
 
     def _estimate(self, refusal: Refusal) -> EstimatedMemory:
-        return EstimatedMemory(self._profile, f"not exact ({refusal.note})", self._beside)
+        return EstimatedMemory(self._profile, f"not exact ({refusal.note})", self._companion_bytes)
 
 
 def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:

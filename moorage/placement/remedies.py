@@ -14,7 +14,7 @@ from moorage.memory import MemoryModel
 from moorage.memory.need import Need
 from moorage.memory.spec_options import wanted_concurrency
 from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger
-from moorage.placement.demand import Allocation, Demand, MemoryRequest, Split
+from moorage.placement.demand import Demand, MemoryRequest, Split
 from moorage.placement.explanation import Verdict
 from moorage.placement.memory_models import KnownOrEstimated, Memory
 from moorage.placement.request import Request
@@ -53,7 +53,7 @@ def other_checkpoints(request: Request) -> Iterator[tuple[str, Request]]:
         return
     for name, share in CHECKPOINTS:
         memory = Lighter(request.demand.memory, share)
-        yield name, replace(request, demand=Demand(memory, request.demand.wish))
+        yield name, replace(request, demand=Demand(memory, request.demand.request))
 
 
 class Lighter:
@@ -78,7 +78,7 @@ class Lighter:
 
 def _with_memory(request: Request, exact: MemoryModel) -> Request:
     memory = KnownOrEstimated(exact, request.profile)
-    return replace(request, demand=Demand(memory, request.demand.wish))
+    return replace(request, demand=Demand(memory, request.demand.request))
 
 
 CONTEXTS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048)
@@ -110,25 +110,25 @@ def remedies(
 
 
 def _smaller_cache(trial: Trial) -> Iterator[str]:
-    for words, wish in _smaller_wishes(trial.request):
-        smaller = Demand(trial.request.demand.memory, wish)
-        if trial.seats(replace(trial.request, demand=smaller)):
+    for words, smaller in _smaller_requests(trial.request):
+        demand = Demand(trial.request.demand.memory, smaller)
+        if trial.seats(replace(trial.request, demand=demand)):
             yield f"Set {words}: with it the model fits."
 
 
-def _smaller_wishes(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
+def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
     """Fewer requests at once, a shorter context, and both."""
-    wish, spec, one = request.demand.wish, request.spec, "`concurrency: 1`"
-    if wish.concurrency > 1:
-        yield one, replace(wish, concurrency=1)
+    wanted, spec, one = request.demand.request, request.spec, "`concurrency: 1`"
+    if wanted.concurrency > 1:
+        yield one, replace(wanted, concurrency=1)
     by_argument = has_argument(user_tokens(spec.engine.args), "--max-model-len")
     for tokens in CONTEXTS:
-        if tokens >= wish.least_context:
+        if tokens >= wanted.least_context:
             continue
         length = f"`--max-model-len {tokens}` in `engine.args`"
         words = length if by_argument else f"`context: {tokens}`"
         at_once = wanted_concurrency(spec, tokens)
-        shorter = replace(wish, context=tokens, stated=True, concurrency=at_once)
+        shorter = replace(wanted, context=tokens, stated=True, concurrency=at_once)
         yield words, shorter
         if at_once > 1:
             yield f"{words} and {one}", replace(shorter, concurrency=1)
@@ -185,11 +185,11 @@ def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]
     stated = request.stated
     split = Split(stated.tensor, stated.pipeline) if stated else Split(tensor=nearest.count)
     for kind in view_of(fleet.host(nearest.host)).groups:
-        ask = request.demand.least(kind, split)
-        if isinstance(ask, Allocation) and ask.bytes == nearest.needed:
-            parts = [f"{term.name} {human_bytes(term.bytes)}" for term in ask.need.terms]
+        allocation = request.demand.least(kind, split)
+        if allocation and allocation.bytes == nearest.needed:
+            terms = (f"{term.name} {human_bytes(term.bytes)}" for term in allocation.need.terms)
             return (
-                f"{human_bytes(ask.bytes)} on each of {nearest.count} x {kind} for {ask.tokens}"
-                f" tokens: {', '.join(parts)}"
+                f"{human_bytes(allocation.bytes)} on each of {nearest.count} x {kind} for"
+                f" {allocation.tokens} tokens: {', '.join(terms)}"
             )
     return ""

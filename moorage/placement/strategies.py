@@ -70,8 +70,8 @@ def _bounds(request: Request, kind: AcceleratorKind, split: Split) -> tuple[int,
     least, full = request.demand.least(kind, split), request.demand.full(kind, split)
     nowhere = kind.total + 1
     return (
-        nowhere if isinstance(least, str) else least.bytes,
-        nowhere if isinstance(full, str) else full.bytes,
+        least.bytes if least else nowhere,
+        full.bytes if full else nowhere,
     )
 
 
@@ -149,7 +149,7 @@ def _as_it_is(request: Request, candidate: Candidate, there: dict[str, HostView]
         rooms=tuple(view.groups[candidate.kind][: len(room)] for view, room in rooms),
         kind=candidate.kind,
         split=candidate.split,
-        needed=candidate.needed if isinstance(least, str) else least.bytes,
+        needed=least.bytes if least else candidate.needed,
         is_full=False,
     )
 

@@ -87,9 +87,9 @@ def predicted(
         headers=tensors,
     )
     profile = derive_profile(spec, resolved)
-    memory, wish = memory_model(spec, resolved, profile), memory_request(spec, profile)
+    memory, wanted = memory_model(spec, resolved, profile), memory_request(spec, profile)
     batched = memory.options.batched_tokens or BATCHED
-    settings = memory.options.settings(tensor, pipeline, wish.context, batched)
+    settings = memory.options.settings(tensor, pipeline, wanted.context, batched)
     # A placement gives the pool that the requests need, and states the profile's context; a row
     # states the pool, and leaves the context to vLLM, which cuts that of longrope.
     told = {"kv_pool_bytes": given.get("kv_pool_bytes", settings.kv_pool_bytes)}

@@ -102,7 +102,7 @@ def test_what_is_known_is_passed_on_as_it_is() -> None:
 
 
 def test_adapters_and_draft_models_count_by_their_files_on_each_rank() -> None:
-    memory = EstimatedMemory(a_profile(), "no headers", beside=GIB)
+    memory = EstimatedMemory(a_profile(), "no headers", companion_bytes=GIB)
     need = memory.need(
         total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1
     )

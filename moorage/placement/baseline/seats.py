@@ -19,7 +19,8 @@ from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
-from moorage.placement.seating import port_on, runtime_on
+from moorage.placement.runtime import choose_runtime
+from moorage.placement.seating import port_on
 from moorage.spec import Distributed
 
 LONGEST_CONTEXT = 8192
@@ -84,20 +85,20 @@ class Seating:
 
     def _seat(self, candidate: BaselineCandidate, part: Share) -> Seat:
         request, host, kind = self.request, self.hosts[part.host], candidate.accelerator_type
-        claims, wish = self._claims(candidate, part), request.demand.wish
+        claims = self._claims(candidate, part)
         tensor, pipeline = self._split(candidate)
         over = "; more than there is, as the accelerators were listed" * candidate.overcommit
         return Seat(
             replica=self.replica,
             host=host.name,
-            runtime=runtime_on(request, host, kind),
+            runtime=choose_runtime(request.spec, request.engine, host, kind),
             accelerator_type=kind,
             accelerators=part.accelerators,
             accelerator_bytes=claims,
             ram_bytes=request.ram_for(kind, sum(claims)),
             port=port_on(request, host),
             utilization=self.terms.utilization or _utilization(host, kind, part, claims),
-            tokens=wish.context if wish.stated else min(wish.context, LONGEST_CONTEXT),
+            tokens=request.demand.request.capped_context(LONGEST_CONTEXT),
             tensor=tensor,
             pipeline=pipeline,
             reason=f"by the baseline's rules: {human_bytes(sum(claims))} of"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
 from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, View
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.considered import BaselineCandidate, Share
-from moorage.placement.parallelism import TopologyRefusal, multi_host_topology
+from moorage.placement.parallelism import multi_host_topology
 
 NO_COMBINATION = (
     "No combination of hosts can run the model. If the resources do suffice, select the "
@@ -184,7 +185,7 @@ class _Search:
             refusal = self._topology_refusal(len(taken), size)
             if refusal is None:
                 return taken
-            self.reasons[refusal.reason] = None
+            self.reasons[refusal.note] = None
         if memory > self.memory:
             self.best, self.memory, self.unfit = taken, memory, len(group) - len(taken)
         return ()
@@ -194,11 +195,14 @@ class _Search:
             view.ratio(item) >= self.terms.utilization for item in view.accelerators
         )
 
-    def _topology_refusal(self, hosts: int, size: int) -> TopologyRefusal | None:
-        if not self.terms.native or hosts < 2:
-            return None
-        found = multi_host_topology([size] * hosts, self.terms.sizes)
-        return found if isinstance(found, TopologyRefusal) else None
+    def _topology_refusal(self, hosts: int, size: int) -> Refusal | None:
+        """Why vLLM cannot spread over so many hosts; Ray can always."""
+        if self.terms.native and hosts > 1:
+            try:
+                multi_host_topology([size] * hosts, self.terms.sizes)
+            except Refusal as refusal:
+                return refusal
+        return None
 
     def _best_combination(self) -> list[str]:
         if not self.terms.utilization:
