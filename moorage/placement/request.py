@@ -17,7 +17,7 @@ from moorage.placement.engine import (
 from moorage.placement.memory_models import (
     CalibratedMemory,
     EstimatedMemory,
-    KnownOrEstimated,
+    ExactOrEstimatedMemory,
     Memory,
     StatedMemory,
 )
@@ -211,7 +211,7 @@ def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None)
         return estimated if claim is None else StatedMemory(int(claim))
     if subject.memory is None:
         return EstimatedMemory(profile, "no tensor headers", subject.companion_bytes)
-    known = KnownOrEstimated(subject.memory, profile, subject.companion_bytes)
+    known = ExactOrEstimatedMemory(subject.memory, profile, subject.companion_bytes)
     configured = fleet.engine_versions(engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
     given = user_tokens(spec.engine.args)

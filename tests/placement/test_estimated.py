@@ -7,7 +7,7 @@ import pytest
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.memory.need import Need
-from moorage.placement.memory_models import EstimatedMemory, KnownOrEstimated
+from moorage.placement.memory_models import EstimatedMemory, ExactOrEstimatedMemory
 from tests.builders import a_profile
 
 TOTAL = 80 * GIB
@@ -84,7 +84,7 @@ QUESTION = {
 
 def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
     unknown = Refusal(Reason.UNKNOWN, "no rules for Foo")
-    memory = KnownOrEstimated(Answering(unknown), a_profile())
+    memory = ExactOrEstimatedMemory(Answering(unknown), a_profile())
     need = memory.need(**QUESTION)
     assert isinstance(need, Need)
     assert "no rules for Foo" in need.terms[0].reason
@@ -92,12 +92,12 @@ def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
 
 def test_what_the_engine_would_refuse_stays_refused() -> None:
     rejected = Refusal(Reason.REJECTED, "heads do not divide")
-    assert KnownOrEstimated(Answering(rejected), a_profile()).need(**QUESTION) is rejected
+    assert ExactOrEstimatedMemory(Answering(rejected), a_profile()).need(**QUESTION) is rejected
 
 
 def test_what_is_known_is_passed_on_as_it_is() -> None:
     need = estimated()
-    memory = KnownOrEstimated(Answering(need), a_profile())
+    memory = ExactOrEstimatedMemory(Answering(need), a_profile())
     assert memory.need(**QUESTION) is need
 
 
