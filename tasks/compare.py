@@ -140,7 +140,7 @@ async def superseded_since(model: str) -> str:
         In words; empty when nothing has, or when the deploy was asked for whatever serves.
     """
     decided = _DECIDED.get()
-    last = await in_thread(_last, model) if decided else None
+    last = await in_thread(_latest, model) if decided else None
     if last is None:
         return ""
     if last.id != decided:
@@ -150,7 +150,7 @@ async def superseded_since(model: str) -> str:
     return ""
 
 
-def _last(model: str) -> ReleaseRow | None:
+def _latest(model: str) -> ReleaseRow | None:
     """What serves, or served last."""
     own = ledger().releases
     ran = (row for row in own.of_model(model) if row.release and row.release.ran)

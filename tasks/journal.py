@@ -74,26 +74,26 @@ _LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=(
 _JOURNAL: ContextVar[Journal | None] = ContextVar("journal", default=None)
 
 
-class _Named:
+class _PrefixedListener:
     """Hands on what it hears, each step under the name of the flow that it belongs to."""
 
     def __init__(self, listener: Listener, name: str) -> None:
         self._listener, self._name = listener, name
 
     def started(self, step: str) -> None:
-        self._listener.started(self._called(step))
+        self._listener.started(self._label(step))
 
     def progressed(self, step: str, done: int, total: int) -> None:
-        self._listener.progressed(self._called(step), done, total)
+        self._listener.progressed(self._label(step), done, total)
 
     def ended(self, record: StepRecord, error: BaseException | None) -> None:
-        named = record.model_copy(update={"name": self._called(record.name)})
+        named = record.model_copy(update={"name": self._label(record.name)})
         self._listener.ended(named, error)
 
     def noted(self, text: str) -> None:
-        self._listener.noted(self._called(text))
+        self._listener.noted(self._label(text))
 
-    def _called(self, text: str) -> str:
+    def _label(self, text: str) -> str:
         return f"{self._name}: {text}"
 
 
@@ -110,7 +110,7 @@ def listening(listener: Listener) -> Iterator[None]:
 @contextmanager
 def listen_as(name: str) -> Iterator[None]:
     """Let listeners hear the flows inside the block under a name: several run at once."""
-    own = tuple(_Named(listener, name) for listener in _LISTENERS.get())
+    own = tuple(_PrefixedListener(listener, name) for listener in _LISTENERS.get())
     token = _LISTENERS.set(own)
     try:
         yield

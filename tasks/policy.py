@@ -101,7 +101,7 @@ async def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
     Raises:
         PolicyRefused: When it brings what it may not.
     """
-    return await in_thread(_settled, fleet, files)
+    return await in_thread(_settle, fleet, files)
 
 
 async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
@@ -148,7 +148,7 @@ async def require_allowed_size(
     await in_thread(_judge_size, spec, placement, submission)
 
 
-def _settled(fleet: Fleet, files: str) -> Fleet:
+def _settle(fleet: Fleet, files: str) -> Fleet:
     fleet, found = _fleet_of_run(fleet)
     policy, channel = load_policy(settings()), _channel.get()
     roots = roots_of(policy.policy.rules(channel).spec_folders, settings())

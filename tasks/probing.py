@@ -24,15 +24,17 @@ METRICS_SECONDS = 5.0
 def probe(_action: Action, row: ReleaseRow) -> str:
     """Find out whether every replica answers, and keep what was found."""
     record = ledger().repairs.of(row.id)
-    tokens = {one.name: _generated(row, one) for one in row.serving}
-    wrong = asyncio.run(_wrong(row, [one for one in row.serving if not _grew(one, tokens, record)]))
+    tokens = {one.name: _token_count(row, one) for one in row.serving}
+    wrong = asyncio.run(
+        _problems(row, [one for one in row.serving if not _has_generated(one, tokens, record)])
+    )
     found = {
         "probed_at": datetime.now(UTC),
         "tokens": {name: count for name, count in tokens.items() if count is not None},
     }
     if wrong:
-        return _missed(row, record.model_copy(update={**found, "failure": wrong}))
-    return _well(row, record.model_copy(update=found))
+        return _record_miss(row, record.model_copy(update={**found, "failure": wrong}))
+    return _record_answer(row, record.model_copy(update=found))
 
 
 async def answers(row: ReleaseRow, workload: Workload) -> str:
@@ -58,18 +60,18 @@ def lease_of(release: str) -> str:
     return hashlib.sha256(f"restart {release}".encode()).hexdigest()
 
 
-async def _wrong(row: ReleaseRow, workloads: list[Workload]) -> str:
+async def _problems(row: ReleaseRow, workloads: list[Workload]) -> str:
     wrong = await asyncio.gather(*(answers(row, one) for one in workloads))
     return "; ".join(filter(None, wrong))
 
 
-def _grew(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:
+def _has_generated(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:
     """Whether it has generated since the last look; one that was just started must be asked."""
     now, before = tokens[workload.name], record.tokens.get(workload.name)
     return not record.started_at and now is not None and before is not None and now > before
 
 
-def _generated(row: ReleaseRow, workload: Workload) -> int | None:
+def _token_count(row: ReleaseRow, workload: Workload) -> int | None:
     """Tokens that an engine has generated, as its metrics count; None when they do not tell."""
     plan = row.release.plan if row.release else None
     busy = ENGINES[plan.engine].busy if plan else None
@@ -82,7 +84,7 @@ def _generated(row: ReleaseRow, workload: Workload) -> int | None:
     return metrics_total(text, busy.progress)
 
 
-def _missed(row: ReleaseRow, record: RepairRecord) -> str:
+def _record_miss(row: ReleaseRow, record: RepairRecord) -> str:
     """One that is starting may yet answer: that has a deadline of its own."""
     if record.started_at:
         ledger().repairs.keep(record)
@@ -94,7 +96,7 @@ def _missed(row: ReleaseRow, record: RepairRecord) -> str:
     return f"no answer, {missed} times in a row: {record.failure}"
 
 
-def _well(row: ReleaseRow, record: RepairRecord) -> str:
+def _record_answer(row: ReleaseRow, record: RepairRecord) -> str:
     again = record.started_at is not None
     better: dict[str, object] = {
         "started_at": None,

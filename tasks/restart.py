@@ -31,10 +31,10 @@ def restart(action: Action, row: ReleaseRow) -> str:
     A load may take many minutes, for which nobody else should have to wait. Its accelerators stay
     taken meanwhile by a lease that ends when it answers, or when it should have.
     """
-    replicas = _failed(row, frozenset(action.dead))
+    replicas = _failed_replicas(row, frozenset(action.dead))
     if not replicas:
         return "it runs and answers by now"
-    part = _part(plan_of(row), replicas)
+    part = _next_part(plan_of(row), replicas)
     with lease_accelerators(row), count_attempt(row, action.reason):
         ledger().releases.started_again(row.id, _restart_record(action, replicas))
         for workload in row.workloads:
@@ -109,7 +109,7 @@ def _restart_record(action: Action, replicas: set[int]) -> Restart:
     )
 
 
-def _failed(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
+def _failed_replicas(row: ReleaseRow, dead: frozenset[str]) -> set[int]:
     """Numbers of the replicas that are still dead, or still do not answer."""
     if dead:
         known = {one.name: one for one in row.workloads}
@@ -126,7 +126,7 @@ def _runs(workload: Workload | None) -> bool:
     return runtime_for(workload.runtime, workload.address, settings()).observe(workload).running
 
 
-def _part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
+def _next_part(plan: LaunchPlan, replicas: set[int]) -> LaunchPlan:
     """What is started now. Of replicas that share an accelerator one is, the next a look later."""
     wanted = [one for one in plan.containers if int(one.labels[LABEL_REPLICA]) in replicas]
     return start_groups(plan.model_copy(update={"containers": tuple(wanted)}))[0]
