@@ -10,7 +10,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import deploy_model
-from flows.flow_context import FlowContext, flow_context, keep_result, whole
+from flows.flow_context import FlowContext, flow_context, keep_result, with_result
 from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
@@ -83,7 +83,7 @@ async def _replace(action: Action, fleet: Fleet) -> Outcome:
         return Outcome(action=action, done=False, summary="it was moved by now")
     hosts = fleet.model_copy(update={"avoid": (*fleet.avoid, *action.avoid)})
     with decision_scope(release.id), recorded_scope(release.submission, hosts):
-        state = whole(await deploy_model(release.spec, hosts, return_state=True))
+        state = with_result(await deploy_model(release.spec, hosts, return_state=True))
     if not state.is_completed():
         return Outcome(action=action, done=False, summary=f"failed: {state.message}")
     return Outcome(action=action, summary=state.message or "")

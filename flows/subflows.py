@@ -11,7 +11,7 @@ from typing import Any
 from prefect.client.schemas.objects import State
 
 from flows.deploy_model import deploy_model
-from flows.flow_context import whole
+from flows.flow_context import with_result
 from flows.retire_model import retire_model
 from moorage.adapters.prefect.api_errors import is_server_trouble, server_failure
 from moorage.adapters.system.threads import in_thread, was_interrupted
@@ -60,7 +60,7 @@ async def _run_subflow(
     pauses = iter(PAUSES_SECONDS)
     while True:
         try:
-            state = whole(await begin())
+            state = with_result(await begin())
             error = await state.aresult(raise_on_failure=False)
         except Exception as raised:
             if was_interrupted(raised):

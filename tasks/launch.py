@@ -25,7 +25,7 @@ from tasks.cleanup import recover_others
 from tasks.context import PLAIN, ledger, settings
 from tasks.journal import Journal, step, tell
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.probing import answers, lease_of
+from tasks.restart import answers, lease_of, lock_names
 from tasks.workloads import ABORT_SECONDS, must_listen, start, stop
 
 POLL_SECONDS = 0.5
@@ -199,18 +199,6 @@ class AcceleratorStartLock:
         if holders := own.holders(self.names):
             return holders
         return own.take_all(self.names, self._token, this_process(self._release), LEASE_SECONDS)
-
-
-def lock_names(*placements: Placement | None) -> tuple[str, ...]:
-    """One lock for each accelerator on which engines are placed."""
-    names = {
-        f"start:{seat.host}:{seat.accelerator_type}:{index}"
-        for placement in placements
-        if placement
-        for seat in placement.seats
-        for index in seat.accelerators
-    }
-    return tuple(sorted(names))
 
 
 def _describe_holder(holders: dict[str, Owner]) -> str:

@@ -23,9 +23,8 @@ from tasks.cleanup import made_room, recover
 from tasks.compare import mark
 from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step
-from tasks.probing import lease_of, probe
 from tasks.replace import restore_release
-from tasks.restart import count_attempt, lease_accelerators, restart
+from tasks.restart import count_attempt, lease_accelerators, lease_of, probe, restart
 from tasks.workloads import ABORT_SECONDS, stop
 
 AT_ONCE = 16

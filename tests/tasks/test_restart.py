@@ -13,7 +13,7 @@ from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release import ReleaseRow, ReleaseState
 from tasks import repair, restart
 from tasks.context import ledger
-from tasks.probing import lease_of
+from tasks.restart import lease_of
 from tests.builders import a_release
 from tests.tasks.test_replace import PLAN, stopping_for_another
 from tests.tasks.test_start_lock import on

@@ -18,8 +18,7 @@ from moorage.common.input_value import RECORDED
 from moorage.engines.launch import Workload
 from moorage.inventory.claims import Claim
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
-from moorage.releases.states import SERVING, UNFINISHED
-from moorage.releases.timeline import Transition, outage
+from moorage.releases.states import SERVING, UNFINISHED, Transition, outage
 from moorage.spec import ModelSpec
 
 RESTARTS_KEPT = 100
