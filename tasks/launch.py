@@ -144,7 +144,7 @@ class AcceleratorStartLock:
         Raises:
             Failure: `ACCELERATOR_STARTING` when one of them does not end in time.
         """
-        self._renewal.enter_context(ledger().locks.kept(self._token, LEASE_SECONDS))
+        self._renewal.enter_context(ledger().locks.renewal(self._token, LEASE_SECONDS))
         patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
         if holders := await self._take():
             with step("wait") as note:

@@ -43,7 +43,7 @@ def restart(action: Action, row: ReleaseRow) -> str:
         return "it runs and answers by now"
     part = _next_part(plan_of(row), replicas)
     with lease_accelerators(row), count_attempt(row, action.reason):
-        ledger().releases.started_again(row.id, _restart_record(action, replicas))
+        ledger().releases.add_restart(row.id, _restart_record(action, replicas))
         for workload in row.workloads:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)

@@ -13,8 +13,7 @@ from prefect import task
 from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image
 from moorage.adapters.docker.images import DockerImages
 from moorage.adapters.engines.engine_folders import has_caches, make_remote_cache_folders
-from moorage.adapters.sources import mirrors_of, source_for
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.sources import mirrors_of, read_keys, source_for
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.system.threads import in_thread
 from moorage.adapters.transfer.bring_model import bring

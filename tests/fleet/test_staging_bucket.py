@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moorage.adapters.sources import mirrors_of, source_for
-from moorage.adapters.sources.source_keys import Keys
+from moorage.adapters.sources import Keys, mirrors_of, source_for
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.bring_model import bring
 from moorage.adapters.transfer.host_store import Staged

@@ -13,10 +13,9 @@ from moorage.adapters.sources.describe import (
     weigh,
     weigh_here,
 )
-from moorage.adapters.sources.refs import COMMIT
 from moorage.adapters.sources.remote_client import RemoteClient
-from moorage.adapters.sources.store import Manifest, ModelStore
-from moorage.adapters.sources.transfer_jobs import Tick, deadline, holding, run_all
+from moorage.adapters.sources.store import COMMIT, Manifest, ModelStore
+from moorage.adapters.system.parallel import Tick, deadline, holding, run_all
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asked
 from moorage.models.files import is_weight

@@ -9,10 +9,26 @@ from functools import lru_cache
 from typing import Any
 
 from moorage.adapters.sources.remote_client import retryable_failures
-from moorage.adapters.sources.s3_answers import S3_ERRORS, failure_of
 from moorage.adapters.transfer.range_download import Answer
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
+
+try:
+    from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+    from botocore.httpsession import URLLib3SSLError
+    from botocore.parsers import ResponseParserError
+    from botocore.response import URLLib3ProtocolError, URLLib3ReadTimeoutError
+except ImportError:  # an extra: no request is sent without it
+    S3_ERRORS: tuple[type[Exception], ...] = ()
+else:
+    S3_ERRORS = (
+        BotoCoreError,
+        ClientError,
+        ResponseParserError,
+        URLLib3ProtocolError,
+        URLLib3ReadTimeoutError,
+        URLLib3SSLError,
+    )
 
 TIMEOUT_SECONDS = 30
 LISTING_SECONDS = 120.0
@@ -25,6 +41,20 @@ ANY_REGION = "us-east-1"
 
 LONGEST_SECONDS = 7 * 24 * 3600
 """No presigned address may be valid for longer."""
+CAUSE_BY_STATUS = {
+    401: Cause.SOURCE_UNAUTHORIZED,
+    403: Cause.SOURCE_UNAUTHORIZED,
+    404: Cause.SOURCE_MISSING,
+    412: Cause.SOURCE_INCOMPLETE,
+    416: Cause.DOWNLOAD_CORRUPT,
+    429: Cause.HUB_RATE_LIMITED,
+    503: Cause.HUB_RATE_LIMITED,
+}
+EXPIRED = {"ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"}
+KEYS = (
+    "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name them under `secrets` in the spec;"
+    " AWS_ENDPOINT_URL names a store that is not Amazon's."
+)
 
 
 class S3Http:
@@ -168,3 +198,28 @@ def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
             request_checksum_calculation="when_required",
         ),
     )
+
+
+def failure_of(error: Exception, subject: str) -> Failure:
+    """Translate what a request ended with.
+
+    Args:
+        error: One of `S3_ERRORS`.
+        subject: `bucket/prefix/file`.
+    """
+    if not isinstance(error, ClientError):
+        lacking = isinstance(error, NoCredentialsError) or "Credential" in type(error).__name__
+        cause = Cause.SOURCE_UNAUTHORIZED if lacking else Cause.HUB_UNAVAILABLE
+        return Failure(cause, f"s3://{subject}: {error}", suggestion=KEYS if lacking else None)
+    response = error.response
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code = response.get("Error", {}).get("Code", "")
+    cause = CAUSE_BY_STATUS.get(status, Cause.HUB_UNAVAILABLE)
+    if code in EXPIRED:
+        cause = Cause.SOURCE_UNAUTHORIZED
+    if status == 412:
+        return Failure(
+            cause, f"s3://{subject} was replaced meanwhile", suggestion="Deploy again: it is new."
+        )
+    detail = f"the store answered {status} {code} for s3://{subject}"
+    return Failure(cause, detail, suggestion=KEYS if cause is Cause.SOURCE_UNAUTHORIZED else None)

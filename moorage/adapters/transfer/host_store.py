@@ -23,10 +23,9 @@ from moorage.adapters.docker.client import connect, forget_clients, is_name_take
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
+from moorage.adapters.transfer import bundle, mirror, range_download, redirects
 from moorage.adapters.transfer import file_checks as checks
-from moorage.adapters.transfer import mirror, range_download, redirects
 from moorage.adapters.transfer import staging_program as program
-from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.handover import Sending, hand_over
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value

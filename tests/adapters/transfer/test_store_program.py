@@ -11,9 +11,9 @@ import pytest
 
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune
 from moorage.inventory.fleet import Fleet, Host
 from moorage.models.source import ModelFile, WeightSummary

@@ -9,8 +9,8 @@ from threading import Event
 import pytest
 from filelock import FileLock
 
-from moorage.adapters.sources import transfer_jobs as parallel
-from moorage.adapters.sources.transfer_jobs import deadline, holding, run_all
+from moorage.adapters.system import parallel
+from moorage.adapters.system.parallel import deadline, holding, run_all
 from moorage.common.failures import Cause, Failure
 
 
