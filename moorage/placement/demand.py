@@ -10,6 +10,7 @@ from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
 from moorage.memory import MemoryModel
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import CpuNeed, Need
 from moorage.memory.numbers import largest
 from moorage.memory.spec_options import wanted_concurrency
@@ -168,12 +169,14 @@ class Demand:
         if uneven := self.uneven(split.tensor):
             return uneven
         need = self.memory.need(
-            total=kind.total,
-            device_name=kind.name,
-            tensor=split.tensor,
-            pipeline=split.pipeline,
-            tokens=tokens,
-            concurrency=wish.concurrency,
+            MemoryQuery(
+                total=kind.total,
+                device_name=kind.name,
+                tensor=split.tensor,
+                pipeline=split.pipeline,
+                tokens=tokens,
+                concurrency=wish.concurrency,
+            )
         )
         if isinstance(need, Refusal):
             return need.note

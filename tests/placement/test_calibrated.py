@@ -8,6 +8,7 @@ from moorage.common.units import GIB
 from moorage.memory.calibration import Measurement
 from moorage.memory.calibration_key import calibration_key
 from moorage.memory.demand import memory_model
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
 from moorage.models.config import derive_profile
 from moorage.placement.memory_models import CalibratedMemory
@@ -38,9 +39,7 @@ def served(*arguments: str) -> tuple[ModelSpec, Any, Any]:
 def need(*measured: Measurement, arguments: tuple[str, ...] = (), tensor: int = 1) -> Need:
     _, profile, exact = served(*arguments)
     memory = CalibratedMemory(exact, profile, "vllm", "0.32.0", arguments, measured)
-    found = memory.need(
-        total=TOTAL, device_name=H100, tensor=tensor, pipeline=1, tokens=8192, concurrency=1
-    )
+    found = memory.need(MemoryQuery(total=TOTAL, tokens=8192, device_name=H100, tensor=tensor))
     assert isinstance(found, Need)
     return found
 

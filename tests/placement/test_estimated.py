@@ -6,6 +6,7 @@ import pytest
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
 from moorage.placement.memory_models import EstimatedMemory, KnownOrEstimated
 from tests.builders import a_profile
@@ -16,12 +17,14 @@ TOTAL = 80 * GIB
 def estimated(tokens: int = 8192, concurrency: int = 1, tensor: int = 1, **profile: Any) -> Need:
     memory = EstimatedMemory(a_profile(**profile), "no headers")
     need = memory.need(
-        total=TOTAL,
-        device_name="",
-        tensor=tensor,
-        pipeline=1,
-        tokens=tokens,
-        concurrency=concurrency,
+        MemoryQuery(
+            total=TOTAL,
+            device_name="",
+            tensor=tensor,
+            pipeline=1,
+            tokens=tokens,
+            concurrency=concurrency,
+        )
     )
     assert isinstance(need, Need)
     return need
@@ -68,43 +71,36 @@ class Answering:
     def __init__(self, answer: Need | Refusal) -> None:
         self.answer = answer
 
-    def need(self, **_question: Any) -> Need | Refusal:
+    def need(self, _query: MemoryQuery) -> Need | Refusal:
         return self.answer
 
 
-QUESTION = {
-    "total": TOTAL,
-    "device_name": "",
-    "tensor": 1,
-    "pipeline": 1,
-    "tokens": 8192,
-    "concurrency": 1,
-}
+QUERY = MemoryQuery(total=TOTAL, tokens=8192)
 
 
 def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
     unknown = Refusal(Reason.UNKNOWN, "no rules for Foo")
     memory = KnownOrEstimated(Answering(unknown), a_profile())
-    need = memory.need(**QUESTION)
+    need = memory.need(QUERY)
     assert isinstance(need, Need)
     assert "no rules for Foo" in need.terms[0].reason
 
 
 def test_what_the_engine_would_refuse_stays_refused() -> None:
     rejected = Refusal(Reason.REJECTED, "heads do not divide")
-    assert KnownOrEstimated(Answering(rejected), a_profile()).need(**QUESTION) is rejected
+    assert KnownOrEstimated(Answering(rejected), a_profile()).need(QUERY) is rejected
 
 
 def test_what_is_known_is_passed_on_as_it_is() -> None:
     need = estimated()
     memory = KnownOrEstimated(Answering(need), a_profile())
-    assert memory.need(**QUESTION) is need
+    assert memory.need(QUERY) is need
 
 
 def test_adapters_and_draft_models_count_by_their_files_on_each_rank() -> None:
     memory = EstimatedMemory(a_profile(), "no headers", beside=GIB)
     need = memory.need(
-        total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1
+        MemoryQuery(total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1)
     )
     assert isinstance(need, Need)
     assert size(need, "weights") == 4 * GIB + GIB
