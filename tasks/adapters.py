@@ -14,6 +14,7 @@ from moorage.adapters.engines.engine_folders import (
 )
 from moorage.adapters.engines.probe import ask, served_names
 from moorage.adapters.secrets import redact
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload
 from moorage.engines.registry import ENGINES
@@ -23,9 +24,8 @@ from moorage.readiness.protocol import Probe, judge
 from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING, UNFINISHED
-from tasks.context import in_thread, ledger, settings
+from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step
-from tasks.retries import PLAIN
 from tasks.verify import api_key
 
 

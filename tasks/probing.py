@@ -7,6 +7,7 @@ import hashlib
 from datetime import UTC, datetime
 
 from moorage.adapters.engines.probe import ask, metrics_total, read_metrics
+from moorage.adapters.prefect.events import emit_release_event
 from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
 from moorage.operations.reconcile.actions import Action
@@ -15,7 +16,6 @@ from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
 from moorage.releases.release import ReleaseRow
 from tasks.context import ledger, settings
-from tasks.events import emit_release_event
 from tasks.verify import api_key
 
 METRICS_SECONDS = 5.0

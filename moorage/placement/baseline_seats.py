@@ -20,7 +20,7 @@ from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.spec import Distributed, RuntimeName
+from moorage.spec import Distributed
 
 LONGEST_CONTEXT = 8192
 """Tokens at which the peer caps a context that nobody stated."""
@@ -86,20 +86,20 @@ class Seating:
 
     def _seat(self, candidate: Candidate, part: Share) -> Seat:
         request, host = self.request, self.hosts[part.host]
-        claims, port, wish = self._claims(candidate, part), request.spec.port, request.demand.wish
+        claims, port = self._claims(candidate, part), request.spec.port
         tensor, pipeline = self._split(candidate)
         over = "; more than there is, as the accelerators were listed" * candidate.overcommit
         return Seat(
             replica=self.replica,
             host=host.name,
-            runtime=_runtime(request, host, candidate.accelerator_type),
+            runtime=choose_runtime(request.spec, request.engine, host, candidate.accelerator_type),
             accelerator_type=candidate.accelerator_type,
             accelerators=part.accelerators,
             accelerator_bytes=claims,
             ram_bytes=request.ram_for(candidate.accelerator_type, sum(claims)),
             port=free_ports(host, 1)[0] if port == "auto" else port,
             utilization=self.terms.utilization or _share(host, candidate, part, claims),
-            tokens=wish.context if wish.stated else min(wish.context, LONGEST_CONTEXT),
+            tokens=request.demand.request.capped_context(LONGEST_CONTEXT),
             tensor=tensor,
             pipeline=pipeline,
             reason=f"by the baseline's rules: {human_bytes(sum(claims))} of"
@@ -140,10 +140,3 @@ def _share(host: HostSnapshot, candidate: Candidate, part: Share, claims: tuple[
     pairs = zip(part.accelerators, claims, strict=True)
     taken = min(claimed / totals[index] for index, claimed in pairs)
     return max(1, floor(taken * GRAIN)) / GRAIN
-
-
-def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
-    choice = choose_runtime(request.spec, request.engine, host, kind)
-    if isinstance(choice, str):  # the filters asked the same question
-        raise AssertionError(choice)
-    return choice.name

@@ -155,8 +155,11 @@ class Filters:
         spec, engine = self._request.spec, self._request.engine
         if kind != CPU and kind not in engine.accelerator_types:
             return f"{engine.name} does not support {kind}"
-        choice = choose_runtime(spec, engine, host, kind)
-        return choice if isinstance(choice, str) else ""
+        try:
+            choose_runtime(spec, engine, host, kind)
+        except Refusal as refusal:
+            return refusal.note
+        return ""
 
     def _has_a_port(self, view: HostView) -> HostView:
         there = fields(view.host)

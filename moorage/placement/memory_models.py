@@ -24,14 +24,14 @@ from moorage.models.profile import ModelProfile
 
 
 class Memory(Protocol):
-    """Whoever knows how much memory an engine takes; `MemoryModel` is the exact one."""
+    """Knows how much memory an engine takes; `MemoryModel` is the exact one."""
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
-        """What one accelerator has to give."""
+        """Memory of one rank on an accelerator, or why there is no answer."""
 
 
 OVERHEAD = GIB
-"""Bytes for intermediate results and graphs, beside a fifth of the weights."""
+"""Bytes for intermediate results and graphs, in addition to a fifth of the weights."""
 
 SHARE_WHEN_UNKNOWN = 0.9
 """Share of an accelerator that is taken where nothing is known about the cache."""
@@ -43,18 +43,18 @@ class EstimatedMemory:
     Args:
         profile: The model.
         why: Why it is only estimated.
-        beside: Bytes of the files of adapters and draft model.
+        companion_bytes: Bytes of the files of adapters and draft model.
     """
 
-    def __init__(self, profile: ModelProfile, why: str, beside: int = 0) -> None:
-        self._profile, self._why, self._beside = profile, why, beside
+    def __init__(self, profile: ModelProfile, why: str, companion_bytes: int = 0) -> None:
+        self._profile, self._why, self._companion_bytes = profile, why, companion_bytes
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
-        """What one accelerator has to give."""
+        """Memory of one rank on an accelerator, or why there is no answer."""
         if not self._profile.weight_bytes:
             reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
             return Refusal(Reason.UNKNOWN, reason)
-        weights = self._profile.weight_bytes // query.ranks + self._beside
+        weights = self._profile.weight_bytes // query.ranks + self._companion_bytes
         rest = (weights, weights // 5 + OVERHEAD)
         terms = (
             _term("weights", rest[0], f"{self._why}: the size of the files over the ranks"),
@@ -76,7 +76,7 @@ class EstimatedMemory:
 
 
 class StatedMemory:
-    """All that one accelerator has to give, as the spec states it; nothing is worked out.
+    """The memory that the spec states for each accelerator; nothing is derived.
 
     Args:
         claim: Bytes of each accelerator.
@@ -86,26 +86,24 @@ class StatedMemory:
         self._claim = claim
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
-        """What one accelerator has to give."""
+        """Memory of one rank on an accelerator, or why there is no answer."""
         term = _term("stated", self._claim, "memory.claim in the spec")
         return Need.for_query(query, (term,), stated=self._claim)
 
 
-class KnownOrEstimated:
+class ExactOrEstimatedMemory:
     """The exact model, and the estimate where its rules do not cover a question."""
 
-    def __init__(self, exact: Memory, profile: ModelProfile, beside: int = 0) -> None:
-        self._exact, self._profile, self._beside = exact, profile, beside
+    def __init__(self, exact: Memory, profile: ModelProfile, companion_bytes: int = 0) -> None:
+        self._exact, self._profile, self._companion_bytes = exact, profile, companion_bytes
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
-        """What one accelerator has to give."""
+        """Memory of one rank on an accelerator, or why there is no answer."""
         answer = self._exact.need(query)
-        if isinstance(answer, Refusal) and answer.reason == Reason.UNKNOWN:
-            return self._estimate(answer).need(query)
-        return answer
-
-    def _estimate(self, refusal: Refusal) -> EstimatedMemory:
-        return EstimatedMemory(self._profile, f"not exact ({refusal.note})", self._beside)
+        if not isinstance(answer, Refusal) or answer.reason != Reason.UNKNOWN:
+            return answer
+        why = f"not exact ({answer.note})"
+        return EstimatedMemory(self._profile, why, self._companion_bytes).need(query)
 
 
 def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
@@ -121,7 +119,7 @@ class CalibratedMemory:
         engine: Name of the engine.
         version: Its version.
         arguments: Engine arguments of the spec: what its fields make, then the user's own.
-        measured: What starts of this model's architecture told, the newest first.
+        measured: Measurements of this architecture, the newest first.
     """
 
     def __init__(
@@ -138,18 +136,18 @@ class CalibratedMemory:
         self._measured = measured
 
     def need(self, query: MemoryQuery) -> Need | Refusal:
-        """What one accelerator has to give."""
+        """Memory of one rank on an accelerator, or why there is no answer."""
         need = self._exact.need(query)
         if isinstance(need, Refusal):
             return need
-        found = self._found(query, need)
-        return _corrected(need, found) if found else need
+        measurement = self._measurement(query, need)
+        return _correct(need, measurement) if measurement else need
 
-    def _found(self, query: MemoryQuery, need: Need) -> Measurement | None:
-        """The newest measurement with these settings; a device's name tells its type."""
+    def _measurement(self, query: MemoryQuery, need: Need) -> Measurement | None:
+        """The newest measurement with these settings; a device's name implies its type."""
         sizes = {TENSOR[0]: query.tensor, PIPELINE[0]: query.pipeline}
         derived = [word for name, size in sizes.items() if size > 1 for word in (name, str(size))]
-        # The launch says these too, where the need is exact.
+        # The launch states these too where the need is exact.
         derived += [BATCHED[0], str(need.batch.tokens), SEQUENCES[0], str(need.batch.seqs)]
         key = calibration_key(
             self._profile,
@@ -159,27 +157,22 @@ class CalibratedMemory:
             query.device_name,
             (*derived, *self._arguments),
         )
-        return next((one for one in self._measured if _untyped(one.key) == key), None)
+        return next((one for one in self._measured if _without_type(one.key) == key), None)
 
 
-def _untyped(key: CalibrationKey) -> CalibrationKey:
+def _without_type(key: CalibrationKey) -> CalibrationKey:
     return key.model_copy(update={"accelerator_type": ""})
 
 
-def _corrected(need: Need, found: Measurement) -> Need:
+def _correct(need: Need, measurement: Measurement) -> Need:
     predicted = {term.name: term.bytes for term in need.terms}
-    corrected = apply(predicted, found.residual(predicted))
-    return need.model_copy(
-        update={
-            "terms": tuple(
-                _corrected_term(term, corrected[term.name], found) for term in need.terms
-            )
-        }
-    )
+    corrected = apply(predicted, measurement.residual(predicted))
+    terms = tuple(_correct_term(term, corrected[term.name], measurement) for term in need.terms)
+    return need.model_copy(update={"terms": terms})
 
 
-def _corrected_term(term: Term, measured: int, found: Measurement) -> Term:
-    if measured == term.bytes:
+def _correct_term(term: Term, size: int, measurement: Measurement) -> Term:
+    if size == term.bytes:
         return term
-    reason = f"as {found.release} measured; predicted {human_bytes(term.bytes)}"
-    return term.model_copy(update={"bytes": measured, "exact": False, "reason": reason})
+    reason = f"as {measurement.release} measured; predicted {human_bytes(term.bytes)}"
+    return term.model_copy(update={"bytes": size, "exact": False, "reason": reason})

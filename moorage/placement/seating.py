@@ -15,7 +15,7 @@ from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.view import HostView, view_of
-from moorage.spec import RuntimeName, Strategy
+from moorage.spec import Strategy
 
 
 def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat, ...]:
@@ -49,10 +49,7 @@ def _ask(request: Request, candidate: Candidate) -> Allocation:
     """What is taken of each accelerator of an offer; beyond its room only by overcommitment."""
     assert candidate.kind is not None
     budget = max(candidate.budget, candidate.needed)
-    ask = request.demand.fitted(candidate.kind, candidate.split, budget)
-    if isinstance(ask, str):  # an offer exists, so its smallest claim does
-        raise AssertionError(ask)
-    return ask
+    return request.demand.fitted(candidate.kind, candidate.split, budget)
 
 
 def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> Seat:
@@ -67,7 +64,7 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=_runtime(request, host, CPU),
+        runtime=choose_runtime(request.spec, request.engine, host, CPU),
         ram_bytes=ask.bytes,
         cores=0 if cores == "auto" else cores,
         port=_port(request, host),
@@ -87,7 +84,7 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=_runtime(request, host, candidate.kind.type),
+        runtime=choose_runtime(request.spec, request.engine, host, candidate.kind.type),
         accelerator_type=candidate.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
@@ -104,7 +101,7 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
 
 
 def _cut(request: Request, tokens: int) -> str:
-    wanted = request.demand.wish.context
+    wanted = request.demand.request.context
     return f" of {wanted}, as many as fit" if tokens < wanted else ""
 
 
@@ -134,13 +131,6 @@ def _accelerators(
     packs = request.spec.placement.strategy == Strategy.BINPACK
     usable.sort(key=lambda pair: pair[0], reverse=not packs)
     return sorted((item for _, item in usable[: len(taken)]), key=lambda item: item.index)
-
-
-def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
-    choice = choose_runtime(request.spec, request.engine, host, kind)
-    if isinstance(choice, str):  # the filters asked the same question
-        raise AssertionError(choice)
-    return choice.name
 
 
 def _listed(request: Request, host: HostSnapshot) -> list[str]:

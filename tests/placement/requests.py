@@ -58,7 +58,7 @@ def a_request(
     """A request of a model of 8 GiB for vLLM."""
     model = Subject(spec or a_spec(), profile or a_profile(), **subject)
     request = request_for(model, engine or ENGINES[EngineName.VLLM])
-    return replace(request, demand=Demand(memory, request.demand.wish)) if memory else request
+    return replace(request, demand=Demand(memory, request.demand.request)) if memory else request
 
 
 def on_hosts(request: Request, *hosts: HostSnapshot) -> Placement:

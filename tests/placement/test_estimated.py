@@ -8,7 +8,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
-from moorage.placement.memory_models import EstimatedMemory, KnownOrEstimated
+from moorage.placement.memory_models import EstimatedMemory, ExactOrEstimatedMemory
 from tests.builders import a_profile
 
 TOTAL = 80 * GIB
@@ -80,7 +80,7 @@ QUERY = MemoryQuery(total=TOTAL, tokens=8192)
 
 def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
     unknown = Refusal(Reason.UNKNOWN, "no rules for Foo")
-    memory = KnownOrEstimated(Answering(unknown), a_profile())
+    memory = ExactOrEstimatedMemory(Answering(unknown), a_profile())
     need = memory.need(QUERY)
     assert isinstance(need, Need)
     assert "no rules for Foo" in need.terms[0].reason
@@ -88,17 +88,17 @@ def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
 
 def test_what_the_engine_would_refuse_stays_refused() -> None:
     rejected = Refusal(Reason.REJECTED, "heads do not divide")
-    assert KnownOrEstimated(Answering(rejected), a_profile()).need(QUERY) is rejected
+    assert ExactOrEstimatedMemory(Answering(rejected), a_profile()).need(QUERY) is rejected
 
 
 def test_what_is_known_is_passed_on_as_it_is() -> None:
     need = estimated()
-    memory = KnownOrEstimated(Answering(need), a_profile())
+    memory = ExactOrEstimatedMemory(Answering(need), a_profile())
     assert memory.need(QUERY) is need
 
 
 def test_adapters_and_draft_models_count_by_their_files_on_each_rank() -> None:
-    memory = EstimatedMemory(a_profile(), "no headers", beside=GIB)
+    memory = EstimatedMemory(a_profile(), "no headers", companion_bytes=GIB)
     need = memory.need(
         MemoryQuery(total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1)
     )

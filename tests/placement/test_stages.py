@@ -68,7 +68,7 @@ def test_the_fewest_hosts_for_each_pipeline_are_found(rooms: list[list[int]], gi
     sizes = [sorted((left * GIB for left in room), reverse=True) for room in rooms]
     found = stages_over_hosts(request, KIND, Depths(sizes))
     for hosts, stages in found.items():
-        able = [sum(left >= stages.ask.bytes for left in room) for room in sizes]
+        able = [sum(left >= stages.allocation.bytes for left in room) for room in sizes]
         able.sort(reverse=True)
         taken = shares(stages.world, able, hosts)
         assert len(taken) == hosts >= 2

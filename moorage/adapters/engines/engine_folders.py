@@ -13,7 +13,7 @@ from docker.types import Mount
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.adapters.sources.verify import verify
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
@@ -78,11 +78,13 @@ def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]
     try:
         run_helper(
             access,
-            host.helper_image,
-            ("sh", "-c", SCRIPT, "keep", *words),
-            purpose="keep",
-            seconds=HELPER_SECONDS,
-            mounts=[Mount(STORE, host.store, type="bind")],
+            HelperJob(
+                host.helper_image,
+                ("sh", "-c", SCRIPT, "keep", *words),
+                purpose="keep",
+                seconds=HELPER_SECONDS,
+                mounts=[Mount(STORE, host.store, type="bind")],
+            ),
         )
     except Failure as failure:
         if failure.cause is Cause.RUNTIME_UNAVAILABLE:

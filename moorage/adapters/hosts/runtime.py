@@ -105,7 +105,7 @@ def list_workloads(
         known: Workloads that should run there. A Ray cluster has no labels: only these are queried.
 
     Raises:
-        Failure: When the host cannot be asked.
+        Failure: When the host does not answer.
     """
     if place.runtime == RuntimeName.PROCESS:
         return tuple(_processes(settings.root / "run", ledger))
@@ -121,7 +121,7 @@ def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings
     """Remove what was found; nothing happens when it is gone or is not what it was any more.
 
     Raises:
-        Failure: When the host cannot be asked.
+        Failure: When the host does not answer.
     """
     if found.helper:
         with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):
@@ -169,7 +169,7 @@ def _container(listed: dict[str, Any]) -> ObservedWorkload:
 
 def _processes(root: Path, ledger: str) -> Iterator[ObservedWorkload]:
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
-        labels, state = _read(folder / LABELS_FILE), _read(folder / STATE_FILE)
+        labels, state = _read_json(folder / LABELS_FILE), _read_json(folder / STATE_FILE)
         if labels.get(LABEL_LEDGER) != ledger:
             continue
         with suppress(OSError):  # it was removed meanwhile
@@ -186,7 +186,7 @@ def _processes(root: Path, ledger: str) -> Iterator[ObservedWorkload]:
             )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         content = json.loads(path.read_text())
         return content if isinstance(content, dict) else {}

@@ -16,7 +16,7 @@ from moorage.adapters.ledger.claims import claim_of
 from moorage.adapters.ledger.database import open_database, reading
 from moorage.adapters.ledger.locks import owner_of
 from moorage.adapters.ledger.measurements import key_of, measurement_of
-from moorage.adapters.ledger.releases import release_of, spec_of, workload_of
+from moorage.adapters.ledger.release_rows import release_of, spec_of, workload_of
 from moorage.adapters.ledger.repairs import record_of
 from moorage.adapters.ledger.tables import (
     CLAIMS,
@@ -91,7 +91,11 @@ def problems_of_content(url: str) -> tuple[str, ...]:
     engine = open_database(url)
     try:
         with reading(engine) as connection:
-            logged = (*_without_gate(connection), *_unlogged(connection), *_kept(connection))
+            logged = (
+                *_gate_problems(connection),
+                *_unlogged_states(connection),
+                *_ended_with_claims(connection),
+            )
             return (*undecodable(connection, MOST), *logged)
     finally:
         engine.dispose()
@@ -105,12 +109,12 @@ def _unknown_schema(revisions: list[str]) -> list[str]:
     return [f"its schema is {', '.join(revisions) or 'none'}, which this moorage does not know"]
 
 
-def _without_gate(connection: Connection) -> list[str]:
+def _gate_problems(connection: Connection) -> list[str]:
     rows = connection.scalar(select(func.count()).select_from(GATE))
     return [f"`gate` has {rows} rows instead of one"] * (rows != 1)
 
 
-def _unlogged(connection: Connection) -> list[str]:
+def _unlogged_states(connection: Connection) -> list[str]:
     """Releases in a state that their log does not lead to."""
     newest = (
         select(TRANSITION_LOG.c.release, func.max(TRANSITION_LOG.c.sequence).label("sequence"))
@@ -134,7 +138,7 @@ def _unlogged(connection: Connection) -> list[str]:
     return [f"{row.id} is {row.state}, but its log ends with {row.logged}" for row in rows]
 
 
-def _kept(connection: Connection) -> list[str]:
+def _ended_with_claims(connection: Connection) -> list[str]:
     """Releases that have ended and still hold something."""
     ended = or_(
         RELEASES.c.state == ReleaseState.STOPPED, RELEASES.c.state == ReleaseState.SUPERSEDED

@@ -35,7 +35,7 @@ class Claims:
     def all(self) -> tuple[Claim, ...]:
         """Every claim of every release."""
         with reading(self._engine) as connection:
-            return _held(connection)
+            return _read_claims(connection)
 
     def commit(
         self,
@@ -63,10 +63,10 @@ class Claims:
         """
         with changing(self._engine) as change:
             connection = change.connection
-            must_be_the_same_machines(connection, fleet)
-            held = _held(connection, CLAIMS.c.release == instead_of)
+            require_same_machines(connection, fleet)
+            held = _read_claims(connection, CLAIMS.c.release == instead_of)
             free(connection, instead_of)
-            _must_fit(connection, wanted, fleet, overcommit)
+            _require_fit(connection, wanted, fleet, overcommit)
             _insert(connection, release, wanted)
             remember_machines(connection, fleet, {claim.host for claim in wanted})
             # What the old one held beyond this stays its own until it has ended: it still runs now,
@@ -102,12 +102,12 @@ def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Cl
         _insert(connection, to, claims)
 
 
-def _must_fit(
+def _require_fit(
     connection: Connection, wanted: Sequence[Claim], fleet: FleetSnapshot, overcommit: bool
 ) -> None:
     """Only the hosts concerned are read, so that a large fleet does not hold up the others."""
     needs = _by_host(wanted)
-    fresh = _by_host(_held(connection, CLAIMS.c.host.in_(needs)))
+    fresh = _by_host(_read_claims(connection, CLAIMS.c.host.in_(needs)))
     for name, own in needs.items():
         host = fleet.host(name).with_claims(tuple(fresh.get(name, ())))
         if reasons := misfits(host, own, overcommit=overcommit):
@@ -121,7 +121,7 @@ def _by_host(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
     return hosts
 
 
-def _held(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
+def _read_claims(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
     query = select(CLAIMS, RELEASES.c.state).join(RELEASES, RELEASES.c.id == CLAIMS.c.release)
     rows = connection.execute(query.where(*where).order_by(CLAIMS.c.id))
     return tuple(claim_of(row, row.state) for row in rows)
@@ -148,7 +148,7 @@ def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> No
         connection.execute(insert(CLAIMS), rows)
 
 
-def must_be_the_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
+def require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
     """Hold the names of a fleet against those under which something is claimed.
 
     Raises:
@@ -156,11 +156,11 @@ def must_be_the_same_machines(connection: Connection, fleet: FleetSnapshot) -> N
     """
     now = {host.name: parse_access(host.address).machine for host in fleet.hosts}
     machines = set(now.values())
-    for name, before in _claimed(connection).items():
+    for name, before in _claimed_machines(connection).items():
         if name not in now and before in machines:
-            raise _renamed(connection, name)
+            raise _renamed_host(connection, name)
         if now.get(name, before) != before:
-            raise _moved(connection, name, before, now[name])
+            raise _moved_host(connection, name, before, now[name])
 
 
 def remember_machines(connection: Connection, fleet: FleetSnapshot, names: Iterable[str]) -> None:
@@ -179,7 +179,7 @@ def remember_machines(connection: Connection, fleet: FleetSnapshot, names: Itera
         connection.execute(insert(HOSTS), rows)
 
 
-def _claimed(connection: Connection) -> dict[str, str]:
+def _claimed_machines(connection: Connection) -> dict[str, str]:
     """Machine by name, where something is claimed; names that are read from the index alone."""
     names = connection.scalars(select(CLAIMS.c.host).distinct()).all()
     known = {row.name: row.machine for row in connection.execute(select(HOSTS))}
@@ -191,7 +191,7 @@ def _holder(connection: Connection, name: str) -> str:
     return str(connection.scalar(query.limit(1)))
 
 
-def _renamed(connection: Connection, name: str) -> Failure:
+def _renamed_host(connection: Connection, name: str) -> Failure:
     release = _holder(connection, name)
     return Failure(
         Cause.BAD_FLEET,
@@ -200,7 +200,7 @@ def _renamed(connection: Connection, name: str) -> Failure:
     )
 
 
-def _moved(connection: Connection, name: str, before: str, now: str) -> Failure:
+def _moved_host(connection: Connection, name: str, before: str, now: str) -> Failure:
     release = _holder(connection, name)
     return Failure(
         Cause.BAD_FLEET,

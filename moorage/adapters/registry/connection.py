@@ -110,7 +110,7 @@ def authorization(
         Failure: `REGISTRY_UNAUTHORIZED` when the realm refuses the account.
         httpx.TransportError: The realm cannot be reached.
     """
-    offered = _offered(challenge.headers.get("www-authenticate", ""))
+    offered = _schemes(challenge.headers.get("www-authenticate", ""))
     if "bearer" in offered:
         return _token(client, challenge, offered["bearer"], credentials)
     if "basic" in offered and credentials:
@@ -120,7 +120,7 @@ def authorization(
     return None
 
 
-def _offered(header: str) -> dict[str, dict[str, str]]:
+def _schemes(header: str) -> dict[str, dict[str, str]]:
     """The parameters of each offered login scheme, by its name in lower case."""
     found: dict[str, dict[str, str]] = {}
     begins = list(SCHEME.finditer(header))

@@ -9,8 +9,8 @@ from threading import Event
 import pytest
 from filelock import FileLock
 
-from moorage.adapters.sources import transfer_jobs as parallel
-from moorage.adapters.sources.transfer_jobs import deadline, holding, run_all
+from moorage.adapters.system import parallel
+from moorage.adapters.system.parallel import deadline, holding, run_all
 from moorage.common.failures import Cause, Failure
 
 
@@ -68,13 +68,10 @@ def test_the_first_failure_ends_the_others() -> None:
 
 
 def test_a_tick_ends_everything_once_the_time_is_over() -> None:
+    deadline(None, "waiting")()  # which never raises
     with pytest.raises(Failure, match=r"waiting took over 0\.02 s") as caught:
         run_all([lambda stopped: stopped.wait(5)], workers=1, tick=deadline(0.02, "waiting"))
     assert caught.value.cause is Cause.DOWNLOAD_TIMEOUT
-
-
-def test_without_a_deadline_there_is_all_the_time() -> None:
-    deadline(None, "waiting")()
 
 
 def test_who_waits_for_a_lock_ticks_and_may_give_up(tmp_path: Path) -> None:

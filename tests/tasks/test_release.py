@@ -9,16 +9,8 @@ from moorage.releases.release import ReleaseState
 from tasks.compare import in_sight
 from tasks.context import ledger
 from tasks.journal import Journal
-from tasks.release_lifecycle import ReleaseDraft, cause_of, close_on_failure
-from tests.builders import (
-    REVISION,
-    a_fleet,
-    a_host,
-    a_placement,
-    a_release,
-    a_spec,
-    a_workload,
-)
+from tasks.release import ReleaseDraft, cause_of, close_on_failure
+from tests.builders import REVISION, a_fleet, a_host, a_placement, a_release, a_spec, a_workload
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from moorage.adapters.sources.store import Manifest
+from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.model_store import MANIFEST, folder_name
 from moorage.models.source import ResolvedModel
 from moorage.placement.placement import Placed
 from moorage.releases.release import ReleaseState
 from moorage.spec import ModelSpec
-from tasks import context
-from tasks import undo_fetch as fetched
+from tasks import context, stage
 from tasks.context import ledger
-from tasks.undo_fetch import Fetched, before_fetching
+from tasks.stage import Fetched, before_fetching, fetch
 from tests.builders import a_fleet, a_host, a_model, a_placement, a_profile, a_spec
 
 FLEET = Fleet(hosts=(Host(name="gpu-1"),))
@@ -50,7 +51,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def daemon(monkeypatch: pytest.MonkeyPatch) -> Daemon:
     daemon = Daemon("postgres:17")
-    monkeypatch.setattr(fetched, "DockerImages", lambda _address: daemon)
+    monkeypatch.setattr(stage, "DockerImages", lambda _address: daemon)
     return daemon
 
 
@@ -122,3 +123,23 @@ def test_what_another_release_needs_stays(home: Path, daemon: Daemon) -> None:
     found.remove()
     assert not brought.exists()
     assert "vllm/vllm-openai:v1" in daemon.there, "a container uses it"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_failure_waits_for_what_is_being_fetched_only_where_that_is_removed(
+    monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setenv("MOORAGE_KEEP_FETCHED", str(kept).lower())
+    done = list[str]()
+
+    async def no_image() -> None:
+        raise Failure(Cause.IMAGE_PULL_FAILED, "no such tag")
+
+    async def staged() -> ResolvedModel:
+        await asyncio.sleep(0.2)
+        done.append("staged")
+        return a_model()
+
+    with pytest.raises(Failure, match="no such tag"):
+        await fetch(no_image(), staged())
+    assert done == ([] if kept else ["staged"])

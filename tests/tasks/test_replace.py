@@ -16,15 +16,13 @@ from moorage.engines.launch import (
     planned_workload,
 )
 from moorage.releases.release import ReleaseRow, ReleaseState
+from moorage.releases.succession import ENDING, SUPERSEDED
 from moorage.spec import EngineName
-from tasks import launch, stopping
-from tasks import restore_release as come_back
-from tasks.cleanup import ENDING, SUPERSEDED
+from tasks import replace, workloads
 from tasks.context import ledger, router
 from tasks.journal import Journal
-from tasks.release_lifecycle import close_begun
-from tasks.restore_release import restore_release, undo_stop
-from tasks.stopping import finish_switch
+from tasks.release import close_begun
+from tasks.replace import finish_switch, restore_release, undo_stop
 from tests.builders import REVISION, a_container, a_fleet, a_host, a_placement, a_release, a_spec
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -42,11 +40,11 @@ class Hosts:
         self.started: list[str] = []
         self.stopped: list[str] = []
         self.away: set[str] = set()
-        monkeypatch.setattr(come_back, "runtime_for", lambda *_: self)
-        monkeypatch.setattr(come_back, "start", self._start)
-        monkeypatch.setattr(launch, "stop", self._stop)
-        monkeypatch.setattr(come_back, "restore_image", lambda _release: None)
-        monkeypatch.setattr(come_back, "must_listen", self._must_listen)
+        monkeypatch.setattr(replace, "runtime_for", lambda *_: self)
+        monkeypatch.setattr(workloads, "start", self._start)
+        monkeypatch.setattr(workloads, "stop", self._stop)
+        monkeypatch.setattr(replace, "restore_image", lambda _release: None)
+        monkeypatch.setattr(workloads, "must_listen", self._must_listen)
 
     def observe(self, workload: Workload) -> Observation:
         self._must_be_there(workload.host)
@@ -208,7 +206,7 @@ def test_a_switch_that_was_made_is_finished_and_one_that_was_not_leaves_the_old_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ended: list[str] = []
-    monkeypatch.setattr(stopping, "_end_superseded", lambda one, *_: ended.append(one))
+    monkeypatch.setattr(replace, "_end_superseded", lambda one, *_: ended.append(one))
     old, new = stopping_for_another()
     finish_switch(old, new, Journal([]))
     assert ended == []

@@ -14,9 +14,8 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Workload
 from moorage.placement.placement import Role
 from moorage.spec import EngineName, RuntimeName
-from tasks import launch
-from tasks import launch as joining
-from tasks.launch import must_listen, stop_all
+from tasks import workloads
+from tasks.workloads import must_listen, stop_all
 from tests.builders import a_container
 
 GRACE = 30.0
@@ -48,7 +47,7 @@ def away(workload: Workload, _grace: float) -> None:
 
 def test_replicas_are_stopped_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(len(REPLICAS), timeout=10)
-    monkeypatch.setattr(launch, "stop", lambda _workload, _grace: together.wait())
+    monkeypatch.setattr(workloads, "stop", lambda _workload, _grace: together.wait())
     stop_all(REPLICAS, GRACE)
     assert not together.broken
 
@@ -57,7 +56,7 @@ def test_in_a_replica_the_leader_goes_first_and_the_head_of_its_cluster_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stopped: list[tuple[Role, float]] = []
-    monkeypatch.setattr(launch, "stop", lambda one, grace: stopped.append((one.role, grace)))
+    monkeypatch.setattr(workloads, "stop", lambda one, grace: stopped.append((one.role, grace)))
     stop_all([workload(0, role) for role in (Role.FOLLOWER, Role.RAY_HEAD, Role.LEADER)], GRACE)
     order = [Role.LEADER, Role.FOLLOWER, Role.RAY_HEAD]
     assert stopped == [(role, GRACE) for role in order]
@@ -71,7 +70,7 @@ def test_all_are_tried_and_all_that_did_not_stop_are_told(monkeypatch: pytest.Mo
         if one.host != "gpu-1":
             away(one, grace)
 
-    monkeypatch.setattr(launch, "stop", stop)
+    monkeypatch.setattr(workloads, "stop", stop)
     with pytest.raises(Failure) as caught:
         stop_all(REPLICAS, GRACE)
     assert sorted(tried) == ["gpu-0", "gpu-1", "gpu-2"]
@@ -79,7 +78,7 @@ def test_all_are_tried_and_all_that_did_not_stop_are_told(monkeypatch: pytest.Mo
 
 
 def test_the_failure_of_the_only_one_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "stop", away)
+    monkeypatch.setattr(workloads, "stop", away)
     with pytest.raises(Failure, match=r"silent$"):
         stop_all(REPLICAS[:1], GRACE)
 
@@ -114,8 +113,8 @@ def head(port: int) -> ContainerSpec:
 
 
 def seen(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> None:
-    monkeypatch.setattr(joining, "runtime_for", lambda *_: runtime)
-    monkeypatch.setattr(joining, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(workloads, "runtime_for", lambda *_: runtime)
+    monkeypatch.setattr(workloads, "POLL_SECONDS", 0.01)
 
 
 def test_a_container_that_listens_is_not_asked_anything(

@@ -13,10 +13,10 @@ from moorage.common.values import Origin
 from moorage.placement.placement import Placement, Seat
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.spec import Deadlines, EngineName, RuntimeName
-from tasks import accelerator_start_lock as turns
-from tasks.accelerator_start_lock import AcceleratorStartLock, lock_names
+from tasks import launch as turns
 from tasks.context import ledger
 from tasks.journal import journal
+from tasks.launch import AcceleratorStartLock, lock_names
 from tasks.probing import lease_of
 from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
 from tests.tasks.test_journal import Ear

@@ -1,4 +1,4 @@
-"""Start a release again, as it was planned, that stopped first for one that failed."""
+"""Replace a release: stop it before or after its successor starts, or start it again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from contextlib import contextmanager, suppress
 
 from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.system.threads import in_thread, run_shielded, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
+from moorage.engines.draining import Drained
 from moorage.engines.launch import (
     LABEL_REPLICA,
     ContainerSpec,
@@ -21,18 +23,40 @@ from moorage.engines.launch import (
 from moorage.engines.start_order import start_groups
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import ReleaseRow, ReleaseState
-from moorage.releases.states import SERVING
+from moorage.releases.states import FINAL, SERVING
+from moorage.releases.succession import (
+    ENDING,
+    SUPERSEDED,
+    claims_of,
+    ending_of,
+    plan_of,
+    successor_of,
+)
 from moorage.spec import Deadlines
-from tasks.cleanup import ENDING, abandon, free_claims, successor_of
 from tasks.context import ledger, router, settings
 from tasks.image import restore_image
-from tasks.journal import tell
-from tasks.launch import ABORT_SECONDS, must_listen, start, stop_all
+from tasks.journal import Journal, tell
+from tasks.stopping import add_outcome, close_and_drain, drain, end_release
+from tasks.workloads import ABORT_SECONDS, start_part, stop_all
 
 COME_UP_SECONDS = 60.0
 """How long reconciling waits for a release that it started again: others wait for it meanwhile."""
 
 POLL_SECONDS = 0.5
+
+
+async def stop_for(old: ReleaseRow, release: str) -> None:
+    """Stop a release before its successor starts.
+
+    Raises:
+        Failure: `LOST_LOCK` when the successor was given up: then the old one serves on.
+    """
+    await in_thread(_must_be_wanted, release)
+    cause = f"{SUPERSEDED} {release}, stopped first"
+    drained = await close_and_drain(old, cause)
+    if drained.summary:
+        tell(f"{old.id}: {drained.summary}")
+    await run_uninterrupted(_stop_workloads, old, add_outcome(cause, drained.summary))
 
 
 def undo_stop(
@@ -70,6 +94,64 @@ def undo_stop(
         router().reopen(row.id, "; ".join(("its successor failed", *lost)))
 
 
+async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: float = 0) -> None:
+    """End a release whose successor serves; that it does not stop is no reason to fail.
+
+    A signal ends the waiting for its requests, but does not leave it half ended.
+
+    Args:
+        old: The release.
+        journal: Is told what became of it.
+        linger_seconds: How long it still answers those who looked its endpoint up before the
+            switch, and have not sent their request yet.
+    """
+    drained = Drained()
+    try:
+        with suppress(Failure):
+            # What stopped first has no workload any more, and another may answer on its port.
+            row = await in_thread(ledger().releases.get, old.id)
+            if row.workloads:
+                await asyncio.sleep(linger_seconds)
+            drained = await drain(row)
+    finally:
+        run_shielded(lambda: _end_superseded(old.id, drained.summary, journal))
+
+
+def finish_switch(old: ReleaseRow, release: str, journal: Journal) -> None:
+    """Undo of the switch, which is one transaction: once made it stays, and the old one ends."""
+    if ledger().releases.get(release).state not in SERVING:
+        return
+    if ledger().releases.get(old.id).state == ReleaseState.STOPPING:
+        _end_superseded(old.id, "", journal)
+
+
+def abandon(release: str) -> bool:
+    """Undo of a launch: stop whatever a release that never was ready has started.
+
+    It is given up first, so that it cannot take over any more; one that has taken over stays.
+
+    Returns:
+        Whether it runs nothing any more; False when it has taken over.
+    """
+    if not ledger().releases.give_up(release, Cause.INTERRUPTED):
+        return False
+    stop_all(ledger().releases.get(release).workloads, ABORT_SECONDS)
+    return True
+
+
+def free_claims(release: str, old: ReleaseRow | None) -> None:
+    """Undo of a claim; a release that had to make room gets its own back.
+
+    What runs, or could not be stopped, keeps its claims.
+    """
+    row = ledger().releases.get(release)
+    if row.state in SERVING:
+        return
+    if row.workloads:
+        raise Failure(Cause.RUNTIME_UNAVAILABLE, f"{release} may still run and keeps its claims")
+    ledger().claims.hand_back(release, *claims_of(old))
+
+
 def restore_release(row: ReleaseRow) -> None:
     """Start a release again that stopped for one whose flow is gone, and undo that one."""
     successor = successor_of(row)
@@ -84,28 +166,28 @@ def restore_release(row: ReleaseRow) -> None:
     undo_stop(row, successor, spare=ENDING not in row.cause, seconds=COME_UP_SECONDS)
 
 
-def plan_of(row: ReleaseRow) -> LaunchPlan:
-    """What a release starts.
-
-    Raises:
-        Failure: `UNKNOWN_RELEASE` when its record does not tell.
-    """
-    if row.release is None or row.release.plan is None:
-        raise Failure(Cause.UNKNOWN_RELEASE, f"{row.id} has no plan to start again from")
-    return row.release.plan
+def _must_be_wanted(release: str) -> None:
+    """A flow that stood still for too long must not stop what others count on."""
+    state = ledger().releases.get(release).state
+    if state in FINAL:
+        raise Failure(Cause.LOST_LOCK, f"{release} is {state}, so nothing makes room for it")
 
 
-def start_part(row: ReleaseRow, part: LaunchPlan) -> list[Workload]:
-    """Start the containers of a part of a plan as they were, what others await first."""
-    ordered = sorted(part.containers, key=lambda spec: bool(spec.awaits))
-    return [_start_container(row, part, spec) for spec in ordered]
+def _stop_workloads(row: ReleaseRow, cause: str) -> None:
+    ledger().releases.explain(row.id, add_outcome(cause, ENDING))
+    stop_all(row.workloads, ending_of(row).grace_seconds)
+    ledger().releases.explain(row.id, cause)
 
 
-def _start_container(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> Workload:
-    if spec.awaits:
-        first = next(other for other in part.containers if other.name == spec.awaits)
-        must_listen(first, part.engine)
-    return start(row.id, spec)
+def _end_superseded(release: str, outcome: str, journal: Journal) -> None:
+    try:
+        row = ledger().releases.get(release)
+        end_release(row, ReleaseState.SUPERSEDED, add_outcome(row.cause, outcome))
+    except Failure as failure:
+        journal.tell(f"{release} could not be stopped: {failure}")
+    else:
+        if outcome:
+            journal.tell(f"{release}: {outcome}")
 
 
 def _start_replicas(
