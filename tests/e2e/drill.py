@@ -17,7 +17,7 @@ from moorage.releases.states import ReleaseState
 from tests.drill_table import COLUMNS, PROPERTY
 from tests.e2e.background import Background
 from tests.e2e.conftest import process_engine
-from tests.e2e.workplace import Workplace
+from tests.e2e.workplace import PORTS, Workplace
 from tests.waiting import until
 
 KILLED = -signal.SIGKILL
@@ -140,7 +140,7 @@ class Drill:
         first = self.place.first_port
         seen = psutil.net_connections(kind="tcp")
         ports = {one.laddr[1] for one in seen if one.laddr and one.status == psutil.CONN_LISTEN}
-        return {port for port in ports if first <= port < first + 40}
+        return {port for port in ports if first <= port < first + PORTS}
 
     def files(self) -> set[str]:
         """Folders of engines, and half files wherever they are."""
