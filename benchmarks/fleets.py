@@ -13,8 +13,7 @@ from moorage.engines.vllm import Vllm
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.placement.propose import Subject, request_for
-from moorage.placement.request import Request
+from moorage.placement.request import Request, Subject, request_for
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 
 ACCELERATORS = 8

@@ -29,7 +29,7 @@ from benchmarks.fleets import ACCELERATORS, WEIGHTS, a_fleet, a_request
 from moorage.adapters.system.process import paused_collector
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.placement.explain import explain
+from moorage.placement.explanation import explain
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.request import Request

@@ -14,15 +14,15 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows import subflows
-from flows.flow_context import requested_run
-from flows.result_recovery import keep_result
+from flows.flow_context import keep_result, requested_run
+from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.operations.history.desired import Applied
 from moorage.releases.requester import Claim
 from moorage.reports.history_report import applied_document
 from moorage.spec import ModelSpec, Name
 from tasks.artifacts import show_markdown
-from tasks.context import in_thread, ledger
+from tasks.context import ledger
 from tasks.journal import listen_as
 from tasks.policy import current_submission, recorded_scope, settled_fleet
 

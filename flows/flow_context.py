@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar
 
 from prefect import get_run_logger
 from prefect.client.schemas.objects import FlowRun, State
@@ -18,12 +21,12 @@ from prefect.states import Completed
 
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.api_errors import server_failure
+from moorage.adapters.prefect.events import emit_transition
 from moorage.adapters.system.process import command_line_user
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.releases.release import Release, ReleaseRow, StepRecord
 from moorage.releases.requester import Requester, one_line
-from tasks.events import emit_transition
 from tasks.journal import Journal, journal
 from tasks.policy import is_from_command_line
 from tasks.release import publish_failure
@@ -175,3 +178,58 @@ def _of_run(run: FlowRun) -> dict[str, object]:
         "parent": str(run.parent_task_run_id or ""),
         "scheduled": run.auto_scheduled,
     }
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound=State[Any])
+
+Work = Callable[P, Coroutine[Any, Any, R]]
+
+ENDINGS = (State[Release], State[str])
+"""What several flows return. `moorage serve` sends a flow to its process as it is. Pydantic names a
+generic after the module that uses it first, so each flow's module imports this one first."""
+
+_ends: dict[str, Any] = {}
+"""What runs of this process returned or raised, by flow run, until somebody asks for it."""
+
+
+def keep_result(work: Work[P, R]) -> Work[P, R]:
+    """A flow's function whose end is known in this process; stands right below `@flow`."""
+
+    @functools.wraps(work)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            returned = await work(*args, **kwargs)
+        except Exception as error:
+            _ends[str(flow_run.id)] = error
+            raise
+        _ends[str(flow_run.id)] = returned.data if isinstance(returned, State) else returned
+        return returned
+
+    # Prefect looks names of annotations up where a function was made, and `run` was made here.
+    run.__signature__ = inspect.signature(work, eval_str=True)  # type: ignore[attr-defined]
+    return run
+
+
+def has_unreported_end() -> bool:
+    """Whether a run of this process has ended, and Prefect's server did not take that end."""
+    return bool(_ends)
+
+
+def unreported_failure() -> Failure | None:
+    """The failure of the run that ended last, where Prefect's server did not take that end."""
+    end = next(reversed(_ends.values()), None)
+    return end if isinstance(end, Failure) else None
+
+
+def whole(state: S) -> S:
+    """The final state of a run of this process, with its result or exception where that was lost.
+
+    Args:
+        state: What a flow that was called with `return_state=True` returned.
+    """
+    end = _ends.pop(str(state.state_details.flow_run_id), None)
+    if state.data is None:
+        state.data = end
+    return state

@@ -10,9 +10,9 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import deploy_model
-from flows.flow_context import FlowContext, flow_context
-from flows.result_recovery import keep_result, whole
+from flows.flow_context import FlowContext, flow_context, keep_result, whole
 from moorage.adapters.ledger.locks import LockHeld
+from moorage.adapters.system.threads import in_thread
 from moorage.inventory.fleet import Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, Outcome
 from moorage.operations.reconcile.cluster_state import ClusterState
@@ -22,7 +22,7 @@ from moorage.releases.states import UNFINISHED, ReleaseState
 from moorage.reports.reconcile_report import changing, hosts_table, planned, summary, table
 from tasks.artifacts import show_table
 from tasks.compare import decision_scope
-from tasks.context import in_thread, ledger
+from tasks.context import ledger
 from tasks.observe_fleet import observe_fleet
 from tasks.policy import recorded_scope, settled_fleet
 from tasks.prefect_runs import close_runs, end_runs, shown_as_running, unreported

@@ -7,25 +7,23 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.deploy_model import roll_out
-from flows.flow_context import flow_context
+from flows.flow_context import flow_context, keep_result
 from flows.plan_model import FreshPlan
 from flows.plan_model import dry_run as show_dry_run
-from flows.result_recovery import keep_result
+from moorage.adapters.prefect.task_runner import task_runner
+from moorage.adapters.system.threads import in_thread
 from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.operations.history.rollback import pinned_spec, require_same, rollback_target
-from moorage.placement.placed import Analyzed, Placed
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.requester import Claim
 from moorage.spec import Name
-from tasks.cleanup import sole_flow
-from tasks.compare import serving
-from tasks.context import in_thread, ledger
+from tasks.compare import serving, sole_flow
+from tasks.context import ledger
 from tasks.derive import derive
-from tasks.map_hosts import task_runner
 from tasks.policy import recorded_scope, require_allowed, settled_fleet
 from tasks.release import announcement
 from tasks.replay_release import (

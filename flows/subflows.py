@@ -11,14 +11,15 @@ from typing import Any
 from prefect.client.schemas.objects import State
 
 from flows.deploy_model import deploy_model
-from flows.result_recovery import whole
+from flows.flow_context import whole
 from flows.retire_model import retire_model
 from moorage.adapters.prefect.api_errors import is_server_trouble, server_failure
+from moorage.adapters.system.threads import in_thread, was_interrupted
 from moorage.common.failures import CAUSES, Cause, ExitCode, Failure
 from moorage.operations.history.desired import Applied
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING
-from tasks.context import in_thread, ledger, was_interrupted
+from tasks.context import ledger
 
 DEPLOY = deploy_model.with_options(validate_parameters=False)
 RETIRE = retire_model.with_options(validate_parameters=False)

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 
 from prefect import task
 
-from moorage.adapters.engines import adapter_store as shelf
+from moorage.adapters.engines.engine_folders import (
+    install_adapter,
+    remove_empty_folder,
+    remove_unused_adapters,
+)
 from moorage.adapters.engines.probe import ask, served_names
-from moorage.adapters.secrets.redacting import redact
+from moorage.adapters.secrets import redact
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec, Workload
 from moorage.engines.registry import ENGINES
@@ -19,9 +24,8 @@ from moorage.readiness.protocol import Probe, judge
 from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING, UNFINISHED
-from tasks.context import in_thread, ledger, settings
+from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step
-from tasks.retries import PLAIN
 from tasks.verify import api_key
 
 
@@ -68,7 +72,7 @@ async def load(
     """
     with step("load") as note:
         pin, folder = companion.pin, settings().loaded(release.model)
-        place = await in_thread(shelf.install, companion.model, pin, folder)
+        place = await in_thread(install_adapter, companion.model, pin, folder)
         updates, key = _updates(release), await in_thread(_key, release)
         for workload in workloads:
             directory = seen_by(_container(release, workload), str(folder), str(place))
@@ -116,9 +120,9 @@ def tidy(model: str) -> None:
     folder, own = settings().loaded(model), ledger().releases
     holding = (*own.in_states(SERVING | UNFINISHED), *own.not_undone())
     rows = [row for row in holding if row.model == model and row.workloads]
-    shelf.remove_unused(folder, [pin for row in rows for pin in loaded(row)])
+    remove_unused_adapters(folder, [pin for row in rows for pin in loaded(row)])
     if not rows:
-        shelf.remove_if_empty(folder)
+        remove_empty_folder(folder)
 
 
 async def _send(release: Release, workload: Workload, probe: Probe, key: str) -> None:

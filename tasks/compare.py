@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 from prefect import task
 
 from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.system.threads import hold_lock, in_thread, run_uninterrupted
 from moorage.common.failures import Cause, Failure
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from moorage.spec import ModelSpec
-from tasks.context import in_thread, ledger, settings
-from tasks.journal import step
-from tasks.retries import PLAIN
+from tasks.cleanup import recover_all
+from tasks.context import PLAIN, ledger, settings
+from tasks.journal import Journal, step
 
 HEALTH_SECONDS = 5.0
 
-
 _DECIDED: ContextVar[str] = ContextVar("decided", default="")
+
+
+@asynccontextmanager
+async def sole_flow(model: str, flow_run_id: str, journal: Journal) -> AsyncIterator[None]:
+    """Be the only flow that works on a model name, and start from a clean state.
+
+    What killed flows left behind is cleaned up first: of this model, and of any other model that
+    nobody works on, for it may hold the memory that this one needs.
+    """
+    lock = ledger().locks.holding(
+        model,
+        wait_seconds=settings().lock_wait_seconds,
+        note=f"flow run {flow_run_id}",
+        on_wait=lambda other: journal.tell(f"waits: {other}"),
+    )
+    async with hold_lock(lock):
+        await run_uninterrupted(recover_all, model, journal)
+        yield
 
 
 @task(name="compare", task_run_name="compare with what serves {spec.name}", **PLAIN)
@@ -115,14 +133,14 @@ def decision_scope(release: str) -> Iterator[None]:
         _DECIDED.reset(token)
 
 
-def superseded_since(model: str) -> str:
+async def superseded_since(model: str) -> str:
     """What has happened to a model since a deploy of it was decided on; its lock is held.
 
     Returns:
         In words; empty when nothing has, or when the deploy was asked for whatever serves.
     """
     decided = _DECIDED.get()
-    last = _last(model) if decided else None
+    last = await in_thread(_last, model) if decided else None
     if last is None:
         return ""
     if last.id != decided:

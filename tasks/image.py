@@ -10,21 +10,21 @@ from prefect import task
 
 from moorage.adapters.docker.images import DockerImages, ensure_image
 from moorage.adapters.registry.pinning import credentials, current_digest, identify_image, pin_image
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.placement.image import image_on
 from moorage.placement.placement import Placement
+from moorage.placement.runtime import image_on
 from moorage.releases.release import Release, ReleaseRow
 from moorage.spec import ModelSpec, RuntimeName, slug
 from moorage.spec.image_reference import parse_reference
 from tasks.artifacts import Progress, with_progress
-from tasks.context import in_thread, settings
+from tasks.context import PLAIN, RETRIED, settings
 from tasks.journal import Note, step, within
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.retries import PLAIN, RETRIED
 
 
 @task(name="image", task_run_name="choose the image for {spec.name}", **PLAIN)

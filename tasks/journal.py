@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
-from moorage.adapters.secrets.redacting import redact, redact_failure
+from moorage.adapters.secrets import redact, redact_failure
 from moorage.common.failures import Failure
 from moorage.common.saga import HARMLESS
 from moorage.releases.release import StepRecord

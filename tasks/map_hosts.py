@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Awaitable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
 from prefect import Task
 from prefect.context import FlowRunContext
 from prefect.futures import PrefectFuture
-from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from moorage.common.failures import Cause, Failure, combine
+from moorage.adapters.prefect.task_runner import is_elsewhere, light
+from moorage.adapters.system.threads import in_thread
+from moorage.common.failures import Failure, combine
 from moorage.inventory.access import parse_access
-from tasks.context import in_thread, settings
 from tasks.journal import step
 
 R = TypeVar("R")
@@ -125,43 +122,3 @@ async def _submitted(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) ->
     with light():
         future: PrefectFuture[R] = work.submit(**call.arguments)
     return await in_thread(future.result)
-
-
-def task_runner() -> TaskRunner[Any]:
-    """The task runner of a flow that touches hosts, as `MOORAGE_TASK_RUNNER` says.
-
-    With `ray` it is the cluster of `RAY_ADDRESS`, or one that lives as long as the flow run.
-
-    Raises:
-        Failure: `BAD_SETTING` when prefect-ray is not installed.
-    """
-    if settings().task_runner == "here":
-        return ThreadPoolTaskRunner()
-    if not (find_spec("prefect_ray") and find_spec("ray")):
-        raise Failure(
-            Cause.BAD_SETTING,
-            "MOORAGE_TASK_RUNNER is ray, and prefect-ray is not installed",
-            suggestion="pip install 'moorage[ray]', or leave MOORAGE_TASK_RUNNER unset.",
-        )
-    from tasks.ray_runner import RayRunner  # noqa: PLC0415  (an extra)
-
-    own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
-    runner: TaskRunner[Any] = RayRunner(init_kwargs={**own, "log_to_driver": False})
-    return runner
-
-
-def is_elsewhere(runner: TaskRunner[Any]) -> bool:
-    """Whether a task runner carries tasks out in other processes."""
-    return not isinstance(runner, ThreadPoolTaskRunner)
-
-
-@contextmanager
-def light() -> Iterator[None]:
-    """Let what is submitted take no share of a Ray worker's processors: these tasks wait."""
-    if not find_spec("prefect_ray"):
-        yield
-        return
-    from prefect_ray.context import remote_options  # noqa: PLC0415  (an extra)
-
-    with remote_options(num_cpus=0):
-        yield

@@ -11,6 +11,7 @@ from prefect import task
 
 from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.runtime import runtime_for
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Failure
 from moorage.common.units import human_bytes
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, serving
@@ -24,9 +25,8 @@ from moorage.readiness.engine_facts import MODELS_PATH, VERSION_PATH, EngineFact
 from moorage.readiness.measured import Measured, summed_up
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import Release
-from tasks.context import in_thread, ledger, settings
+from tasks.context import PLAIN, ledger, settings
 from tasks.journal import Journal, step, tell
-from tasks.retries import PLAIN
 from tasks.verify import api_key
 
 START_LINES = 20_000

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from moorage.adapters.hosts.workload_inventory import list_workloads
+from moorage.adapters.hosts.runtime import list_workloads
 from moorage.adapters.system.parallel import map_parallel
+from moorage.adapters.system.threads import in_thread
 from moorage.engines.launch import Workload, planned_workload
 from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.fleet import Avoided, Fleet
@@ -23,11 +24,11 @@ from moorage.operations.reconcile.cluster_state import (
 from moorage.placement.placement import CPU
 from moorage.releases.release import ReleaseRow
 from moorage.releases.states import SERVING, ReleaseState
+from moorage.releases.succession import successor_of
 from moorage.spec import Deadlines, RestartSpec, RuntimeName
-from tasks.cleanup import successor_of, took_over
-from tasks.context import in_thread, ledger, settings
+from tasks.cleanup import took_over
+from tasks.context import RETRIED, ledger, settings
 from tasks.journal import step
-from tasks.retries import RETRIED
 
 LOOK_SECONDS = 20.0
 """How long one place may take; one that is silent for so long is out of sight."""

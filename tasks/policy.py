@@ -7,11 +7,13 @@ comes through Prefect's API can. Whatever else begins a flow counts as the API.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from prefect import get_run_logger
 from prefect.context import FlowRunContext
+from prefect.settings import get_current_settings
 
 from moorage.adapters.files.policy_file import (
     folders_of_adapter,
@@ -20,10 +22,14 @@ from moorage.adapters.files.policy_file import (
     request_of,
     roots_of,
 )
+from moorage.adapters.prefect.approvals import ask_on_server
+from moorage.adapters.prefect.events import ASKED, GRANTED, REFUSED, emit_model_event
 from moorage.adapters.system.process import command_line_user
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.sites import at_site
+from moorage.operations.redeploy.intent import Answer, Question
 from moorage.placement.placement import Placement
 from moorage.policy.judge import (
     allowed_hosts,
@@ -39,7 +45,7 @@ from moorage.policy.violation import PolicyRefused, Violation
 from moorage.releases.release import Release
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import AdapterSpec, ModelSpec
-from tasks.context import in_thread, ledger, settings
+from tasks.context import ledger, settings
 
 HARMLESS = frozenset({"MOORAGE_LOCK_WAIT_SECONDS"})
 """Variables that a run may set for its own process."""
@@ -244,3 +250,62 @@ def _owner() -> str:
     context = FlowRunContext.get()
     maker = context.flow_run.created_by if context and context.flow_run else None
     return (maker.display_value or "" if maker else "") or "api"
+
+
+Asker = Callable[[Question], Answer | None]
+"""Asks at a terminal; None = there is nobody."""
+
+_ASKER: ContextVar[Asker | None] = ContextVar("asker", default=None)
+_GRANTED: ContextVar[frozenset[str]] = ContextVar("granted", default=frozenset())
+
+
+@contextmanager
+def asking(asker: Asker) -> Iterator[None]:
+    """Let the flows of this block, where there is no lasting server, ask at a terminal."""
+    token = _ASKER.set(asker)
+    try:
+        yield
+    finally:
+        _ASKER.reset(token)
+
+
+@contextmanager
+def granted(models: Sequence[str]) -> Iterator[None]:
+    """Let the flows of this block deploy these models without another question."""
+    token = _GRANTED.set(_GRANTED.get() | frozenset(models))
+    try:
+        yield
+    finally:
+        _GRANTED.reset(token)
+
+
+def is_approved(model: str) -> bool:
+    """Whether a person has agreed already in a flow around this one."""
+    return model in _GRANTED.get()
+
+
+async def ask(question: Question) -> None:
+    """Wait until a person agrees.
+
+    Raises:
+        Failure: `APPROVAL_REFUSED`, `APPROVAL_TIMED_OUT`, or `APPROVAL_IMPOSSIBLE` where there is
+            neither a server that others can reach nor a terminal.
+    """
+    emit_model_event(ASKED, question.models, seconds=question.seconds, why="waits for approval")
+    answer = await (
+        ask_on_server(question) if get_current_settings().api.url else _at_terminal(question)
+    )
+    note = f": {answer.note}" if answer.note else ""
+    if not answer.approve:
+        emit_model_event(REFUSED, question.models, why=f"refused{note}")
+        raise Failure(Cause.APPROVAL_REFUSED, f"{', '.join(question.models)}{note}")
+    emit_model_event(GRANTED, question.models, why=f"approved{note}")
+    get_run_logger().info("approved%s", note)
+
+
+async def _at_terminal(question: Question) -> Answer:
+    asker = _ASKER.get()
+    answer = await in_thread(asker, question) if asker else None
+    if answer is None:
+        raise Failure(Cause.APPROVAL_IMPOSSIBLE, ", ".join(question.models))
+    return answer

@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 from datetime import UTC, datetime
 
-from moorage.adapters.engines.probe import ask, read_metrics
-from moorage.engines.draining import requests_in_flight
+from moorage.adapters.engines.probe import ask, metrics_total, read_metrics
+from moorage.adapters.prefect.events import emit_release_event
 from moorage.engines.launch import Workload
 from moorage.engines.registry import ENGINES
 from moorage.operations.reconcile.actions import Action
@@ -16,7 +16,6 @@ from moorage.operations.reconcile.release_status import MOST_MISSED
 from moorage.readiness.protocol import judge
 from moorage.releases.release import ReleaseRow
 from tasks.context import ledger, settings
-from tasks.events import emit_release_event
 from tasks.verify import api_key
 
 METRICS_SECONDS = 5.0
@@ -80,7 +79,7 @@ def _generated(row: ReleaseRow, workload: Workload) -> int | None:
         text = read_metrics(workload.endpoint + busy.path, METRICS_SECONDS)
     except (TimeoutError, ConnectionError):
         return None
-    return requests_in_flight(text, busy.progress)
+    return metrics_total(text, busy.progress)
 
 
 def _missed(row: ReleaseRow, record: RepairRecord) -> str:

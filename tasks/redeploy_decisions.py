@@ -8,8 +8,9 @@ from pathlib import Path
 
 from prefect import task
 
-from moorage.adapters.files.desired import load_specs
+from moorage.adapters.files.specs import load_specs
 from moorage.adapters.registry.pinning import current_digest
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.operations.redeploy.drift import (
@@ -26,10 +27,9 @@ from moorage.releases.states import SERVING, ReleaseState
 from moorage.spec import ModelSpec, OnDrift
 from moorage.spec.image_reference import parse_reference
 from tasks.compare import serving
-from tasks.context import in_thread, ledger, settings
+from tasks.context import PLAIN, ledger, settings
 from tasks.journal import mute_steps, step
 from tasks.resolve import resolve_untracked
-from tasks.retries import PLAIN
 
 
 @task(name="look", task_run_name="look at what serves", **PLAIN)

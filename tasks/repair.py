@@ -9,25 +9,25 @@ from datetime import UTC, datetime
 
 from prefect import task
 
-from moorage.adapters.hosts import workload_inventory as inventory
+from moorage.adapters.hosts.runtime import remove_workload
 from moorage.adapters.ledger.locks import LockHeld
+from moorage.adapters.prefect.events import emit_release_event
+from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
 from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, Outcome
 from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
+from moorage.releases.succession import claims_of
 from tasks.cleanup import made_room, recover
 from tasks.compare import mark
-from tasks.context import hold_lock, in_thread, ledger, settings
-from tasks.events import emit_release_event
+from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step
-from tasks.launch import ABORT_SECONDS, stop
 from tasks.probing import lease_of, probe
-from tasks.release_lifecycle import claims_of
+from tasks.replace import restore_release
 from tasks.restart import count_attempt, lease_accelerators, restart
-from tasks.restore_release import restore_release
-from tasks.retries import PLAIN
+from tasks.workloads import ABORT_SECONDS, stop
 
 AT_ONCE = 16
 """Models that are repaired at the same time."""
@@ -162,7 +162,7 @@ def _remove(action: Action) -> str:
             row = ledger().releases.get(found.release)
             if any(one.name == found.name for one in row.workloads):
                 return f"{row.id} owns it by now"
-    inventory.remove(place, found, ledger().identity, settings())
+    remove_workload(place, found, ledger().identity, settings())
     return "it is gone"
 
 

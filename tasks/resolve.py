@@ -6,16 +6,15 @@ import asyncio
 
 from prefect import task
 
-from moorage.adapters.secrets.secrets import read_secrets
-from moorage.adapters.sources import resolve_one
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.secrets import read_secrets
+from moorage.adapters.sources import read_keys, resolve_one
+from moorage.adapters.system.threads import in_thread
 from moorage.common.units import human_bytes
 from moorage.models.assets import Asset, assets_of
 from moorage.models.source import ResolvedModel, brought_together
 from moorage.spec import ModelSpec
-from tasks.context import in_thread, settings
+from tasks.context import RETRIED, settings, with_retries
 from tasks.journal import step
-from tasks.retries import RETRIED, with_retries
 
 RESOLVE_SECONDS = 300
 

@@ -10,19 +10,19 @@ from datetime import UTC, datetime
 from moorage.adapters.hosts.runtime import runtime_for
 from moorage.adapters.ledger.lock_owner import Owner
 from moorage.adapters.ledger.transitions import author
+from moorage.adapters.prefect.events import emit_release_event
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload
 from moorage.engines.start_order import start_groups
 from moorage.operations.reconcile.actions import Action
 from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import ReleaseRow, Restart
-from tasks.accelerator_start_lock import lock_names
+from moorage.releases.succession import plan_of
 from tasks.context import ledger, settings
-from tasks.events import emit_release_event
 from tasks.image import restore_image
-from tasks.launch import ABORT_SECONDS, stop
+from tasks.launch import lock_names
 from tasks.probing import answers, lease_of
-from tasks.restore_release import plan_of, start_part
+from tasks.workloads import ABORT_SECONDS, start_part, stop
 
 
 def restart(action: Action, row: ReleaseRow) -> str:
@@ -36,7 +36,7 @@ def restart(action: Action, row: ReleaseRow) -> str:
         return "it runs and answers by now"
     part = _part(plan_of(row), replicas)
     with lease_accelerators(row), count_attempt(row, action.reason):
-        ledger().releases.started_again(row.id, _restart_record(action, replicas))
+        ledger().releases.add_restart(row.id, _restart_record(action, replicas))
         for workload in row.workloads:
             if workload.replica in replicas:
                 stop(workload, ABORT_SECONDS)

@@ -9,7 +9,8 @@ from typing import Any
 from prefect import task
 
 from moorage.adapters.engines.probe import ask
-from moorage.adapters.system.pattern_search import has_match
+from moorage.adapters.system.process import has_match
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan, Workload, serving
 from moorage.engines.registry import ENGINES
@@ -27,9 +28,8 @@ from moorage.readiness.smoke_test import (
 )
 from moorage.releases.release import Release
 from moorage.spec import Mode, ModelSpec, PromptSpec, ReplaceStrategy
-from tasks.context import in_thread
+from tasks.context import PLAIN
 from tasks.journal import step, tell
-from tasks.retries import PLAIN
 from tasks.verify import Watch, api_key
 
 ROUNDS = 3

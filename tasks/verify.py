@@ -12,8 +12,8 @@ from prefect import task
 from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.secrets.redacting import redact
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets, redact
+from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.engines.api_key import key_secret
@@ -35,10 +35,9 @@ from moorage.readiness.protocol import (
 from moorage.reports.record import readiness_document
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.artifacts import show_markdown
-from tasks.context import in_thread, settings
+from tasks.context import PLAIN, settings
 from tasks.journal import step
 from tasks.replica_watch import wait_for_replica
-from tasks.retries import PLAIN
 
 R = TypeVar("R")
 

@@ -29,7 +29,8 @@ from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile, ResolvedModel, WeightSummary
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
-from moorage.placement.propose import Subject, propose, request_for
+from moorage.placement.propose import propose
+from moorage.placement.request import Subject, request_for
 from moorage.readiness.measured import Measured
 from moorage.releases.release import Release
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from moorage.adapters.engines.engine_http import NoAnswer, Question, ask_engine_now
-from moorage.adapters.secrets.redacting import redact
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets, redact
 from moorage.cli.find import open_ledger, unknown_release
 from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import AsJson, ModelName

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from moorage.adapters.engines.schemas import SchemaStore, schema_of_image, schema_of_installed
-from moorage.adapters.hosts.local_host import docker_version, survey_host
+from moorage.adapters.hosts.survey import docker_version, survey_host
 from moorage.adapters.ledger import Ledger
 from moorage.adapters.system.settings import Settings
 from moorage.cli.fleet import print_check

@@ -10,8 +10,7 @@ import typer
 
 from moorage.adapters.engines.argument_check import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
-from moorage.adapters.sources import resolve_all
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson, SpecFile, existing
@@ -19,8 +18,9 @@ from moorage.cli.output import dump, out
 from moorage.cli.render import show_document
 from moorage.common.failures import Cause, ExitCode, Failure
 from moorage.common.input_value import LARGEST
+from moorage.common.refusal import Refusal
 from moorage.common.values import Value
-from moorage.memory import MemoryModel, MemoryRefusal, memory_options, wanted_concurrency
+from moorage.memory import MemoryModel, memory_options, wanted_concurrency
 from moorage.memory.draft import draft_of
 from moorage.memory.options import KVDtype
 from moorage.memory.sizing import (
@@ -100,24 +100,24 @@ def _show(path: Path, accelerator: str | None, choices: Choices, *, as_json: boo
         _show_sizes(spec.name, question, sizes(model, devices, question), as_json)
 
 
-def _show_one(name: str, found: Answer | MemoryRefusal, as_json: bool) -> None:
+def _show_one(name: str, found: Answer | Refusal, as_json: bool) -> None:
     if as_json:
         dump(_json(found))
-    elif isinstance(found, MemoryRefusal):
+    elif isinstance(found, Refusal):
         out.print(refused(found), markup=False, highlight=False, soft_wrap=True)
     else:
         show_document(answer_document(name, found))
-    if isinstance(found, MemoryRefusal) or not found.fits:
+    if isinstance(found, Refusal) or not found.fits:
         exit_code(ExitCode.NO_FIT)
 
 
 def _show_sizes(
     name: str,
     question: Question,
-    rows: tuple[tuple[Device, Answer | MemoryRefusal], ...],
+    rows: tuple[tuple[Device, Answer | Refusal], ...],
     as_json: bool,
 ) -> None:
-    refusals = {refused(found) for _, found in rows if isinstance(found, MemoryRefusal)}
+    refusals = {refused(found) for _, found in rows if isinstance(found, Refusal)}
     if as_json:
         dump([{"device": device.model_dump(), **_json(found)} for device, found in rows])
     elif len(refusals) == 1:
@@ -128,10 +128,10 @@ def _show_sizes(
         exit_code(ExitCode.NO_FIT)
 
 
-def _json(found: Answer | MemoryRefusal) -> Mapping[str, Any]:
+def _json(found: Answer | Refusal) -> Mapping[str, Any]:
+    if isinstance(found, Refusal):
+        return {"refusal": {"kind": found.reason, "reason": found.note}}
     content = found.model_dump(mode="json")
-    if isinstance(found, MemoryRefusal):
-        return {"refusal": content}
     need = found.need
     content["need"] |= {
         name: getattr(need, name)

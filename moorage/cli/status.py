@@ -11,7 +11,7 @@ import typer
 
 from moorage.adapters.hosts.observation import Observation
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.secrets.secrets import learn_secrets
+from moorage.adapters.secrets import learn_secrets
 from moorage.adapters.system.settings import Settings
 from moorage.cli.find import open_ledger, release_of, row_json, unknown_release
 from moorage.cli.flows import exit_on_failure

@@ -10,9 +10,8 @@ from moorage.engines.registry import ENGINES
 from moorage.engines.request import LaunchRequest, Peer
 from moorage.images.image import Image
 from moorage.models.source import on_host
-from moorage.placement.overcommit import overcommit_warnings
-from moorage.placement.placed import Placed
-from moorage.placement.placement import Seat
+from moorage.placement.placement import Placed, Seat
+from moorage.placement.seating import overcommit_warnings
 from moorage.spec import EngineSpec, ModelSpec, RuntimeName
 
 

@@ -10,7 +10,6 @@ from moorage.memory.estimates import Term
 from moorage.memory.need import CpuNeed, GroupMemory, MemoryPrediction, Need, StageMemory
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import predict_memory
-from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.memory.spec_options import memory_options, wanted_concurrency
 from moorage.models.tensors import TensorHeader
 
@@ -21,10 +20,8 @@ __all__ = [
     "MemoryModel",
     "MemoryOptions",
     "MemoryPrediction",
-    "MemoryRefusal",
     "MemorySettings",
     "Need",
-    "RefusalKind",
     "StageMemory",
     "TensorHeader",
     "Term",

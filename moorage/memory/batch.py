@@ -63,7 +63,7 @@ def cuts_prompts(config: Mapping[str, Any], options: MemoryOptions) -> bool:
     not distinguished, because the configuration does not mention it.
 
     Raises:
-        Refused: When the configuration names no architecture.
+        Refusal: When the configuration names no architecture.
     """
     if options.chunked_prefill is not None:
         return options.chunked_prefill

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
 
+from moorage.common.refusal import Refusal
 from moorage.memory.architectures import CLASSIFIER_ENDINGS
 from moorage.memory.dtypes import (
     quantisation,
@@ -22,7 +23,7 @@ from moorage.memory.facts import Facts
 from moorage.memory.layers import Mixer, attention_of
 from moorage.memory.numbers import divide_up, round_up
 from moorage.memory.options import MemorySettings
-from moorage.memory.refusal import Refused, rejected
+from moorage.memory.refusal import rejected
 from moorage.memory.sharding import TensorName
 from moorage.models.tensors import TensorHeader
 
@@ -174,7 +175,7 @@ def expert_factor(facts: Facts, kind: Kind, settings: MemorySettings) -> Fractio
         settings: The engine.
 
     Raises:
-        Refused: When no allowed size divides the part.
+        Refusal: When no allowed size divides the part.
     """
     leaf, shape = kind.name.leaf, kind.header.shape
     method = quantisation_method(facts)
@@ -240,7 +241,7 @@ def _widened(facts: Facts, settings: MemorySettings) -> Fraction:
     return Fraction(least * tp, width)
 
 
-def _cut(part: int, size: int) -> Refused:
+def _cut(part: int, size: int) -> Refusal:
     return rejected(f"an expert's part of {part} on each rank cuts quantisation blocks of {size}")
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.memory.batch import Batch, cuts_prompts, on_accelerator, without_accelerator
 from moorage.memory.draft import Draft, DraftNeed, draft_need, draft_of, draft_terms
 from moorage.memory.estimates import Shape, Term, activation, inner_terms, outer_terms
-from moorage.memory.exact import Scale, Weighed, caught, exact_terms, pool_for
+from moorage.memory.exact import Scale, Weighed, exact_terms, pool_for
 from moorage.memory.need import CpuNeed, Need
 from moorage.memory.numbers import largest
 from moorage.memory.options import MemoryOptions
-from moorage.memory.refusal import MemoryRefusal, RefusalKind, Refused, unknown
+from moorage.memory.refusal import caught, unknown
 from moorage.memory.spec_options import memory_options
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel, WeightSummary
@@ -54,7 +55,7 @@ def on_cpu(
         ranks: Tensor-parallel ranks, one on each host.
 
     Raises:
-        Refused: When the rules do not cover the model, or vLLM refuses the settings.
+        Refusal: When the rules do not cover the model, or vLLM refuses the settings.
     """
     batch = without_accelerator(options, ranks, tokens, cuts_prompts(config, options))
     pool = pool_for(
@@ -127,7 +128,7 @@ class MemoryModel:
         self._scale = Scale(self.config, headers, files, options)
         self._draft = draft
         self._source = (config, headers, files, draft)
-        self._needs: dict[Key, Need | MemoryRefusal] = {}
+        self._needs: dict[Key, Need | Refusal] = {}
 
     def with_options(self, **changes: Any) -> MemoryModel:
         """The same model under other options, named as the fields of `MemoryOptions`."""
@@ -144,7 +145,7 @@ class MemoryModel:
         pipeline: int = 1,
         tokens: int,
         concurrency: int = 1,
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one rank needs, on the pipeline stage that needs most.
 
         Args:
@@ -156,7 +157,7 @@ class MemoryModel:
             concurrency: Requests of that length that the KV cache holds at once.
         """
         cuts = caught(lambda: cuts_prompts(self.config, self.options))
-        if isinstance(cuts, MemoryRefusal):
+        if isinstance(cuts, Refusal):
             return cuts
         batch = on_accelerator(self.options, total, device_name, tokens, cuts)
         key = (batch, tensor, pipeline, tokens, concurrency)
@@ -201,17 +202,17 @@ class MemoryModel:
                 tokens=tokens,
                 concurrency=concurrency,
             )
-            return not isinstance(need, MemoryRefusal) and need.fits(total, budget)
+            return not isinstance(need, Refusal) and need.fits(total, budget)
 
         return largest(fits, at_most)
 
-    def weights(self, tensor: int = 1, pipeline: int = 1) -> int | MemoryRefusal:
+    def weights(self, tensor: int = 1, pipeline: int = 1) -> int | Refusal:
         """Bytes of the parameters on one rank of the heaviest pipeline stage."""
         return caught(lambda: max(self._scale.weigh(tensor, pipeline).stages))
 
     def cpu_need(
         self, *, tokens: int, concurrency: int = 1, processes: int = PROCESSES, ranks: int = 1
-    ) -> CpuNeed | MemoryRefusal:
+    ) -> CpuNeed | Refusal:
         """What vLLM needs of a host's RAM when it runs on CPU, one rank on each host.
 
         Args:
@@ -258,8 +259,8 @@ class MemoryModel:
             shape = Shape.of(self.config, self.options, batch, tensor, any(pool.stages))
             draft = draft_terms(self.options, self._draft, pool, batch, tensor, concurrency)
             terms = (*exact_terms(weighed, pool, self.options), *draft, *inner_terms(shape), *terms)
-        except Refused as refused:
-            if claim is None or refused.refusal.kind is RefusalKind.REJECTED:
+        except Refusal as refused:
+            if claim is None or refused.reason is Reason.REJECTED:
                 raise
         return Need(
             tokens=tokens,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.memory.batch import Batch
 from moorage.memory.estimates import Term
-from moorage.memory.exact import STAND_IN, Pool, numbers
+from moorage.memory.exact import STAND_IN, Pool
 from moorage.memory.kv import KVKind
 from moorage.memory.options import MemoryOptions, MemorySettings
-from moorage.memory.predict import predict_memory
-from moorage.memory.refusal import MemoryRefusal, RefusalKind, unknown
+from moorage.memory.predict import exact_prediction
+from moorage.memory.refusal import unknown
 from moorage.models.assets import AssetRole
 from moorage.models.source import ResolvedModel
 from moorage.models.tensors import TensorHeader
@@ -97,7 +98,7 @@ def draft_need(
         block: Tokens of a KV block; None = vLLM's on CUDA.
 
     Raises:
-        Refused: When there is a draft model of which nothing is known.
+        Refusal: When there is a draft model of which nothing is known.
     """
     wanted = options.draft
     if wanted and any(group.kind == KVKind.MAMBA for group in pool.prediction.groups):
@@ -115,15 +116,16 @@ def draft_need(
     config = {**draft.config, "max_position_embeddings": tokens}
     settings = options.settings(tensor, 1, tokens, batch.tokens, block)
     weights, why = _weights(config, draft, settings)
-    cache = numbers(predict_memory(config, STAND_IN, settings)).full_request_bytes * concurrency
+    cache = exact_prediction(config, STAND_IN, settings).full_request_bytes * concurrency
     reason = f"{human_bytes(weights)} of weights{why}, {human_bytes(cache)} of cache"
     return DraftNeed(weights=weights, cache=cache, reason=reason)
 
 
 def _weights(config: dict[str, Any], draft: Draft, settings: MemorySettings) -> tuple[int, str]:
     """Bytes of the parameters on one rank; all of them where their split is not known."""
-    found = predict_memory(config, draft.headers, settings)
-    unknown_split = isinstance(found, MemoryRefusal) and found.kind is RefusalKind.UNKNOWN
-    if unknown_split and draft.weight_bytes:
+    try:
+        return exact_prediction(config, draft.headers, settings).weight_bytes_per_rank, ""
+    except Refusal as refusal:
+        if refusal.reason is not Reason.UNKNOWN or not draft.weight_bytes:
+            raise
         return draft.weight_bytes, " as stored, whole on each rank"
-    return numbers(found).weight_bytes_per_rank, ""

@@ -35,7 +35,7 @@ def size_of(dtype: str) -> int:
     """Bytes of one element.
 
     Raises:
-        Refused: For an element type that is not known here.
+        Refusal: For an element type that is not known here.
     """
     size = SIZES.get(dtype)
     if size is None:
@@ -126,7 +126,7 @@ def require_known(facts: Facts) -> None:
     """Refuse a quantisation that vLLM does not have, or no longer has.
 
     Raises:
-        Refused: With the setting. Also after `gptq_utils.py`.
+        Refusal: With the setting. Also after `gptq_utils.py`.
     """
     method = quantisation_method(facts)
     if method and method not in METHODS:

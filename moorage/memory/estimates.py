@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from moorage.common.refusal import Refusal
 from moorage.common.units import MIB, human_bytes
 from moorage.common.values import Value
 from moorage.memory.batch import Batch
@@ -17,7 +18,7 @@ from moorage.memory.dtypes import pools
 from moorage.memory.facts import Facts
 from moorage.memory.layer_caches import uses_mla
 from moorage.memory.options import MemoryOptions
-from moorage.memory.refusal import Refused, unknown
+from moorage.memory.refusal import unknown
 
 ELEMENT = 2
 """Bytes; vLLM casts float32 to a type of two bytes."""
@@ -171,8 +172,7 @@ def _term(
     # What is stated need not be known: the estimate is not even tried.
     try:
         size, reason = estimate() if stated is None else (int(stated), f"memory.{name} in the spec")
-    except Refused as refused:
-        why = refused.refusal.reason
+    except Refusal as why:
         raise unknown(f"no estimate of {name}: {why}; `memory.{name}` states its bytes") from None
     return Term(name=name, bytes=size, exact=False, inside=inside, reason=reason)
 

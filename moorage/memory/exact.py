@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
+from moorage.common.refusal import Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.memory.estimates import Term
@@ -13,14 +14,12 @@ from moorage.memory.layers import stage_layers
 from moorage.memory.lora import lora_bytes
 from moorage.memory.need import MemoryPrediction
 from moorage.memory.options import MemoryOptions
-from moorage.memory.predict import predict_memory
-from moorage.memory.refusal import MemoryRefusal, Refused, consistent, rejected, unknown
+from moorage.memory.predict import exact_prediction
+from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sharding import parse_name
 from moorage.memory.weights import RememberedTensors
 from moorage.models.source import WeightSummary
 from moorage.models.tensors import TensorHeader
-
-R = TypeVar("R")
 
 
 class Weighed(Value):
@@ -63,20 +62,20 @@ class Scale:
         self._headers = RememberedTensors(wanted)
         self._files = files
         self._options = options
-        self._cache: dict[tuple[int, int], Weighed | MemoryRefusal] = {}
+        self._cache: dict[tuple[int, int], Weighed | Refusal] = {}
 
     def weigh(self, tensor: int, pipeline: int) -> Weighed:
         """Weigh the ranks.
 
         Raises:
-            Refused: When they cannot be spread like this, or nothing is known of them.
+            Refusal: When they cannot be spread like this, or nothing is known of them.
         """
         key = (tensor, pipeline)
         if key not in self._cache:
             self._cache[key] = caught(lambda: self._weigh(tensor, pipeline))
         found = self._cache[key]
-        if isinstance(found, MemoryRefusal):
-            raise Refused(found)
+        if isinstance(found, Refusal):
+            raise found.with_traceback(None)
         return found
 
     def _weigh(self, tensor: int, pipeline: int) -> Weighed:
@@ -101,7 +100,7 @@ class Scale:
     def _stages(self, tensor: int, pipeline: int) -> tuple[int, ...]:
         # Weights depend on no length; the shortest is always allowed.
         settings = self._options.settings(tensor, pipeline, 1, 1)
-        found = numbers(predict_memory(self._config, self._headers, settings))
+        found = exact_prediction(self._config, self._headers, settings)
         return tuple(stage.weight_bytes for stage in found.stages)
 
     def _stages_of_files(
@@ -121,26 +120,6 @@ class Scale:
 def _without_towers(headers: Mapping[str, TensorHeader]) -> dict[str, TensorHeader]:
     """With `--language-model-only` vLLM makes nothing for pictures and sound."""
     return {name: header for name, header in headers.items() if not parse_name(name).tower}
-
-
-def caught(action: Callable[[], R]) -> R | MemoryRefusal:
-    """A refusal as a value."""
-    try:
-        with consistent():
-            return action()
-    except Refused as refused:
-        return refused.refusal
-
-
-def numbers(found: MemoryPrediction | MemoryRefusal) -> MemoryPrediction:
-    """The prediction.
-
-    Raises:
-        Refused: When there is none.
-    """
-    if isinstance(found, MemoryRefusal):
-        raise Refused(found)
-    return found
 
 
 STAND_IN = {"model.norm.weight": TensorHeader(dtype="BF16", shape=(1,))}
@@ -198,11 +177,11 @@ def pool_for(
         block: Tokens of a block, where the options leave it open.
 
     Raises:
-        Refused: When the rules do not cover the model, or vLLM refuses the settings, a cache whose
+        Refusal: When the rules do not cover the model, or vLLM refuses the settings, a cache whose
             size is given and too small among them.
     """
     settings = options.settings(tensor, pipeline, tokens, batched, block)
-    found = numbers(predict_memory(config, STAND_IN, settings))
+    found = exact_prediction(config, STAND_IN, settings)
     request = found.blocks_per_full_request
     if options.kv_bytes is not None and found.bytes_per_block:
         return _given(found, options.kv_bytes)

@@ -91,7 +91,7 @@ class Facts:
         """A fact that must be a whole number.
 
         Raises:
-            Refused: When the configuration does not say it.
+            Refusal: When the configuration does not say it.
         """
         value = self.get(key)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -203,7 +203,7 @@ class Facts:
         """The longest request in tokens.
 
         Raises:
-            Refused: When it is longer than the model allows.
+            Refusal: When it is longer than the model allows.
         """
         if requested is None:
             return self.longest

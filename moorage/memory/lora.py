@@ -67,7 +67,7 @@ def lora_bytes(
         pipeline: Pipeline stages.
 
     Raises:
-        Refused: When a target's shape is not known.
+        Refusal: When a target's shape is not known.
     """
     stages = stage_layers(facts.layers, pipeline)
     totals = [0] * len(stages)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from moorage.common.refusal import Refusal
 from moorage.memory.architectures import (
     ENCODERS,
     GENERATING_MODELS,
@@ -41,7 +42,7 @@ from moorage.memory.layers import (
 )
 from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.options import MemorySettings
-from moorage.memory.refusal import MemoryRefusal, Refused, consistent, rejected, unknown
+from moorage.memory.refusal import caught, consistent, rejected, unknown
 from moorage.memory.weights import stage_weights
 from moorage.models.tensors import TensorHeader
 
@@ -57,7 +58,7 @@ def require_startable(facts: Facts, settings: MemorySettings) -> None:
     """Refuse what vLLM refuses, and what the rules here do not cover.
 
     Raises:
-        Refused: With the reason.
+        Refusal: With the reason.
     """
     name, tp = facts.architecture, settings.tensor_parallel_size
     if name in REMOVED:
@@ -101,7 +102,7 @@ def require_length(settings: MemorySettings, tokens: int, in_pieces: bool) -> No
         in_pieces: Whether a prompt may be spread over several steps.
 
     Raises:
-        Refused: When a prompt cannot be spread and a step holds fewer tokens.
+        Refusal: When a prompt cannot be spread and a step holds fewer tokens.
     """
     step = settings.max_num_batched_tokens
     if step < tokens and not in_pieces:
@@ -138,7 +139,7 @@ def _require_one_kind_of_window(facts: Facts) -> None:
 
 def predict_memory(
     config: Mapping[str, Any], tensors: Mapping[str, TensorHeader], settings: MemorySettings
-) -> MemoryPrediction | MemoryRefusal:
+) -> MemoryPrediction | Refusal:
     """Predict what vLLM 0.32 takes for weights and KV cache on each rank.
 
     Args:
@@ -149,16 +150,19 @@ def predict_memory(
     Returns:
         The numbers, or the reason why there are none.
     """
-    try:
-        with consistent():
-            return _predict(Facts(config, settings.rope), tensors, settings)
-    except Refused as refused:
-        return refused.refusal
+    return caught(lambda: exact_prediction(config, tensors, settings))
 
 
-def _predict(
-    facts: Facts, tensors: Mapping[str, TensorHeader], settings: MemorySettings
+@consistent()
+def exact_prediction(
+    config: Mapping[str, Any], tensors: Mapping[str, TensorHeader], settings: MemorySettings
 ) -> MemoryPrediction:
+    """The numbers of `predict_memory`.
+
+    Raises:
+        Refusal: When there are none.
+    """
+    facts = Facts(config, settings.rope)
     require_startable(facts, settings)
     pooling = pools(facts, settings.runner)
     dtype = engine_dtype(facts, pooling)

@@ -1,52 +1,24 @@
-"""Why there is no prediction."""
+"""Why there is no prediction: the engine would not start, or the rules end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
+from typing import TypeVar
 
-from moorage.common.values import Value
+from moorage.common.refusal import Reason, Refusal
 
-
-class RefusalKind(StrEnum):
-    """Who refuses."""
-
-    REJECTED = "rejected"
-    """vLLM would not start with these settings."""
-
-    UNKNOWN = "unknown"
-    """The rules here do not cover the model; nothing is guessed."""
+R = TypeVar("R")
 
 
-class MemoryRefusal(Value):
-    """No prediction, and the reason.
-
-    Attributes:
-        kind: Whether vLLM refuses, or the rules end here.
-        reason: One sentence with names and numbers.
-    """
-
-    kind: RefusalKind
-    reason: str
-
-
-class Refused(Exception):
-    """Carries a refusal from a rule to `predict_memory`; it never leaves the package."""
-
-    def __init__(self, refusal: MemoryRefusal) -> None:
-        super().__init__(refusal.reason)
-        self.refusal = refusal
-
-
-def rejected(reason: str) -> Refused:
+def rejected(note: str) -> Refusal:
     """vLLM refuses this combination."""
-    return Refused(MemoryRefusal(kind=RefusalKind.REJECTED, reason=reason))
+    return Refusal(Reason.REJECTED, note)
 
 
-def unknown(reason: str) -> Refused:
+def unknown(note: str) -> Refusal:
     """The rules do not cover this model."""
-    return Refused(MemoryRefusal(kind=RefusalKind.UNKNOWN, reason=reason))
+    return Refusal(Reason.UNKNOWN, note)
 
 
 @contextmanager
@@ -54,9 +26,18 @@ def consistent() -> Iterator[None]:
     """Refuse sizes that contradict each other, such as heads of no width.
 
     Raises:
-        Refused: When a rule divides by nothing, or ends beyond all numbers.
+        Refusal: When a rule divides by zero, or overflows.
     """
     try:
         yield
     except ArithmeticError as error:
         raise unknown(f"the sizes in the configuration contradict each other ({error})") from None
+
+
+def caught(action: Callable[[], R]) -> R | Refusal:
+    """The result of an action, or the refusal that it raises."""
+    try:
+        with consistent():
+            return action()
+    except Refusal as refusal:
+        return refusal.with_traceback(None)  # results are cached, and frames hold the model

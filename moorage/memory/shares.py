@@ -34,7 +34,7 @@ def require_whole_blocks(facts: Facts, kind: Kind, split: Split, tp: int) -> Non
     """Refuse a tensor-parallel size that cuts a group or a block outside of the experts.
 
     Raises:
-        Refused: With the layer.
+        Refusal: With the layer.
     """
     name, shape = kind.name, kind.header.shape
     if not name.expert or name.leaf == "weight_scale":
@@ -90,7 +90,7 @@ def rank_elements(
         settings: The engine.
 
     Raises:
-        Refused: When it cannot be divided, or no rule knows how it is.
+        Refusal: When it cannot be divided, or no rule knows how it is.
     """
     tp = settings.tensor_parallel_size
     elements = Fraction(kind.header.elements)

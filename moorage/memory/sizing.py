@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from moorage.common.refusal import Refusal
 from moorage.common.units import GIB, MIB, parse_bytes
 from moorage.common.values import Value
 from moorage.memory.demand import MemoryModel
 from moorage.memory.kv import KVKind
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal
 
 COMMON_SIZES = tuple(size * GIB for size in (16, 24, 40, 48, 80, 96, 141, 192))
 """Bytes."""
@@ -117,10 +117,10 @@ class Answer(Value):
     flags: tuple[str, ...]
 
 
-def answer(model: MemoryModel, device: Device, use: Question) -> Answer | MemoryRefusal:
+def answer(model: MemoryModel, device: Device, use: Question) -> Answer | Refusal:
     """Count for one accelerator."""
     need = _need(model, device, use, use.tokens, use.concurrency)
-    if isinstance(need, MemoryRefusal):
+    if isinstance(need, Refusal):
         return need
     total = device.total
     return Answer(
@@ -144,7 +144,7 @@ def answer(model: MemoryModel, device: Device, use: Question) -> Answer | Memory
     )
 
 
-def smallest(model: MemoryModel, device: Device, use: Question) -> Answer | MemoryRefusal:
+def smallest(model: MemoryModel, device: Device, use: Question) -> Answer | Refusal:
     """Count with the fewest tensor-parallel ranks with which it fits; else with the most."""
     best = use
     for ranks in range(1, MOST_RANKS + 1):
@@ -159,7 +159,7 @@ def smallest(model: MemoryModel, device: Device, use: Question) -> Answer | Memo
 
 def sizes(
     model: MemoryModel, devices: Sequence[Device], use: Question
-) -> tuple[tuple[Device, Answer | MemoryRefusal], ...]:
+) -> tuple[tuple[Device, Answer | Refusal], ...]:
     """The smallest answer for each of several accelerators."""
     return tuple((device, smallest(model, device, use)) for device in devices)
 
@@ -174,7 +174,7 @@ def token_bytes(need: Need) -> int:
 
 def _need(
     model: MemoryModel, device: Device, use: Question, tokens: int, concurrency: int
-) -> Need | MemoryRefusal:
+) -> Need | Refusal:
     return model.need(
         total=device.total,
         device_name=device.name,
@@ -190,7 +190,7 @@ def _most_requests(model: MemoryModel, device: Device, use: Question) -> int:
     while low < high:
         middle = (low + high + 1) // 2
         need = _need(model, device, use, use.tokens, middle)
-        fits = not isinstance(need, MemoryRefusal) and need.fits(device.total, device.total)
+        fits = not isinstance(need, Refusal) and need.fits(device.total, device.total)
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
 

@@ -47,7 +47,7 @@ def stages_of(facts: Facts, name: TensorName, tied: bool, stages: Sequence[range
         stages: Layers of each stage.
 
     Raises:
-        Refused: When no rule knows.
+        Refusal: When no rule knows.
     """
     every = range(len(stages))
     if len(stages) == 1:
@@ -129,7 +129,7 @@ def stage_weights(
         stages: Layers of each stage.
 
     Raises:
-        Refused: When a tensor cannot be divided, or no rule knows how it is.
+        Refusal: When a tensor cannot be divided, or no rule knows how it is.
     """
     require_known(facts)
     counts = _counted(facts, tensors)

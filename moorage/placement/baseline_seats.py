@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
+from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.candidate import Candidate, Share
 from moorage.placement.demand import GRAIN
+from moorage.placement.explanation import Verdict
 from moorage.placement.fit import free_ports, misfits
-from moorage.placement.links import joined, unjoinable
+from moorage.placement.links import join_refusal, join_seats
 from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.verdict import Refusal, Verdict
-from moorage.spec import Distributed, RuntimeName
+from moorage.spec import Distributed
 
 LONGEST_CONTEXT = 8192
 """Tokens at which the peer caps a context that nobody stated."""
@@ -51,7 +52,7 @@ class Seating:
         """
         if refused := self._not_there(candidate) or self._not_joined(candidate):
             return refused
-        seats = joined(self.request, [*self._seats(candidate)], self.hosts)
+        seats = join_seats(self.request, [*self._seats(candidate)], self.hosts)
         found = [self._misfit(seat, candidate) for seat in seats]
         return {one.host: one for one in found if one} or seats
 
@@ -63,7 +64,7 @@ class Seating:
             missing = [f"{kind}:{index}" for index in part.accelerators if index not in there]
             if missing or not part.accelerators:
                 note = f"{', '.join(missing)} is not there" if missing else "gives no accelerator"
-                found[part.host] = Verdict(part.host, Refusal.NO_ACCELERATOR, note)
+                found[part.host] = Verdict(part.host, Reason.NO_ACCELERATOR, note)
         return found
 
     def _not_joined(self, candidate: Candidate) -> dict[str, Verdict]:
@@ -73,32 +74,32 @@ class Seating:
         counts = [len(share.accelerators) for share in candidate.shares]
         if not request.engine.spans_hosts:
             note = f"{request.engine.name} cannot run one replica on {len(names)} hosts"
-            return {name: Verdict(name, Refusal.ONE_HOST_ONLY, note) for name in names}
+            return {name: Verdict(name, Reason.ONE_HOST_ONLY, note) for name in names}
         if request.joined_by != Distributed.RAY and not is_possible(request.stated, counts):
             note = f"without Ray, hosts of {counts} accelerators cannot share the ranks"
-            return {name: Verdict(name, Refusal.NOT_JOINABLE, note) for name in names}
-        reasons = {name: unjoinable(request, self.hosts[name]) for name in names}
-        return {name: reason.verdict(name) for name, reason in reasons.items() if reason}
+            return {name: Verdict(name, Reason.NOT_JOINABLE, note) for name in names}
+        reasons = {name: join_refusal(request, self.hosts[name]) for name in names}
+        return {name: Verdict.of(name, reason) for name, reason in reasons.items() if reason}
 
     def _seats(self, candidate: Candidate) -> Sequence[Seat]:
         return [self._seat(candidate, part) for part in candidate.shares]
 
     def _seat(self, candidate: Candidate, part: Share) -> Seat:
         request, host = self.request, self.hosts[part.host]
-        claims, port, wish = self._claims(candidate, part), request.spec.port, request.demand.wish
+        claims, port = self._claims(candidate, part), request.spec.port
         tensor, pipeline = self._split(candidate)
         over = "; more than there is, as the accelerators were listed" * candidate.overcommit
         return Seat(
             replica=self.replica,
             host=host.name,
-            runtime=_runtime(request, host, candidate.accelerator_type),
+            runtime=choose_runtime(request.spec, request.engine, host, candidate.accelerator_type),
             accelerator_type=candidate.accelerator_type,
             accelerators=part.accelerators,
             accelerator_bytes=claims,
-            ram_bytes=request.ram_with(candidate.accelerator_type, sum(claims)),
+            ram_bytes=request.ram_for(candidate.accelerator_type, sum(claims)),
             port=free_ports(host, 1)[0] if port == "auto" else port,
             utilization=self.terms.utilization or _share(host, candidate, part, claims),
-            tokens=wish.context if wish.stated else min(wish.context, LONGEST_CONTEXT),
+            tokens=request.demand.request.capped_context(LONGEST_CONTEXT),
             tensor=tensor,
             pipeline=pipeline,
             reason=f"by the baseline's rules: {human_bytes(sum(claims))} of"
@@ -123,12 +124,12 @@ class Seating:
     def _misfit(self, seat: Seat, candidate: Candidate) -> Verdict | None:
         host, allowed = self.hosts[seat.host], self.request.may_overcommit
         if candidate.overcommit and not allowed:
-            return Verdict(seat.host, Refusal.ACCELERATOR_MEMORY, note=OVERCOMMITTED)
+            return Verdict(seat.host, Reason.ACCELERATOR_MEMORY, note=OVERCOMMITTED)
         reasons = misfits(host, seat.claims, overcommit=allowed)
         if not reasons:
             return None
         of_ram = all(reason.startswith("RAM") for reason in reasons)
-        refusal = Refusal.RAM if of_ram else Refusal.ACCELERATOR_MEMORY
+        refusal = Reason.RAM if of_ram else Reason.ACCELERATOR_MEMORY
         return Verdict(seat.host, refusal, note="; ".join(reasons))
 
 
@@ -139,10 +140,3 @@ def _share(host: HostSnapshot, candidate: Candidate, part: Share, claims: tuple[
     pairs = zip(part.accelerators, claims, strict=True)
     taken = min(claimed / totals[index] for index, claimed in pairs)
     return max(1, floor(taken * GRAIN)) / GRAIN
-
-
-def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
-    choice = choose_runtime(request.spec, request.engine, host, kind)
-    if isinstance(choice, str):  # the filters asked the same question
-        raise AssertionError(choice)
-    return choice.name

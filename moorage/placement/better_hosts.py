@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from moorage.common.units import GIB, human_bytes
-from moorage.inventory.snapshot import Accelerator
-from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.layout import MOST_ON_ONE_HOST
-from moorage.placement.place import place_replica
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot
+from moorage.memory import MemoryModel
+from moorage.placement.candidates import MOST_ON_ONE_HOST
+from moorage.placement.place import place_replica, place_replicas
 from moorage.placement.placement import Seat
-from moorage.placement.trial import Trial
-from moorage.placement.view import HostView, look_at
+from moorage.placement.request import Request
+from moorage.placement.view import AcceleratorKind, HostView, view_of
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is tried.
+
+    Attributes:
+        request: What fits nowhere.
+        exact: The memory model behind it; None where there is only an estimate.
+        fleet: The fleet that it does not fit on.
+        views: Its hosts.
+    """
+
+    request: Request
+    exact: MemoryModel | None
+    fleet: FleetSnapshot
+    views: list[HostView]
+
+    def seats(
+        self, request: Request | None = None, views: Sequence[HostView] | None = None
+    ) -> tuple[Seat, ...]:
+        """The seats of all replicas of another request, or on other hosts; none = no fit."""
+        return place_replicas(request or self.request, self.views if views is None else views)[0]
+
 
 SIZES = (16, 24, 32, 40, 48, 80, 96, 141, 192, 288)
 """Memory of accelerators that can be bought, in GiB."""
 
 
-def emptied_or_extended(trial: Trial) -> Iterator[str]:
+def empty_or_extended_host(trial: Trial) -> Iterator[str]:
     """The largest host of each kind with nothing else on it, else with more accelerators."""
     for kind, view in _largest(trial).items():
         there = len(view.groups[kind])
@@ -38,7 +63,7 @@ def emptied_or_extended(trial: Trial) -> Iterator[str]:
 def larger(trial: Trial) -> Iterator[str]:
     """How large the accelerators of the largest host would have to be; not for a list by hand."""
     largest = _largest(trial)
-    if not largest or trial.request.by_hand:
+    if not largest or trial.request.listed_accelerators:
         return
     kind, view = max(largest.items(), key=lambda one: len(one[1].groups[one[0]]) * one[0].total)
     for total in (size * GIB for size in SIZES if size * GIB > kind.total):
@@ -66,7 +91,7 @@ def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
 
 def _enough(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:
     """Accelerators that one replica, and all together, would take where there are plenty."""
-    if trial.request.by_hand:
+    if trial.request.listed_accelerators:
         return []
     plenty = [_with(view, kind, MOST_ON_ONE_HOST)]
     one, _ = place_replica(trial.request, plenty, 0)
@@ -112,4 +137,4 @@ def _with(view: HostView, kind: AcceleratorKind, number: int) -> HostView:
 
 def _bare(view: HostView, accelerators: tuple[Accelerator, ...]) -> HostView:
     empty = {"claims": (), "ports_in_use": (), "ram_free": view.host.ram_total}
-    return look_at(view.host.model_copy(update={**empty, "accelerators": accelerators}))
+    return view_of(view.host.model_copy(update={**empty, "accelerators": accelerators}))

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline import BaselineRequest, Decision, decide
 from moorage.placement.baseline.estimate import memory_claim
 from moorage.placement.baseline.terms import terms
 from moorage.placement.baseline_request import baseline_request
 from moorage.placement.baseline_seats import Seating
+from moorage.placement.explanation import Verdict
 from moorage.placement.filters import Filters
-from moorage.placement.kinds import kind_of
 from moorage.placement.placement import Considered, Seat
-from moorage.placement.request import Refused, Request
-from moorage.placement.verdict import Refusal, Verdict
-from moorage.placement.view import HostView
+from moorage.placement.request import Request
+from moorage.placement.view import HostView, kind_of
 
 
 def place_by_baseline(
@@ -84,9 +84,9 @@ def _filtered(
         try:
             passed = filters.check(view)
             if not passed.groups:
-                raise Refused(Refusal.NO_ACCELERATOR, "the baseline places on accelerators only")
-        except Refused as reason:
-            refused[view.host.name] = reason.verdict(view.host.name)
+                raise Refusal(Reason.NO_ACCELERATOR, "the baseline places on accelerators only")
+        except Refusal as reason:
+            refused[view.host.name] = Verdict.of(view.host.name, reason)
             continue
         items = tuple(
             item
@@ -106,7 +106,7 @@ def _verdicts(decision: Decision, hosts: Sequence[HostSnapshot]) -> dict[str, Ve
     return {
         host.name: Verdict(host.name, score=best[host.name])
         if host.name in best
-        else Verdict(host.name, Refusal.ACCELERATOR_MEMORY, note=why)
+        else Verdict(host.name, Reason.ACCELERATOR_MEMORY, note=why)
         for host in hosts
     }
 
@@ -116,4 +116,4 @@ def _without_others(verdict: Verdict) -> Verdict:
     if verdict.refusal:
         return verdict
     note = "could take part, but the hosts that it would be joined with cannot"
-    return Verdict(verdict.host, Refusal.TOO_FEW_HOSTS, note)
+    return Verdict(verdict.host, Reason.TOO_FEW_HOSTS, note)

@@ -1,20 +1,23 @@
-"""What one replica asks of each accelerator of a kind."""
+"""What one replica asks of each accelerator of a kind, or of the RAM where processors run it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Protocol
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
-from moorage.memory.need import Need
+from moorage.memory import MemoryModel
+from moorage.memory.need import CpuNeed, Need
 from moorage.memory.numbers import largest
-from moorage.memory.refusal import MemoryRefusal
 from moorage.memory.spec_options import wanted_concurrency
 from moorage.models.profile import ModelProfile
-from moorage.placement.kinds import AcceleratorKind
+from moorage.placement.engine import EngineTraits
+from moorage.placement.memory_models import Memory
+from moorage.placement.view import AcceleratorKind
 from moorage.spec import ModelSpec, Policy
 from moorage.spec.arguments import argument, switch, user_tokens, whole_number
 
@@ -23,22 +26,6 @@ LEAST_CONTEXT = 8192
 
 GRAIN = 1000
 """Utilization is given to the engine in thousandths."""
-
-
-class Memory(Protocol):
-    """Whoever knows how much memory an engine takes; `MemoryModel` is the exact one."""
-
-    def need(
-        self,
-        *,
-        total: int,
-        device_name: str,
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | MemoryRefusal:
-        """What one accelerator has to give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +37,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Allocation:
     """What is taken of one accelerator.
 
     Attributes:
@@ -67,7 +54,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MemoryRequest:
     """What the user said about memory.
 
     Attributes:
@@ -90,11 +77,25 @@ class Wish:
 
     @property
     def least_context(self) -> int:
-        """The shortest context that still counts as what was asked for."""
+        """The shortest context that still serves the request."""
         return self.context if self.stated else min(self.context, LEAST_CONTEXT)
 
+    def served_context(self, fits: Callable[[int], bool]) -> int:
+        """The context of a seat: whole, else the longest that fits, and never below the least.
 
-def wish_of(spec: ModelSpec, profile: ModelProfile) -> Wish:
+        Args:
+            fits: Whether a context in tokens fits; where it does, a shorter one does too.
+        """
+        if self.stated or fits(self.context):
+            return self.context
+        return max(largest(fits, self.context), self.least_context)
+
+    def capped_context(self, cap: int) -> int:
+        """The context of a seat where a policy caps what the user does not state."""
+        return self.context if self.stated else min(self.context, cap)
+
+
+def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:
     """What a spec and its engine arguments say about memory.
 
     Raises:
@@ -106,7 +107,7 @@ def wish_of(spec: ModelSpec, profile: ModelProfile) -> Wish:
     context = profile.context
     if length not in (None, "auto", "-1"):
         context, stated = whole_number(tokens, "--max-model-len") or context, True
-    return Wish(
+    return MemoryRequest(
         context=context,
         stated=stated,
         concurrency=wanted_concurrency(spec, context),
@@ -134,108 +135,196 @@ def _share(text: str | None) -> float:
 
 
 class Demand:
-    """Answers for each kind of accelerator and each split, and remembers the answers."""
+    """Memory that each accelerator of a kind has to give, by split and context; cached."""
 
-    def __init__(self, memory: Memory, wish: Wish) -> None:
-        self.memory, self.wish = memory, wish
-        self._asks: dict[tuple[AcceleratorKind, Split, int], Ask | str] = {}
+    def __init__(self, memory: Memory, request: MemoryRequest) -> None:
+        self.memory, self.request = memory, request
+        self._answers: dict[tuple[AcceleratorKind, Split, int], Allocation | Refusal] = {}
 
-    def least(self, kind: AcceleratorKind, split: Split) -> Ask | str:
-        """The smallest claim that serves what was asked for, or why none does."""
-        return self._ask(kind, split, self.wish.least_context)
+    def least(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
+        """The smallest allocation that serves the request; None = there is none."""
+        return self._allocation(kind, split, self.request.least_context)
 
-    def full(self, kind: AcceleratorKind, split: Split) -> Ask | str:
-        """The claim that serves the whole context, or why none does."""
-        return self._ask(kind, split, self.wish.context)
+    def full(self, kind: AcceleratorKind, split: Split) -> Allocation | None:
+        """The allocation that serves the whole context; None = there is none."""
+        return self._allocation(kind, split, self.request.context)
 
-    def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Ask | str:
-        """The claim for the longest context within a budget of bytes on each accelerator."""
-        ask = self.full(kind, split)
-        if isinstance(ask, str) or not _holds(ask, kind.total, budget):
-            tokens = self._longest(kind, split, budget)
-            enough = tokens >= self.wish.least_context
-            ask = self._ask(kind, split, tokens) if enough else self.least(kind, split)
-        if self._takes_all and isinstance(ask, Ask) and ask.need.stated is None:
-            return _enlarged(ask, kind.total, budget)
-        return ask
+    def fitted(self, kind: AcceleratorKind, split: Split, budget: int) -> Allocation:
+        """The allocation for the longest context within a budget of bytes on each accelerator.
 
-    @property
-    def _takes_all(self) -> bool:
-        return self.wish.policy == Policy.WHOLE and not self.wish.utilization
+        Raises:
+            Refusal: When even the smallest context has no allocation.
+        """
+
+        def fits(tokens: int) -> bool:
+            allocation = self._allocation(kind, split, tokens)
+            return allocation is not None and _holds(allocation, kind.total, budget)
+
+        answer = self._answer(kind, split, self.request.served_context(fits))
+        if isinstance(answer, Refusal):
+            raise answer
+        takes_all = self.request.policy == Policy.WHOLE and not self.request.utilization
+        if takes_all and answer.need.stated is None:
+            return _enlarged(answer, kind.total, budget)
+        return answer
+
+    def refusal(self, kind: AcceleratorKind, split: Split, *, full: bool = False) -> Refusal | None:
+        """Why there is no smallest allocation, or with `full` none for the whole context."""
+        tokens = self.request.context if full else self.request.least_context
+        answer = self._answer(kind, split, tokens)
+        return answer if isinstance(answer, Refusal) else None
 
     def uneven(self, ranks: int) -> str:
         """Why so many tensor-parallel ranks cannot share the model's heads; empty = they can."""
-        heads = {"attention": self.wish.attention_heads, "vision": self.wish.vision_heads}
+        heads = {"attention": self.request.attention_heads, "vision": self.request.vision_heads}
         for name, number in heads.items():
             if number % ranks:
                 return f"{ranks} do not divide {number} {name} heads"
         return ""
 
-    def _ask(self, kind: AcceleratorKind, split: Split, tokens: int) -> Ask | str:
-        key = (kind, split, tokens)
-        if key not in self._asks:
-            self._asks[key] = self._work_out(kind, split, tokens)
-        return self._asks[key]
+    def _allocation(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | None:
+        answer = self._answer(kind, split, tokens)
+        return None if isinstance(answer, Refusal) else answer
 
-    def _work_out(self, kind: AcceleratorKind, split: Split, tokens: int) -> Ask | str:
-        wish = self.wish
+    def _answer(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation | Refusal:
+        key = (kind, split, tokens)
+        answer = self._answers.get(key)
+        if answer is None:
+            try:
+                answer = self._allocate(kind, split, tokens)
+            except Refusal as refusal:
+                answer = refusal.with_traceback(None)
+            self._answers[key] = answer
+        return answer
+
+    def _allocate(self, kind: AcceleratorKind, split: Split, tokens: int) -> Allocation:
         if uneven := self.uneven(split.tensor):
-            return uneven
+            raise Refusal(Reason.PARALLELISM, uneven)
         need = self.memory.need(
             total=kind.total,
             device_name=kind.name,
             tensor=split.tensor,
             pipeline=split.pipeline,
             tokens=tokens,
-            concurrency=wish.concurrency,
+            concurrency=self.request.concurrency,
         )
-        if isinstance(need, MemoryRefusal):
-            return need.reason
+        if isinstance(need, Refusal):
+            raise Refusal(Reason.ENGINE, need.note)
         if need.stated is not None and (need.stated - need.outside) * GRAIN < kind.total:
             stated, outside = human_bytes(need.stated), human_bytes(need.outside)
-            return f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"
-        if wish.utilization:
+            note = f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"
+            raise Refusal(Reason.ENGINE, note)
+        if self.request.utilization:
             return self._with_stated_utilization(need, kind.total)
-        return Ask(
+        return Allocation(
             bytes=need.claim(kind.total),
             utilization=need.utilization(kind.total),
             tokens=tokens,
             need=need,
         )
 
-    def _with_stated_utilization(self, need: Need, total: int) -> Ask | str:
-        share = self.wish.utilization
+    def _with_stated_utilization(self, need: Need, total: int) -> Allocation:
+        share = self.request.utilization
         budget = ceil(total * share)
         if need.inside > budget:
-            return (
+            note = (
                 f"--gpu-memory-utilization {share:g} is too small: {need.tokens} tokens take"
                 f" {need.utilization(total):g}"
             )
-        return Ask(bytes=budget + need.outside, utilization=share, tokens=need.tokens, need=need)
-
-    def _longest(self, kind: AcceleratorKind, split: Split, budget: int) -> int:
-        if self.wish.stated:
-            return 0
-
-        def fits(tokens: int) -> bool:
-            ask = self._ask(kind, split, tokens)
-            return not isinstance(ask, str) and _holds(ask, kind.total, budget)
-
-        return largest(fits, self.wish.context)
+            raise Refusal(Reason.ENGINE, note)
+        return Allocation(
+            bytes=budget + need.outside, utilization=share, tokens=need.tokens, need=need
+        )
 
 
-def _holds(ask: Ask, total: int, budget: int) -> bool:
+def _holds(allocation: Allocation, total: int, budget: int) -> bool:
     """Whether a claim is within a budget, and holds its own parts where the user states it."""
-    return ask.bytes <= budget and ask.need.fits(total, budget)
+    return allocation.bytes <= budget and allocation.need.fits(total, budget)
 
 
-def _enlarged(ask: Ask, total: int, budget: int) -> Ask:
-    """All of a budget, for a larger cache than was asked for."""
-    outside = ask.need.outside
+def _enlarged(allocation: Allocation, total: int, budget: int) -> Allocation:
+    """All of a budget, for a larger cache than the request needs."""
+    outside = allocation.need.outside
     steps = (budget - outside) * GRAIN // total
     # The engine rounds up, and a share in floating point may be a trace too large.
     while ceil(total * (steps / GRAIN)) + outside > budget:
         steps -= 1
-    share = max(ask.utilization, steps / GRAIN)
-    claim = max(ask.bytes, ceil(total * share) + outside)
-    return Ask(bytes=claim, utilization=share, tokens=ask.tokens, need=ask.need)
+    share = max(allocation.utilization, steps / GRAIN)
+    claim = max(allocation.bytes, ceil(total * share) + outside)
+    return replace(allocation, bytes=claim, utilization=share)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuAllocation:
+    """What is taken of the RAM.
+
+    Attributes:
+        bytes: RAM that is claimed, and the limit of a container.
+        tokens: Context that is served.
+        cache: Bytes of the KV cache, in whole GiB; 0 = the engine decides.
+        need: What the RAM is for; None where it is only estimated.
+    """
+
+    bytes: int
+    tokens: int
+    cache: int = 0
+    need: CpuNeed | None = None
+
+
+class CpuDemand:
+    """RAM that a host has to give where its processors run the engine, by context and ranks.
+
+    Args:
+        exact: The memory model; None = there is only the engine's estimate.
+        profile: The model.
+        engine: The engine.
+        request: Context and concurrency that are wanted.
+        stated: Bytes that the spec states; 0 = they are derived.
+    """
+
+    def __init__(
+        self,
+        exact: MemoryModel | None,
+        profile: ModelProfile,
+        engine: EngineTraits,
+        request: MemoryRequest,
+        stated: int,
+    ) -> None:
+        self._exact = exact if engine.reserves_cache else None
+        self._profile, self._engine, self._request = profile, engine, request
+        self._stated = stated
+
+    def least(self, ranks: int = 1) -> CpuAllocation:
+        """The smallest allocation that serves the request, on each of so many hosts."""
+        return self._claimed(self._allocate(self._request.least_context, ranks))
+
+    def full(self, ranks: int = 1) -> CpuAllocation:
+        """The allocation that serves the whole context, on each of so many hosts."""
+        return self._claimed(self._allocate(self._request.context, ranks))
+
+    def fitted(self, budget: int, ranks: int = 1) -> CpuAllocation:
+        """The allocation for the longest context within a budget of bytes; a stated claim is one.
+
+        Without a prediction the context is not shortened: nobody knows what that would save.
+        """
+        budget = self._stated or budget
+
+        def fits(tokens: int) -> bool:
+            allocation = self._allocate(tokens, ranks)
+            return allocation.need is None or allocation.bytes <= budget
+
+        return self._claimed(self._allocate(self._request.served_context(fits), ranks))
+
+    def _claimed(self, allocation: CpuAllocation) -> CpuAllocation:
+        return replace(allocation, bytes=self._stated) if self._stated else allocation
+
+    def _allocate(self, tokens: int, ranks: int) -> CpuAllocation:
+        """An estimate does not know how ranks share a model: each counts with all of it."""
+        if self._exact:
+            need = self._exact.cpu_need(
+                tokens=tokens, concurrency=self._request.concurrency, ranks=ranks
+            )
+            if isinstance(need, CpuNeed):
+                return CpuAllocation(need.ram, tokens, need.cache_bytes, need)
+        ram, cache = self._engine.ram_on_cpu(self._profile)
+        return CpuAllocation(ram, tokens, cache)

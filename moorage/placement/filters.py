@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from moorage.common.failures import Failure
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.fit import free_ports, holders
-from moorage.placement.image import image_on
-from moorage.placement.links import unjoinable
+from moorage.placement.links import join_refusal
 from moorage.placement.placement import CPU
-from moorage.placement.request import Refused, Request
+from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.verdict import Refusal
 from moorage.placement.view import HostView, narrowed, select
 
 
@@ -35,7 +33,7 @@ class Filters:
             (True, self._is_reachable),
             (bool(placement.host_labels), self._has_labels),
             (request.spec.source.startswith("file://"), self._has_the_path),
-            (bool(request.by_hand), self._is_named if by_rules else self._is_selected),
+            (bool(request.listed_accelerators), self._is_named if by_rules else self._is_selected),
             (bool(placement.accelerator_kinds) and not self._on_cpu, self._has_the_kind),
             (True, self._runs_the_engine),
             (True, self._has_a_port if port == "auto" else self._has_the_port),
@@ -48,7 +46,7 @@ class Filters:
         """The host, narrowed to what may be used there.
 
         Raises:
-            Refused: With the named reason.
+            Refusal: With the named reason.
         """
         for check in self.checks:
             view = check(view)
@@ -56,50 +54,52 @@ class Filters:
 
     def _is_reachable(self, view: HostView) -> HostView:
         if view.host.unreachable:
-            raise Refused(Refusal.UNREACHABLE, view.host.unreachable)
+            raise Refusal(Reason.UNREACHABLE, view.host.unreachable)
         return view
 
     def _has_labels(self, view: HostView) -> HostView:
         wanted, labels = self._request.spec.placement.host_labels, view.host.labels
         differ = [f"{name}={value}" for name, value in wanted.items() if labels.get(name) != value]
         if differ:
-            raise Refused(Refusal.LABELS, f"lacks {', '.join(differ)}")
+            raise Refusal(Reason.LABELS, f"lacks {', '.join(differ)}")
         return view
 
     def _has_the_path(self, view: HostView) -> HostView:
         path = self._request.spec.source.removeprefix("file://")
         if view.host.paths is not None and path not in view.host.paths:
-            raise Refused(Refusal.LOCAL_PATH, f"{path} is not on this host")
+            raise Refusal(Reason.LOCAL_PATH, f"{path} is not on this host")
         return view
 
     def _is_named(self, view: HostView) -> HostView:
         """The peer's rules judge the selection themselves: of several hosts, types and sizes."""
-        hosts = sorted({identity.rsplit(":", 2)[0] for identity in self._request.by_hand})
+        hosts = sorted(
+            {identity.rsplit(":", 2)[0] for identity in self._request.listed_accelerators}
+        )
         if view.host.name not in hosts:
-            raise Refused(Refusal.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
+            raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         return view
 
     def _is_selected(self, view: HostView) -> HostView:
-        wanted = [identity.rsplit(":", 2) for identity in self._request.by_hand]
+        wanted = [identity.rsplit(":", 2) for identity in self._request.listed_accelerators]
         hosts = sorted({host for host, _, _ in wanted})
         own = {(kind, int(index)) for host, kind, index in wanted if host == view.host.name}
         if not own:
-            raise Refused(Refusal.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
+            raise Refusal(Reason.NOT_SELECTED, f"the spec selects {', '.join(hosts)}")
         shared = self._request.spec.placement.accelerators_per_replica is not None
         if len(hosts) > 1 and not (self._request.spans_hosts or shared):
-            raise Refused(Refusal.ONE_HOST_ONLY, f"accelerators of {len(hosts)} hosts are selected")
+            raise Refusal(Reason.ONE_HOST_ONLY, f"accelerators of {len(hosts)} hosts are selected")
         if len({kind for _, kind, _ in wanted}) > 1 and not shared:
-            raise Refused(Refusal.MIXED_TYPES, "the selected accelerators are of several types")
+            raise Refusal(Reason.MIXED_TYPES, "the selected accelerators are of several types")
         there = {(item.type, item.index) for item in view.host.accelerators}
         if missing := sorted(own - there):
             note = f"{_names(missing)} is not there; {_inventory(view.host)}"
-            raise Refused(Refusal.NO_ACCELERATOR, note)
+            raise Refusal(Reason.NO_ACCELERATOR, note)
         chosen = select(view, own)
         if len(chosen.groups) > 1 and not shared:
             kinds = ", ".join(map(str, chosen.groups))
-            raise Refused(Refusal.MIXED_TYPES, f"the selected accelerators are not alike: {kinds}")
+            raise Refusal(Reason.MIXED_TYPES, f"the selected accelerators are not alike: {kinds}")
         if sum(map(len, chosen.groups.values())) < len(own):
-            raise Refused(Refusal.NO_ACCELERATOR, f"{_names(own)} cannot be used")
+            raise Refusal(Reason.NO_ACCELERATOR, f"{_names(own)} cannot be used")
         return chosen
 
     def _has_the_kind(self, view: HostView) -> HostView:
@@ -107,7 +107,7 @@ class Filters:
         groups = {kind: room for kind, room in view.groups.items() if kind.is_one_of(wanted)}
         if not groups:
             asked = ", ".join(wanted)
-            raise Refused(Refusal.KIND, f"{asked} asked for; {_inventory(view.host)}")
+            raise Refusal(Reason.KIND, f"{asked} asked for; {_inventory(view.host)}")
         return narrowed(view, groups)
 
     def _runs_the_engine(self, view: HostView) -> HostView:
@@ -127,19 +127,19 @@ class Filters:
         supported = self._request.engine.accelerator_types
         told = [reason for kind, reason in reasons.items() if kind.type in supported]
         if told:
-            raise Refused(Refusal.ENGINE, told[0])
+            raise Refusal(Reason.ENGINE, told[0])
         return self._runs_on_cpu(view)
 
     def _runs_on_cpu(self, view: HostView) -> HostView:
         engine = self._request.engine
         wanted = self._request.count or self._request.spec.placement.accelerator_kinds
         if not engine.runs_on_cpu or (wanted and not self._on_cpu):
-            raise Refused(
-                Refusal.NO_ACCELERATOR,
+            raise Refusal(
+                Reason.NO_ACCELERATOR,
                 f"{engine.name} can use none of what is there: {_inventory(view.host)}",
             )
         if reason := self._obstacle(view.host, CPU):
-            raise Refused(Refusal.ENGINE, reason)
+            raise Refusal(Reason.ENGINE, reason)
         return narrowed(view, {})
 
     def _obstacle(self, host: HostSnapshot, kind: str) -> str:
@@ -155,8 +155,11 @@ class Filters:
         spec, engine = self._request.spec, self._request.engine
         if kind != CPU and kind not in engine.accelerator_types:
             return f"{engine.name} does not support {kind}"
-        choice = choose_runtime(spec, engine, host, kind)
-        return choice if isinstance(choice, str) else ""
+        try:
+            choose_runtime(spec, engine, host, kind)
+        except Refusal as refusal:
+            return refusal.note
+        return ""
 
     def _has_a_port(self, view: HostView) -> HostView:
         there = fields(view.host)
@@ -165,15 +168,15 @@ class Filters:
             return view
         if free_ports(view.host, 1):
             return view
-        raise Refused(Refusal.PORT, f"every port of {low}-{high} is taken")
+        raise Refusal(Reason.PORT, f"every port of {low}-{high} is taken")
 
     def _has_the_port(self, view: HostView) -> HostView:
         port = int(self._request.spec.port)
         if view.host.claimed(Resource.PORT, port):
             held_by = holders(view.host, Resource.PORT, port)
-            raise Refused(Refusal.PORT, f"port {port} is claimed already", held_by=held_by)
+            raise Refusal(Reason.PORT, f"port {port} is claimed already", held_by=held_by)
         if port in view.host.ports_in_use:
-            raise Refused(Refusal.PORT, f"port {port}: something else listens there")
+            raise Refusal(Reason.PORT, f"port {port}: something else listens there")
         return view
 
     def _has_the_ram(self, view: HostView) -> HostView:
@@ -181,23 +184,12 @@ class Filters:
         if needed <= available:
             return view
         held_by = holders(view.host, Resource.RAM)
-        raise Refused(Refusal.RAM, needed=needed, available=available, held_by=held_by)
+        raise Refusal(Reason.RAM, needed=needed, available=available, held_by=held_by)
 
     def _can_be_joined(self, view: HostView) -> HostView:
-        if refused := unjoinable(self._request, view.host):
+        if refused := join_refusal(self._request, view.host):
             raise refused
         return view
-
-
-def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
-    """Whether a host has the image that the engine would start from."""
-    if not host.images:
-        return False
-    try:
-        image = image_on(request.spec, request.engine, host, kind)
-    except Failure:
-        return False
-    return any(place in host.images for place in host.registries.places(image.reference))
 
 
 def _names(accelerators: Iterable[tuple[str, int]]) -> str:

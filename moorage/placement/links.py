@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
@@ -13,8 +14,7 @@ from moorage.placement.baseline_request import by_baseline_rules
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
-from moorage.placement.request import Refused, Request
-from moorage.placement.verdict import Refusal
+from moorage.placement.request import Request
 from moorage.spec import Distributed, ModelSpec, RuntimeName
 from moorage.spec.arguments import user_tokens
 
@@ -27,17 +27,17 @@ USES = {
 """What the ports of a leader are for."""
 
 
-def unjoinable(request: Request, host: HostSnapshot) -> Refused | None:
+def join_refusal(request: Request, host: HostSnapshot) -> Refusal | None:
     """Why a host cannot take part in a replica over several hosts; None = it can, and can lead."""
     if not is_peer_address(host.bind):
         note = f"bind {host.bind} is no address that other hosts reach: write one in the fleet file"
-        return Refused(Refusal.NOT_JOINABLE, note)
+        return Refusal(Reason.NOT_JOINABLE, note)
     kinds = _kinds(request)
     needed = 1 + len(kinds)
     if len(free_ports(host, needed)) < needed:
         low, high = host.port_range
         note = f"{needed} free ports of {low}-{high} are needed to lead ({_uses(kinds)})"
-        return Refused(Refusal.PORT, note)
+        return Refusal(Reason.PORT, note)
     return _without_ray(host) if request.joined_by == Distributed.RAY else None
 
 
@@ -47,7 +47,7 @@ def is_peer_address(bind: str) -> bool:
     return not (address.is_loopback or address.is_unspecified)
 
 
-def joined(
+def join_seats(
     request: Request, seats: Sequence[Seat], hosts: Mapping[str, HostSnapshot]
 ) -> tuple[Seat, ...]:
     """The seats of one replica, the leader's first, with their ports; one alone stays as it is.
@@ -123,17 +123,17 @@ def _uses(kinds: tuple[str, ...]) -> str:
     return ", ".join(("serving", *(USES[kind] for kind in kinds)))
 
 
-def _without_ray(host: HostSnapshot) -> Refused | None:
+def _without_ray(host: HostSnapshot) -> Refusal | None:
     """Why no cluster can be started on a host."""
     if RuntimeName.DOCKER not in host.runtimes:
-        return Refused(Refusal.ENGINE, "a Ray cluster is started in containers only")
+        return Refusal(Reason.ENGINE, "a Ray cluster is started in containers only")
     (low, high), (first, last) = host.port_range, host.ray_range
     if low <= last and first <= high:
-        return Refused(Refusal.PORT, f"Ray's ports {first}-{last} are among {low}-{high}")
+        return Refusal(Reason.PORT, f"Ray's ports {first}-{last} are among {low}-{high}")
     for port in range(first, first + RAY_SERVICES):
         if host.claimed(Resource.PORT, port):
             held_by = holders(host, Resource.PORT, port)
-            return Refused(Refusal.PORT, f"port {port} of Ray is claimed already", held_by=held_by)
+            return Refusal(Reason.PORT, f"port {port} of Ray is claimed already", held_by=held_by)
         if port in host.ports_in_use:
-            return Refused(Refusal.PORT, f"port {port} of Ray: something else listens there")
+            return Refusal(Reason.PORT, f"port {port} of Ray: something else listens there")
     return None

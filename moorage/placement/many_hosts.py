@@ -1,24 +1,128 @@
-"""Seats over several hosts: tensor parallel within each, pipeline parallel across them."""
+"""Candidates over several hosts: tensor parallel within each, pipeline parallel across them."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
+from itertools import zip_longest
 
-from moorage.placement.demand import Ask, Split
-from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.links import unjoinable
-from moorage.placement.offer import Offer
-from moorage.placement.one_host import tightest
-from moorage.placement.parallelism import Parallelism
+from moorage.common.refusal import Refusal
+from moorage.placement.candidates import Candidate, tightest, within_ram
+from moorage.placement.demand import Allocation, Split
+from moorage.placement.links import join_refusal
+from moorage.placement.parallelism import Parallelism, ParallelSizes, multi_host_topology
 from moorage.placement.request import Request
-from moorage.placement.stages import Depths, Stages, shares, stages_over_hosts
-from moorage.placement.topology import ParallelSizes, Topology, multi_host_topology
-from moorage.placement.view import HostView
-from moorage.placement.within_ram import within_ram
+from moorage.placement.view import AcceleratorKind, HostView
 from moorage.spec import Distributed, Strategy
+
+ABSENT = -1
+"""Room of an accelerator that a host does not have."""
+
+
+class Depths:
+    """By rank, the room of each host's accelerator of that rank, sorted over all hosts.
+
+    Each host is read once; a question then takes a search, not another look at every host.
+
+    Attributes:
+        most: Accelerators of the largest host.
+        accelerators: Those of all hosts.
+    """
+
+    def __init__(self, rooms: Sequence[Sequence[int]]) -> None:
+        """Take by host the room of its accelerators, most first."""
+        self.most = max(map(len, rooms), default=0)
+        self.accelerators = sum(map(len, rooms))
+        self._columns = list(zip_longest(*rooms, fillvalue=ABSENT))
+        self._sorted: dict[int, list[int]] = {}
+
+    def hosts(self, count: int, needed: int) -> int:
+        """Hosts that have at least so many accelerators with so many bytes of room each."""
+        if not 1 <= count <= self.most:
+            return 0
+        if count not in self._sorted:
+            self._sorted[count] = sorted(self._columns[count - 1])
+        column = self._sorted[count]
+        return len(column) - bisect_left(column, needed)
+
+
+MOST_STAGES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """A pipeline over several hosts.
+
+    Attributes:
+        world: Its stages, one accelerator each.
+        ask: What is taken of each of them.
+    """
+
+    world: int
+    ask: Allocation
+
+
+def stages_over_hosts(request: Request, kind: AcceleratorKind, depths: Depths) -> dict[int, Stages]:
+    """By number of hosts, from two, the shortest pipeline for which so many are needed.
+
+    Args:
+        request: What is to be placed.
+        kind: The kind of accelerator.
+        depths: The room of the accelerators of all hosts.
+    """
+    found: dict[int, Stages] = {}
+    for world in _worlds(request, depths.accelerators):
+        ask = request.demand.least(kind, Split(pipeline=world))
+        if ask is None or ask.bytes > kind.total:
+            continue
+        hosts = _hosts_for(world, ask.bytes, depths)
+        if hosts and hosts not in found:
+            found[hosts] = Stages(world, ask)
+    return found
+
+
+def shares(world: int, able: Sequence[int], hosts: int) -> list[int]:
+    """How many stages each of so many hosts takes: as many as it can, and at least one.
+
+    Args:
+        world: Stages in all.
+        able: By host how many it can take, most first.
+        hosts: Hosts that take part.
+    """
+    taken, left = [], world
+    for at, number in enumerate(able[:hosts]):
+        share = min(number, left - (hosts - at - 1))
+        taken.append(share)
+        left -= share
+    return taken
+
+
+def _worlds(request: Request, there: int) -> Iterable[int]:
+    stated = request.stated
+    if stated:
+        return [stated.world] if stated.pipeline == stated.world else []
+    if request.count is not None:
+        return [request.count]
+    return range(2, min(there, request.profile.layers or MOST_STAGES, MOST_STAGES) + 1)
+
+
+def _hosts_for(world: int, needed: int, depths: Depths) -> int:
+    """The fewest hosts, and never one alone, on which so many stages find room; 0 = none do."""
+    hosts, left = 0, world
+    for each in range(depths.most, 0, -1):
+        there = depths.hosts(each, needed) - depths.hosts(each + 1, needed)
+        more = min(there, -(-left // each))
+        hosts, left = hosts + more, left - more * each
+        if left <= 0:
+            break
+    if left > 0 or world < 2:
+        return 0
+    if hosts > 1:
+        return hosts
+    return 2 if depths.hosts(1, needed) > 1 else 0
 
 
 @dataclass(slots=True)
@@ -29,7 +133,7 @@ class Part:
     room: list[int]
 
 
-def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
+def many_hosts(request: Request, views: Sequence[HostView]) -> list[Candidate]:
     """One offer a kind of accelerator: the fewest hosts first, then the fewest accelerators.
 
     Hosts may take part with some of their accelerators. Where hosts differ too much for equal
@@ -38,22 +142,22 @@ def many_hosts(request: Request, views: Sequence[HostView]) -> list[Offer]:
     """
     by_kind: dict[AcceleratorKind, list[Part]] = defaultdict(list)
     for view in views:
-        if unjoinable(request, view.host):
+        if join_refusal(request, view.host):
             continue
         for kind, room in view.groups.items():
             by_kind[kind].append(Part(view, room))
-    offers = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
-    return [offer for offer in offers if offer]
+    candidates = (_fewest_hosts(request, kind, parts) for kind, parts in by_kind.items())
+    return [candidate for candidate in candidates if candidate]
 
 
-def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Offer | None:
+def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) -> Candidate | None:
     depths = Depths([part.room for part in parts])
     # How many accelerators of a host become stages is not known yet, so RAM for all is needed.
     safe = [Part(p.view, within_ram(request, p.view, kind, p.room)) for p in parts]
     stages: dict[int, Stages] | None = None
     for hosts in request.host_counts(len(parts)):
-        if offer := _even(request, kind, parts, depths, hosts):
-            return offer
+        if candidate := _even(request, kind, parts, depths, hosts):
+            return candidate
         if request.joined_by != Distributed.RAY:
             continue
         if stages is None:
@@ -65,12 +169,12 @@ def _fewest_hosts(request: Request, kind: AcceleratorKind, parts: list[Part]) ->
 
 def _even(
     request: Request, kind: AcceleratorKind, parts: list[Part], depths: Depths, hosts: int
-) -> Offer | None:
+) -> Candidate | None:
     """So many hosts with the same number of accelerators each."""
     for count, split in _even_splits(request, depths.most, hosts):
         full, least = request.demand.full(kind, split), request.demand.least(kind, split)
         for ask, is_full in ((full, True), (least, False)):
-            if isinstance(ask, str) or ask.bytes > kind.total:
+            if ask is None or ask.bytes > kind.total:
                 continue
             if depths.hosts(count, ask.bytes) < hosts:
                 continue
@@ -103,7 +207,11 @@ def is_possible(stated: Parallelism | None, accelerators: list[int]) -> bool:
             prefill=stated.prefill_context,
             data=stated.data,
         )
-    return isinstance(multi_host_topology(accelerators, sizes), Topology)
+    try:
+        multi_host_topology(accelerators, sizes)
+    except Refusal:
+        return False
+    return True
 
 
 def _able(
@@ -133,7 +241,7 @@ def _best(able: list[Part], hosts: int, packs: bool) -> list[Part]:
 
 def _uneven(
     request: Request, kind: AcceleratorKind, parts: list[Part], hosts: int, stages: Stages
-) -> Offer:
+) -> Candidate:
     """The hosts with the most accelerators that have the room, each with as many as it takes."""
     needed, split = stages.ask.bytes, Split(pipeline=stages.world)
     able = [Part(p.view, [left for left in p.room if left >= needed]) for p in parts]
@@ -141,12 +249,12 @@ def _uneven(
     numbers = shares(stages.world, [len(part.room) for part in able], hosts)
     chosen = [Part(p.view, p.room[:n]) for p, n in zip(able, numbers, strict=False)]
     full = request.demand.full(kind, split)
-    is_full = isinstance(full, Ask) and full.bytes <= min(part.room[-1] for part in chosen)
+    is_full = full is not None and full.bytes <= min(part.room[-1] for part in chosen)
     return _offer(chosen, kind, split, stages.ask, is_full)
 
 
 def _offer(
-    parts: Sequence[Part], kind: AcceleratorKind, split: Split, ask: Ask, is_full: bool
-) -> Offer:
+    parts: Sequence[Part], kind: AcceleratorKind, split: Split, ask: Allocation, is_full: bool
+) -> Candidate:
     views, rooms = tuple(part.view for part in parts), tuple(part.room for part in parts)
-    return Offer(views, rooms, kind, split, ask.bytes, is_full)
+    return Candidate(views, rooms, kind, split, ask.bytes, is_full)

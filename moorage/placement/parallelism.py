@@ -1,11 +1,16 @@
-"""How many accelerators one replica takes, and what each of them does."""
+"""Sizes of the parallel dimensions, and how one vLLM group spreads over several hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate, repeat
 from math import gcd, prod
+from operator import floordiv
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Value
 from moorage.spec.arguments import whole_number
 
@@ -76,3 +81,167 @@ def stated_parallelism(tokens: Sequence[str]) -> Parallelism | None:
                 suggestion=f"Write `{flag}=2`, or leave it out: it is derived from the placement.",
             )
     return Parallelism(**sizes) if sizes else None
+
+
+LISTED = 8
+"""A reason names so many hosts at most."""
+
+
+class Shape(StrEnum):
+    """What the hosts of a group share."""
+
+    DP_ONLY = "dp_only"
+    """Nothing: each rank lives on one host."""
+
+    MP_ONLY = "mp_only"
+    """The one rank."""
+
+    NESTED = "nested"
+    """Several ranks, each of which spans several hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelSizes:
+    """Sizes that the user demands; None = to be derived.
+
+    Attributes:
+        tensor: `--tensor-parallel-size`.
+        pipeline: `--pipeline-parallel-size`; 1 when open.
+        prefill: `--prefill-context-parallel-size`; 1 when open.
+        data: `--data-parallel-size`, ranks of the whole group.
+        data_local: `--data-parallel-size-local`, ranks on each host.
+    """
+
+    tensor: int | None = None
+    pipeline: int | None = None
+    prefill: int | None = None
+    data: int | None = None
+    data_local: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A layout that vLLM accepts.
+
+    Attributes:
+        shape: What the hosts share.
+        tensor: Tensor-parallel size.
+        pipeline: Pipeline-parallel size.
+        data: Data-parallel ranks of the group.
+        data_local: Ranks on each host, in host order.
+        start_ranks: First rank on each host, in host order.
+        hosts_per_rank: Hosts that one rank spans.
+    """
+
+    shape: Shape
+    tensor: int
+    pipeline: int
+    data: int
+    data_local: tuple[int, ...]
+    start_ranks: tuple[int, ...]
+    hosts_per_rank: int
+
+
+def multi_host_topology(accelerators: Sequence[int], sizes: ParallelSizes) -> Topology:
+    """Lay a group out over hosts.
+
+    Args:
+        accelerators: Number of accelerators that each host gives, at least one host.
+        sizes: What the user demands.
+
+    Raises:
+        Refusal: `TOPOLOGY` when vLLM accepts no layout.
+    """
+    _require_positive(accelerators, sizes)
+    tensor = _tensor_size(accelerators, sizes)
+    rank = tensor * (sizes.pipeline or 1) * (sizes.prefill or 1)
+    if rank <= min(accelerators):
+        return _ranks_in_hosts(accelerators, sizes, tensor, rank)
+    return _ranks_over_hosts(accelerators, sizes, tensor, rank)
+
+
+def _require_positive(accelerators: Sequence[int], sizes: ParallelSizes) -> None:
+    if min(accelerators, default=0) <= 0:
+        raise _refusal("every host has to give at least one accelerator")
+    for name in ("tensor", "pipeline", "prefill", "data", "data_local"):
+        size = getattr(sizes, name)
+        if size is not None and size <= 0:
+            raise _refusal(f"the {name.replace('_', '-')} parallel size {size} is not positive")
+
+
+def _tensor_size(accelerators: Sequence[int], sizes: ParallelSizes) -> int:
+    if sizes.tensor is not None:
+        return sizes.tensor
+    if sizes.data is None:
+        return gcd(*accelerators)
+    total = sum(accelerators)
+    others = sizes.data * (sizes.pipeline or 1) * (sizes.prefill or 1)
+    if total % others:
+        raise _refusal(
+            f"{total} accelerators cannot be split into {others} equal parts, so no tensor "
+            f"parallel size goes with data parallel size {sizes.data}"
+        )
+    return total // others
+
+
+def _ranks_in_hosts(
+    accelerators: Sequence[int], sizes: ParallelSizes, tensor: int, rank: int
+) -> Topology:
+    local = tuple(map(floordiv, accelerators, repeat(rank)))
+    ranks = sum(local)
+    _require_data(sizes, ranks)
+    if sizes.data_local is not None and set(local) != {sizes.data_local}:
+        raise _refusal(
+            f"{sizes.data_local} local ranks are asked for, the hosts take {_listed(local)}"
+        )
+    return Topology(
+        shape=Shape.DP_ONLY,
+        tensor=tensor,
+        pipeline=sizes.pipeline or 1,
+        data=ranks,
+        data_local=local,
+        start_ranks=tuple(accumulate(local[:-1], initial=0)),
+        hosts_per_rank=1,
+    )
+
+
+def _ranks_over_hosts(
+    accelerators: Sequence[int], sizes: ParallelSizes, tensor: int, rank: int
+) -> Topology:
+    hosts, each = len(accelerators), accelerators[0]
+    if set(accelerators) != {each}:
+        raise _refusal(
+            f"a rank of {rank} accelerators spans hosts, which then have to be equal; "
+            f"they give {_listed(accelerators)}"
+        )
+    if rank % each:
+        raise _refusal(f"a rank of {rank} accelerators does not fill hosts of {each}")
+    span = rank // each
+    if hosts % span:
+        raise _refusal(f"{hosts} hosts cannot be split into ranks of {span} hosts")
+    _require_data(sizes, hosts // span)
+    if sizes.data_local not in (None, 1):
+        raise _refusal(f"{sizes.data_local} local ranks are asked for, but a rank spans hosts")
+    return Topology(
+        shape=Shape.MP_ONLY if hosts == span else Shape.NESTED,
+        tensor=tensor,
+        pipeline=sizes.pipeline or 1,
+        data=hosts // span,
+        data_local=(1,) * hosts,
+        start_ranks=tuple(host // span for host in range(hosts)),
+        hosts_per_rank=span,
+    )
+
+
+def _require_data(sizes: ParallelSizes, ranks: int) -> None:
+    if sizes.data not in (None, ranks):
+        raise _refusal(f"data parallel size {sizes.data} is asked for, the hosts take {ranks}")
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    more = ", ..." if len(numbers) > LISTED else ""
+    return ", ".join(str(number) for number in numbers[:LISTED]) + more
+
+
+def _refusal(note: str) -> Refusal:
+    return Refusal(Reason.TOPOLOGY, note)

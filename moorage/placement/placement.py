@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from moorage.common.values import Origin, Value
 from moorage.inventory.claims import Claim, Resource
+from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.need import CpuNeed, Need
+from moorage.models.profile import ModelProfile
+from moorage.models.source import ResolvedModel
 from moorage.placement.candidate import Candidate
-from moorage.placement.verdict import Verdict
-from moorage.spec import EngineName, Policy, RuntimeName
+from moorage.placement.explanation import Verdict
+from moorage.spec import EngineName, ModelSpec, Policy, RuntimeName
 
 
 class Considered(Value):
@@ -205,3 +209,37 @@ class Placement(Value):
     def claims(self) -> tuple[Claim, ...]:
         """All that has to be reserved."""
         return tuple(claim for seat in self.seats for claim in seat.claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzed:
+    """A model that was found and looked at.
+
+    Attributes:
+        spec: What the user wrote.
+        model: Its files, at exact revisions.
+        profile: What it is.
+    """
+
+    spec: ModelSpec
+    model: ResolvedModel
+    profile: ModelProfile
+
+    def placed(self, placement: Placement, snapshot: FleetSnapshot, release: str) -> Placed:
+        """The same model with a place for one of its releases."""
+        return Placed(self.spec, self.model, self.profile, placement, snapshot, release)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Analyzed):
+    """A model that has a place: all that a launch is planned from, but its image.
+
+    Attributes:
+        placement: Where it runs.
+        snapshot: The fleet that it was placed on.
+        release: Id of the release.
+    """
+
+    placement: Placement
+    snapshot: FleetSnapshot
+    release: str

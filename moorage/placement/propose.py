@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
-from moorage.memory.calibration import Measurement
-from moorage.models.profile import ModelProfile
-from moorage.placement.baseline_request import (
-    baseline_request,
-    by_baseline_rules,
-    require_consistent,
-)
-from moorage.placement.calibrated import CalibratedMemory
-from moorage.placement.cpu_demand import CpuDemand
-from moorage.placement.demand import Demand, Memory, wish_of
 from moorage.placement.engine import (
     Engines,
-    EngineTraits,
     choose_engine,
     other_engines,
     require_configured,
 )
-from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated, StatedMemory
-from moorage.placement.explain import explain
-from moorage.placement.parallelism import stated_parallelism
+from moorage.placement.explanation import explain
 from moorage.placement.place import place, place_replicas
 from moorage.placement.placement import Placement
-from moorage.placement.remedies import remedies
-from moorage.placement.replacing import Ways
-from moorage.placement.request import Request
-from moorage.placement.shortage import shortage
-from moorage.placement.verdict import Refusal
-from moorage.placement.view import look_at
+from moorage.placement.remedies import remedies, shortage
+from moorage.placement.replacement import ReplacementPolicy
+from moorage.placement.request import Request, Subject, request_for
+from moorage.placement.view import view_of
 from moorage.spec import Mode, ModelSpec
 from moorage.spec.arguments import has_argument, user_tokens
 
@@ -59,29 +43,6 @@ class NoFit(Failure):
 
 
 PICTURES = "Name an image with vllm-omni in `engine.image`, or take a custom engine."
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The model that looks for a place.
-
-    Attributes:
-        spec: What the user wrote.
-        profile: What the model is.
-        memory: How much memory it takes; None = only a rough estimate is possible.
-        staged: The model as hosts list what they have, `source@revision`.
-        beside: Bytes of the files of its adapters and draft model, for an estimate.
-        adapter_bytes: Bytes of the files of its adapters alone.
-        measured: What earlier starts of its architecture told about memory, the newest first.
-    """
-
-    spec: ModelSpec
-    profile: ModelProfile
-    memory: MemoryModel | None = None
-    staged: str = ""
-    beside: int = 0
-    adapter_bytes: int = 0
-    measured: tuple[Measurement, ...] = ()
 
 
 def propose(
@@ -125,69 +86,6 @@ def propose(
     raise _refusal(first, request, fleet, subject.memory, running)
 
 
-def request_for(
-    subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None = None
-) -> Request:
-    """What is to be placed when an engine serves the model.
-
-    Args:
-        subject: The model.
-        engine: The engine.
-        fleet: The hosts, which may have a default version of the engine; None = they have none.
-
-    Raises:
-        Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
-    """
-    spec, profile = subject.spec, subject.profile
-    by_rules = by_baseline_rules(spec)
-    if by_rules:
-        require_consistent(baseline_request(spec, profile, engine, subject.adapter_bytes))
-    wish, ram = wish_of(spec, profile), spec.placement.ram
-    stated = 0 if ram == "auto" else int(ram)
-    request = Request(
-        spec=spec,
-        profile=profile,
-        engine=engine,
-        demand=Demand(_memory(subject, engine, fleet), wish),
-        on_processors=CpuDemand(subject.memory, profile, engine, wish, stated),
-        stated=stated_parallelism(user_tokens(spec.engine.args)),
-        staged=subject.staged,
-        adapter_bytes=subject.adapter_bytes,
-    )
-    if request.must_span and not request.spans_hosts:
-        raise Failure(
-            Cause.BAD_SPEC,
-            f"placement.hosts: {engine.name} cannot run one replica on {request.hosts} hosts",
-            suggestion="Set `engine.name: vllm`, or leave `placement.hosts` out.",
-        )
-    judged = by_rules and request.by_hand
-    if request.stated and not judged and request.count not in (None, 0, request.stated.world):
-        raise Failure(
-            Cause.BAD_SPEC,
-            f"placement.accelerators: {request.count}, but engine.args make {request.stated.world}"
-            f" ({request.stated})",
-            suggestion="Leave one of the two out.",
-        )
-    return request
-
-
-def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
-    """As exact as can be: predicted, corrected by measurements, estimated where rules end."""
-    spec, profile = subject.spec, subject.profile
-    if not engine.predictable:
-        claim = spec.memory.claim
-        estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
-        return estimated if claim is None else StatedMemory(int(claim))
-    if subject.memory is None:
-        return EstimatedMemory(profile, "no tensor headers", subject.beside)
-    known = KnownOrEstimated(subject.memory, profile, subject.beside)
-    configured = fleet.engine_versions(engine.name).default_version if fleet else ""
-    version = spec.engine.version or configured or engine.default_version
-    given = user_tokens(spec.engine.args)
-    arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
-    return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)
-
-
 def _with_engine(
     request: Request, fleet: FleetSnapshot, running: str, origin: Origin, why: str
 ) -> Placement:
@@ -195,16 +93,16 @@ def _with_engine(
 
     Where the user allows it, accelerators are overcommitted before the model is given up.
     """
-    ways = Ways(request.spec.replace.strategy, running)
-    beside = place(request.within_limits, fleet, origin, why)
-    if beside.fits and ways.beside:
-        return beside
-    if ways.instead:
+    policy = ReplacementPolicy(request.spec.replace.strategy, running)
+    alongside = place(request.within_limits, fleet, origin, why)
+    if alongside.fits and policy.may_overlap:
+        return alongside
+    if policy.may_stop_first:
         instead = place(request.within_limits, fleet.without(running), origin, why)
         if instead.fits:
-            reason = ways.why(explain(beside.verdicts))
+            reason = policy.stop_reason(explain(alongside.verdicts))
             return instead.model_copy(update={"stop_first": reason})
-    return place(request, fleet, origin, why) if request.may_overcommit else beside
+    return place(request, fleet, origin, why) if request.may_overcommit else alongside
 
 
 def _refuse_owned_arguments(spec: ModelSpec) -> None:
@@ -226,7 +124,7 @@ def _refusal(
     running: str,
 ) -> NoFit:
     reasons = {verdict.refusal for verdict in placement.verdicts}
-    cause = Cause.PORT_TAKEN if reasons == {Refusal.PORT} else Cause.NO_FIT
+    cause = Cause.PORT_TAKEN if reasons == {Reason.PORT} else Cause.NO_FIT
     told = {
         "shortage": shortage(request, fleet, placement.verdicts),
         "remedies": (*_stopping(request, fleet, running), *remedies(request, fleet, exact)),
@@ -236,10 +134,10 @@ def _refusal(
 
 def _stopping(request: Request, fleet: FleetSnapshot, running: str) -> tuple[str, ...]:
     """That it would fit if the running release might stop first, where the spec forbids that."""
-    ways = Ways(request.spec.replace.strategy, running)
-    if not running or ways.instead:
+    policy = ReplacementPolicy(request.spec.replace.strategy, running)
+    if not running or policy.may_stop_first:
         return ()
     instead, _ = place_replicas(
-        request.within_limits, list(map(look_at, fleet.without(running).hosts))
+        request.within_limits, list(map(view_of, fleet.without(running).hosts))
     )
-    return (ways.remedy,) if instead else ()
+    return (policy.remedy,) if instead else ()

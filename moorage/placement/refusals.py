@@ -5,19 +5,75 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
-from moorage.placement.demand import Ask
+from moorage.placement.candidates import Candidate, Layout, layouts_on_one_host, within_ram
+from moorage.placement.demand import Split
+from moorage.placement.explanation import Verdict
 from moorage.placement.fit import holders
-from moorage.placement.joint_refusals import left_out
-from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.layout import Layout, layouts_on_one_host
-from moorage.placement.offer import Offer
-from moorage.placement.on_cpu import cpu_refusal
-from moorage.placement.request import Refused, Request
-from moorage.placement.verdict import Refusal, Verdict
-from moorage.placement.view import HostView
-from moorage.placement.within_ram import short_of_ram, within_ram
+from moorage.placement.request import Request
+from moorage.placement.view import AcceleratorKind, HostView
+
+
+def refuse_all(
+    request: Request, views: Sequence[HostView], taken: Candidate | None
+) -> Iterator[tuple[str, Verdict]]:
+    """A verdict for each host that is no candidate.
+
+    Args:
+        request: What is to be placed.
+        views: The hosts.
+        taken: A candidate: hosts are measured against its shape; without one, each against the
+            shape that it misses by the least.
+    """
+    shape = taken if taken and taken.kind and len(taken.views) == 1 else None
+    cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
+    for view in views:
+        name = view.host.name
+        if request.must_span:
+            yield name, _joint_verdict(request, view, taken is not None)
+        elif view.groups:
+            yield name, Verdict.of(name, _refuse(request, view, shape, cache))
+        else:
+            yield name, Verdict.of(name, _refuse_on_cpu(request, view, taken))
+
+
+def with_replica_note(view: HostView, verdict: Verdict) -> Verdict:
+    """A refusal that also counts the replicas of the same placement on the host."""
+    placed = [claim for claim in view.host.claims if not claim.release]
+    number = sum(claim.resource == Resource.PORT and not claim.links for claim in placed)
+    if not number or not verdict.refusal:
+        return verdict
+    count = f"{number} of the replicas placed here already"
+    return replace(verdict, note=f"{verdict.note}; {count}" if verdict.note else count)
+
+
+def cpu_refusal(request: Request, view: HostView, needed: int) -> Refusal | None:
+    """Why a host cannot run the replica on its processors; None = it can.
+
+    Args:
+        request: What is to be placed.
+        view: The host.
+        needed: Bytes of RAM.
+    """
+    host, room = view.host, view.room
+    if needed > room.ram:
+        held_by = holders(host, Resource.RAM)
+        return Refusal(Reason.RAM, needed=needed, available=room.ram, held_by=held_by)
+    wanted = request.spec.placement.cores
+    cores = 1 if wanted == "auto" else wanted
+    if cores > room.cores:
+        held_by = holders(host, Resource.CORES)
+        return Refusal(Reason.CORES, needed=cores, available=room.cores, held_by=held_by)
+    return None
+
+
+def _refuse_on_cpu(request: Request, view: HostView, taken: Candidate | None) -> Refusal:
+    demand = request.cpu_demand
+    full = taken is not None and taken.kind is None and taken.is_full
+    refusal = cpu_refusal(request, view, (demand.full() if full else demand.least()).bytes)
+    return refusal or Refusal(Reason.NO_ACCELERATOR, "accelerators are preferred")
 
 
 @dataclass(slots=True)
@@ -27,172 +83,118 @@ class Shape:
     Attributes:
         count: Accelerators on the host.
         needed: Bytes on each of them.
-        blocked: Why a larger share, which would help, cannot be; empty = it can, or would not.
+        obstacle: Why a larger share, which would help, is impossible; empty = it is possible, or
+            would not help.
     """
 
     count: int
     needed: int
-    blocked: str
+    obstacle: str
 
 
 @dataclass(slots=True)
 class Shapes:
-    """All ways for hosts with so many accelerators of a kind.
+    """All ways for hosts with the same number of accelerators of a kind.
 
     Attributes:
-        asks: By layout the bytes on each accelerator, or why there is no claim.
-        possible: Those with a claim that a host may miss by the least.
+        possible: Those that a host may miss by the least.
+        refusal: Why none is possible; None = some are.
     """
 
-    asks: list[tuple[Layout, int | str]]
     possible: list[Shape]
+    refusal: Refusal | None = None
 
 
-def shapes_of(request: Request, kind: AcceleratorKind, there: int, taken: Offer | None) -> Shapes:
-    """The ways for hosts of a size.
+def _shapes(request: Request, kind: AcceleratorKind, there: int, taken: Candidate | None) -> Shapes:
+    """The shapes for hosts with so many accelerators of a kind.
 
-    Args:
-        request: What is to be placed.
-        kind: The kind of accelerator.
-        there: Accelerators of it on the host.
-        taken: What others offer; a host with as many accelerators is measured against that only.
+    A host with as many accelerators as the candidate takes is measured against that shape only.
     """
-    asks = _asks(request, kind, there, taken)
-    possible = []
-    for layout, ask in asks:
-        if isinstance(ask, int):
-            larger = [why for one, why in asks if isinstance(why, str) and one.count > layout.count]
-            blocked = larger[-1] if larger and ask > kind.total else ""
-            possible.append(Shape(layout.count, ask, blocked))
-    # A shape that is missed by more than another, however full or empty the host, is never nearest.
-    worst = min((shape.needed for shape in possible), default=0)
-    return Shapes(asks, [one for one in possible if one.needed - kind.total <= worst])
-
-
-def _asks(
-    request: Request, kind: AcceleratorKind, there: int, taken: Offer | None
-) -> list[tuple[Layout, int | str]]:
-    """Bytes on each accelerator, or why not, for each shape that a host of this size can have."""
-    asked = request.demand.least
+    demand, full = request.demand, False
+    layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
     if taken and len(taken.rooms[0]) <= there:
-        layouts = [Layout(count=len(taken.rooms[0]), split=taken.split)]
-        asked = request.demand.full if taken.is_full else asked
-    else:
-        layouts = [one for one in layouts_on_one_host(request, there) if one.count <= there]
-    asks = [(layout, asked(kind, layout.split)) for layout in layouts]
-    return [(layout, ask.bytes if isinstance(ask, Ask) else ask) for layout, ask in asks]
+        layouts, full = [Layout(len(taken.rooms[0]), taken.split)], taken.is_full
+    if not layouts:
+        return Shapes([], _too_few(request, kind, there))
+    possible = []
+    refused: list[tuple[Layout, Refusal]] = []
+    for layout in reversed(layouts):
+        allocation = (demand.full if full else demand.least)(kind, layout.split)
+        if allocation:
+            obstacle = refused[0][1].note if refused and allocation.bytes > kind.total else ""
+            possible.append(Shape(layout.count, allocation.bytes, obstacle))
+        elif refusal := demand.refusal(kind, layout.split, full=full):
+            refused.append((layout, refusal))
+    if not possible:
+        return Shapes([], _impossible(refused))
+    # A shape that is missed by more than another, however full or empty the host, is never nearest.
+    worst = min(shape.needed for shape in possible)
+    return Shapes([one for one in reversed(possible) if one.needed - kind.total <= worst])
 
 
-ACCELERATOR = Resource.ACCELERATOR
+def _impossible(refused: list[tuple[Layout, Refusal]]) -> Refusal:
+    """What is in the way of the smallest shape that divides the heads, else of the largest one."""
+    divided = [pair for pair in refused if pair[1].reason is not Reason.PARALLELISM]
+    layout, refusal = divided[-1] if divided else refused[0]
+    return Refusal(refusal.reason, refusal.note, count=layout.count)
 
 
-def beside_replicas(view: HostView, verdict: Verdict) -> Verdict:
-    """A refusal that also says which replicas of the same placement are on the host already."""
-    placed = [claim for claim in view.host.claims if not claim.release]
-    number = sum(claim.resource == Resource.PORT and not claim.links for claim in placed)
-    if not number or not verdict.refusal:
-        return verdict
-    told = f"{number} of the replicas placed here already"
-    note = f"{verdict.note}; {told}" if verdict.note else told
-    return replace(verdict, note=note)
-
-
-def refuse_all(
-    request: Request, views: Sequence[HostView], taken: Offer | None
-) -> Iterator[tuple[str, Verdict]]:
-    """A verdict for each host that got no offer.
-
-    Args:
-        request: What is to be placed.
-        views: The hosts that got none.
-        taken: What others offer: a host is measured against the shape that is taken; where there
-            is none, against the shape that it misses by the least.
-    """
-    shape = taken if taken and taken.kind and len(taken.views) == 1 else None
-    cache: dict[tuple[AcceleratorKind, int], Shapes] = {}
-    for view in views:
-        if request.must_span:
-            yield view.host.name, left_out(request, view, taken is not None)
-        elif view.groups:
-            yield view.host.name, _refuse(request, view, shape, cache)
-        else:
-            yield view.host.name, _refuse_on_cpu(request, view, taken)
-
-
-def _refuse_on_cpu(request: Request, view: HostView, taken: Offer | None) -> Verdict:
-    whole = taken and taken.kind is None and taken.is_full
-    ask = request.on_processors.full() if whole else request.on_processors.least()
-    reason = cpu_refusal(request, view, ask.bytes)
-    refused = reason or Refused(Refusal.NO_ACCELERATOR, "accelerators are preferred")
-    return refused.verdict(view.host.name)
+def _too_few(request: Request, kind: AcceleratorKind, there: int) -> Refusal:
+    wanted = request.count or 0
+    note = f"{wanted} accelerators asked for, {there} x {kind} there"
+    return Refusal(Reason.NO_ACCELERATOR, note, count=wanted, there=there)
 
 
 def _refuse(
     request: Request,
     view: HostView,
-    taken: Offer | None,
+    taken: Candidate | None,
     cache: dict[tuple[AcceleratorKind, int], Shapes],
-) -> Verdict:
-    best: Verdict | None = None
+) -> Refusal:
+    """The refusal for the kind of accelerator that the host misses by the least."""
+    refusals = []
     for kind, room in view.groups.items():
         key = (kind, len(room))
         shapes = cache.get(key)
         if shapes is None:
-            shapes = cache[key] = shapes_of(request, kind, len(room), taken)
-        verdict = _measured(request, view, kind, room, shapes)
-        if best is None or verdict.needed - verdict.available < best.needed - best.available:
-            best = verdict
-    assert best is not None
-    return best
+            shapes = cache[key] = _shapes(request, kind, len(room), taken)
+        refusals.append(shapes.refusal or _measure(request, view, kind, room, shapes.possible))
+    return refusals[0] if len(refusals) == 1 else min(refusals, key=_miss)
 
 
-def _measured(
-    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: Shapes
-) -> Verdict:
+def _miss(refusal: Refusal) -> int:
+    return refusal.needed - refusal.available
+
+
+def _measure(
+    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
+) -> Refusal:
     """The host against the shape that it misses by the least."""
-    if not shapes.asks:
-        return _too_few(request, view, kind, room)
-    if not shapes.possible:
-        return _impossible(request, view, shapes.asks)
-    if request.spec.extended_kv_cache and (short := _ram_short(request, view, kind, shapes)):
-        return short.verdict(view.host.name)
+    if request.spec.extended_kv_cache:
+        claims = (shape.needed * shape.count for shape in shapes)
+        short = min((_short_of_ram(request, view, kind, claim) for claim in claims), key=_miss)
+        if short.needed > short.available:
+            return short
+    nearest, available = _nearest(request, view, kind, room, shapes)
     there = fields(view.host)
-    nearest, available = _nearest(request, view, kind, room, shapes.possible)
     if available < nearest.needed <= room[nearest.count - 1] and not there["unified_memory"]:
-        return short_of_ram(request, view, kind, nearest.needed * nearest.count)
-    return Verdict(
-        there["name"],
+        return _short_of_ram(request, view, kind, nearest.needed * nearest.count)
+    return Refusal(
         # A larger share would help, and only the shape of the model is in its way.
-        Refusal.PARALLELISM if nearest.blocked else Refusal.ACCELERATOR_MEMORY,
-        nearest.blocked,
+        Reason.PARALLELISM if nearest.obstacle else Reason.ACCELERATOR_MEMORY,
+        nearest.obstacle,
         nearest.needed,
         available,
         nearest.count,
         len(room),
-        holders(view.host, ACCELERATOR) if there["claims"] else (),
+        holders(view.host, Resource.ACCELERATOR) if there["claims"] else (),
     )
 
 
-def _ram_short(
-    request: Request, view: HostView, kind: AcceleratorKind, shapes: Shapes
-) -> Refused | None:
-    """Too little RAM for the extended cache of even the smallest shape."""
-    claims = (shape.needed * shape.count for shape in shapes.possible)
-    needed = min(request.ram_beside(kind, claim) for claim in claims)
-    if needed <= view.room.ram:
-        return None
-    held_by = holders(view.host, Resource.RAM)
-    return Refused(Refusal.RAM, needed=needed, available=view.room.ram, held_by=held_by)
-
-
 def _nearest(
-    request: Request,
-    view: HostView,
-    kind: AcceleratorKind,
-    room: list[int],
-    shapes: list[Shape],
+    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], shapes: list[Shape]
 ) -> tuple[Shape, int]:
-    """The shape that is missed by the least, and what there is for it."""
+    """The shape that is missed by the least, and the bytes that there are for it."""
     limited = view.host.unified_memory or request.spec.extended_kv_cache
     nearest, available = shapes[0], 0
     for shape in shapes:
@@ -203,21 +205,78 @@ def _nearest(
     return nearest, available
 
 
-def _impossible(request: Request, view: HostView, asks: list[tuple[Layout, int | str]]) -> Verdict:
-    """No shape has a claim: what is in the way of the smallest that divides the heads."""
-    uneven = request.demand.uneven
-    even = [pair for pair in asks if not uneven(pair[0].split.tensor)]
-    layout, reason = even[0] if even else asks[-1]
-    refusal = Refusal.ENGINE if even else Refusal.PARALLELISM
-    return Verdict(host=view.host.name, refusal=refusal, note=str(reason), count=layout.count)
-
-
-def _too_few(request: Request, view: HostView, kind: AcceleratorKind, room: list[int]) -> Verdict:
-    wanted = request.count or 0
-    return Verdict(
-        host=view.host.name,
-        refusal=Refusal.NO_ACCELERATOR,
-        note=f"{wanted} accelerators asked for, {len(room)} x {kind} there",
-        count=wanted,
-        there=len(room),
+def _short_of_ram(request: Request, view: HostView, kind: AcceleratorKind, claimed: int) -> Refusal:
+    """For the RAM that goes with so many bytes of accelerators."""
+    return Refusal(
+        Reason.RAM,
+        needed=request.ram_for(kind.type, claimed),
+        available=view.room.ram,
+        held_by=holders(view.host, Resource.RAM),
     )
+
+
+def _joint_verdict(request: Request, view: HostView, placed: bool) -> Verdict:
+    """The verdict where the user wants several hosts for one replica.
+
+    Args:
+        request: What is to be placed.
+        view: A host that passed the filters.
+        placed: Whether the replica was placed, on other hosts.
+    """
+    name = view.host.name
+    if refusal := _part_refusal(request, view):
+        return Verdict.of(name, refusal)
+    if placed:
+        return Verdict(name, note="could take part; other hosts were preferred")
+    note = f"could take part, but {request.hosts} hosts are asked for and too few others can"
+    return Verdict(name, Reason.TOO_FEW_HOSTS, note)
+
+
+def _part_refusal(request: Request, view: HostView) -> Refusal | None:
+    """What the host itself lacks for its part; None = nothing."""
+    if not view.groups:
+        return _part_refusal_on_cpu(request, view)
+    refusals = []
+    for refusal in _part_refusals(request, view):
+        if refusal is None:
+            return None
+        refusals.append(refusal)
+    if measured := [one for one in refusals if one.needed]:
+        return min(measured, key=_miss)
+    note = f"{request.count} accelerators over {request.hosts} hosts are more than it has"
+    return refusals[0] if refusals else Refusal(Reason.NO_ACCELERATOR, note)
+
+
+def _part_refusal_on_cpu(request: Request, view: HostView) -> Refusal | None:
+    if uneven := request.demand.uneven(request.hosts):
+        return Refusal(Reason.PARALLELISM, uneven)
+    return cpu_refusal(request, view, request.cpu_demand.least(request.hosts).bytes)
+
+
+def _part_refusals(request: Request, view: HostView) -> Iterator[Refusal | None]:
+    """By number of accelerators that the host could give: what it lacks; None = nothing."""
+    for kind, room in view.groups.items():
+        for count in range(1, len(room) + 1):
+            if request.count in (None, count * request.hosts):
+                yield _lack(request, view, kind, room[:count], len(room))
+
+
+def _lack(
+    request: Request, view: HostView, kind: AcceleratorKind, room: list[int], there: int
+) -> Refusal | None:
+    """What is lacking for a part on these accelerators; None = nothing."""
+    stated, count = request.stated, len(room)
+    split = Split(tensor=count, pipeline=request.hosts)
+    if stated:
+        split = Split(stated.tensor, stated.pipeline)
+    allocation = request.demand.least(kind, split)
+    if allocation is None:
+        refusal = request.demand.refusal(kind, split)
+        return Refusal(Reason.PARALLELISM, refusal.note if refusal else "")
+    needed, available = allocation.bytes, within_ram(request, view, kind, room)[-1]
+    if needed <= available:
+        return None
+    if needed <= room[-1] and not view.host.unified_memory:
+        return _short_of_ram(request, view, kind, needed * count)
+    held_by = holders(view.host, Resource.ACCELERATOR)
+    return Refusal(Reason.ACCELERATOR_MEMORY, "", needed, available, count, there, held_by)

@@ -1,23 +1,24 @@
-"""What would make a model fit: each way is tried on the very fleet before it is named."""
+"""What a model lacks, and what would make it fit: each way is tried on the very fleet."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
+from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal
 from moorage.memory.spec_options import wanted_concurrency
-from moorage.placement.better_hosts import emptied_or_extended, larger
-from moorage.placement.demand import Demand, Memory, Wish
-from moorage.placement.estimated import KnownOrEstimated
+from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger
+from moorage.placement.demand import Demand, MemoryRequest, Split
+from moorage.placement.explanation import Verdict
+from moorage.placement.memory_models import KnownOrEstimated, Memory
 from moorage.placement.request import Request
-from moorage.placement.trial import Trial
-from moorage.placement.view import look_at
+from moorage.placement.view import view_of
 from moorage.spec import EngineName
 from moorage.spec.arguments import has_argument, user_tokens
 
@@ -52,7 +53,7 @@ def other_checkpoints(request: Request) -> Iterator[tuple[str, Request]]:
         return
     for name, share in CHECKPOINTS:
         memory = Lighter(request.demand.memory, share)
-        yield name, replace(request, demand=Demand(memory, request.demand.wish))
+        yield name, replace(request, demand=Demand(memory, request.demand.request))
 
 
 class Lighter:
@@ -61,10 +62,10 @@ class Lighter:
     def __init__(self, memory: Memory, share: float) -> None:
         self._memory, self._share = memory, share
 
-    def need(self, **question: Any) -> Need | MemoryRefusal:
+    def need(self, **question: Any) -> Need | Refusal:
         """What one accelerator has to give."""
         need = self._memory.need(**question)
-        if isinstance(need, MemoryRefusal):
+        if isinstance(need, Refusal):
             return need
         terms = tuple(
             term.model_copy(update={"bytes": int(term.bytes * self._share), "exact": False})
@@ -77,7 +78,7 @@ class Lighter:
 
 def _with_memory(request: Request, exact: MemoryModel) -> Request:
     memory = KnownOrEstimated(exact, request.profile)
-    return replace(request, demand=Demand(memory, request.demand.wish))
+    return replace(request, demand=Demand(memory, request.demand.request))
 
 
 CONTEXTS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048)
@@ -95,39 +96,39 @@ def remedies(
         fleet: The fleet.
         exact: Its memory model, where there is one.
     """
-    trial = Trial(request, exact, fleet, [look_at(host) for host in fleet.hosts])
+    trial = Trial(request, exact, fleet, [view_of(host) for host in fleet.hosts])
     tries = (
         _smaller_cache,
         _options,
         _more_accelerators,
         _without_a_release,
         _checkpoint,
-        emptied_or_extended,
+        empty_or_extended_host,
         larger,
     )
     return tuple(way for attempt in tries if (way := next(attempt(trial), "")))
 
 
 def _smaller_cache(trial: Trial) -> Iterator[str]:
-    for words, wish in _smaller_wishes(trial.request):
-        smaller = Demand(trial.request.demand.memory, wish)
-        if trial.seats(replace(trial.request, demand=smaller)):
+    for words, smaller in _smaller_requests(trial.request):
+        demand = Demand(trial.request.demand.memory, smaller)
+        if trial.seats(replace(trial.request, demand=demand)):
             yield f"Set {words}: with it the model fits."
 
 
-def _smaller_wishes(request: Request) -> Iterator[tuple[str, Wish]]:
+def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
     """Fewer requests at once, a shorter context, and both."""
-    wish, spec, one = request.demand.wish, request.spec, "`concurrency: 1`"
-    if wish.concurrency > 1:
-        yield one, replace(wish, concurrency=1)
+    wanted, spec, one = request.demand.request, request.spec, "`concurrency: 1`"
+    if wanted.concurrency > 1:
+        yield one, replace(wanted, concurrency=1)
     by_argument = has_argument(user_tokens(spec.engine.args), "--max-model-len")
     for tokens in CONTEXTS:
-        if tokens >= wish.least_context:
+        if tokens >= wanted.least_context:
             continue
         length = f"`--max-model-len {tokens}` in `engine.args`"
         words = length if by_argument else f"`context: {tokens}`"
         at_once = wanted_concurrency(spec, tokens)
-        shorter = replace(wish, context=tokens, stated=True, concurrency=at_once)
+        shorter = replace(wanted, context=tokens, stated=True, concurrency=at_once)
         yield words, shorter
         if at_once > 1:
             yield f"{words} and {one}", replace(shorter, concurrency=1)
@@ -160,7 +161,7 @@ def _without_a_release(trial: Trial) -> Iterator[str]:
     hosts = trial.fleet.hosts
     names = {claim.release: None for host in hosts for claim in host.claims if claim.release}
     for name in list(names)[:MOST_RELEASES]:
-        views = [look_at(host) for host in trial.fleet.without(name).hosts]
+        views = [view_of(host) for host in trial.fleet.without(name).hosts]
         if trial.seats(views=views):
             yield f"Retire {name}: in its place the model fits."
 
@@ -171,3 +172,24 @@ def _checkpoint(trial: Trial) -> Iterator[str]:
             where, count = seats[0].host, len(seats[0].accelerators)
             on = f" on {count} accelerators of {where}" if count else f" on {where}"
             yield f"A checkpoint of it in {name} would fit{on}, as far as can be estimated."
+
+
+def shortage(request: Request, fleet: FleetSnapshot, verdicts: Sequence[Verdict]) -> str:
+    """One line: the parts of the memory on the nearest miss; empty when memory is not short."""
+    # Rules that measure no single shape, such as the baseline's, give reasons in words.
+    memory = (one for one in verdicts if one.refusal == Reason.ACCELERATOR_MEMORY)
+    short = [one for one in memory if one.count]
+    if not short:
+        return ""
+    nearest = min(short, key=lambda one: one.needed - one.available)
+    stated = request.stated
+    split = Split(stated.tensor, stated.pipeline) if stated else Split(tensor=nearest.count)
+    for kind in view_of(fleet.host(nearest.host)).groups:
+        allocation = request.demand.least(kind, split)
+        if allocation and allocation.bytes == nearest.needed:
+            terms = (f"{term.name} {human_bytes(term.bytes)}" for term in allocation.need.terms)
+            return (
+                f"{human_bytes(allocation.bytes)} on each of {nearest.count} x {kind} for"
+                f" {allocation.tokens} tokens: {', '.join(terms)}"
+            )
+    return ""

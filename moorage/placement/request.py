@@ -1,17 +1,33 @@
-"""What is to be placed, and the exception that names why a host cannot take it."""
+"""What is to be placed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.snapshot import FleetSnapshot
+from moorage.memory import MemoryModel
+from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
-from moorage.placement.cpu_demand import CpuDemand
-from moorage.placement.demand import Demand
-from moorage.placement.engine import EngineTraits
-from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.parallelism import Parallelism
-from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.baseline_request import (
+    baseline_request,
+    by_baseline_rules,
+    require_consistent,
+)
+from moorage.placement.demand import CpuDemand, Demand, memory_request
+from moorage.placement.engine import (
+    EngineTraits,
+)
+from moorage.placement.memory_models import (
+    CalibratedMemory,
+    EstimatedMemory,
+    KnownOrEstimated,
+    Memory,
+    StatedMemory,
+)
+from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
+from moorage.spec.arguments import user_tokens
 
 MOST_HOSTS = 64
 """Hosts that a replica spans at most."""
@@ -36,13 +52,13 @@ class Request:
     profile: ModelProfile
     engine: EngineTraits
     demand: Demand
-    on_processors: CpuDemand
+    cpu_demand: CpuDemand
     stated: Parallelism | None = None
     staged: str = ""
     adapter_bytes: int = 0
 
     @property
-    def by_hand(self) -> tuple[str, ...]:
+    def listed_accelerators(self) -> tuple[str, ...]:
         """Accelerators that the user listed; empty = none are."""
         chosen = self.spec.placement.accelerators
         return chosen if isinstance(chosen, tuple) else ()
@@ -68,12 +84,8 @@ class Request:
         stated = self.spec.placement.ram
         return 0 if stated == "auto" else int(stated)
 
-    def ram_beside(self, kind: AcceleratorKind, claimed: int) -> int:
-        """Bytes of RAM that go with so many bytes of accelerators on one host."""
-        return self.ram_with(kind.type, claimed)
-
-    def ram_with(self, accelerator_type: str, claimed: int) -> int:
-        """The same, for accelerators of a type."""
+    def ram_for(self, accelerator_type: str, claimed: int) -> int:
+        """Bytes of RAM that go with so many bytes of accelerators of a type on one host."""
         return self.ram + self.engine.ram_on_accelerators(self.spec, accelerator_type, claimed)
 
     @property
@@ -109,7 +121,7 @@ class Request:
     @property
     def may_overcommit(self) -> bool:
         """Whether accelerators may be taken that are too full; only those listed by hand."""
-        return bool(self.by_hand) and self.spec.placement.overcommit
+        return bool(self.listed_accelerators) and self.spec.placement.overcommit
 
     @property
     def within_limits(self) -> Request:
@@ -125,29 +137,87 @@ class Request:
         return self.count == 0
 
 
-class Refused(Exception):
-    """A host cannot take the model."""
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The model that looks for a place.
 
-    def __init__(
-        self,
-        refusal: Refusal,
-        note: str = "",
-        *,
-        needed: int = 0,
-        available: int = 0,
-        held_by: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(refusal, note)
-        self.refusal, self.note, self.held_by = refusal, note, held_by
-        self.needed, self.available = needed, available
+    Attributes:
+        spec: What the user wrote.
+        profile: What the model is.
+        memory: How much memory it takes; None = only a rough estimate is possible.
+        staged: The model as hosts list what they have, `source@revision`.
+        companion_bytes: Bytes of the files of its adapters and draft model, for an estimate.
+        adapter_bytes: Bytes of the files of its adapters alone.
+        measured: Measurements of earlier starts of its architecture, the newest first.
+    """
 
-    def verdict(self, host: str) -> Verdict:
-        """It as the verdict of a host."""
-        return Verdict(
-            host=host,
-            refusal=self.refusal,
-            note=self.note,
-            needed=self.needed,
-            available=self.available,
-            held_by=self.held_by,
+    spec: ModelSpec
+    profile: ModelProfile
+    memory: MemoryModel | None = None
+    staged: str = ""
+    companion_bytes: int = 0
+    adapter_bytes: int = 0
+    measured: tuple[Measurement, ...] = ()
+
+
+def request_for(
+    subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None = None
+) -> Request:
+    """What is to be placed when an engine serves the model.
+
+    Args:
+        subject: The model.
+        engine: The engine.
+        fleet: The hosts, which may have a default version of the engine; None = they have none.
+
+    Raises:
+        Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
+    """
+    spec, profile = subject.spec, subject.profile
+    by_rules = by_baseline_rules(spec)
+    if by_rules:
+        require_consistent(baseline_request(spec, profile, engine, subject.adapter_bytes))
+    wanted, ram = memory_request(spec, profile), spec.placement.ram
+    stated = 0 if ram == "auto" else int(ram)
+    request = Request(
+        spec=spec,
+        profile=profile,
+        engine=engine,
+        demand=Demand(_memory(subject, engine, fleet), wanted),
+        cpu_demand=CpuDemand(subject.memory, profile, engine, wanted, stated),
+        stated=stated_parallelism(user_tokens(spec.engine.args)),
+        staged=subject.staged,
+        adapter_bytes=subject.adapter_bytes,
+    )
+    if request.must_span and not request.spans_hosts:
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"placement.hosts: {engine.name} cannot run one replica on {request.hosts} hosts",
+            suggestion="Set `engine.name: vllm`, or leave `placement.hosts` out.",
         )
+    judged = by_rules and request.listed_accelerators
+    if request.stated and not judged and request.count not in (None, 0, request.stated.world):
+        raise Failure(
+            Cause.BAD_SPEC,
+            f"placement.accelerators: {request.count}, but engine.args make {request.stated.world}"
+            f" ({request.stated})",
+            suggestion="Leave one of the two out.",
+        )
+    return request
+
+
+def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:
+    """As exact as can be: predicted, corrected by measurements, estimated where rules end."""
+    spec, profile = subject.spec, subject.profile
+    if not engine.predictable:
+        claim = spec.memory.claim
+        estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
+        return estimated if claim is None else StatedMemory(int(claim))
+    if subject.memory is None:
+        return EstimatedMemory(profile, "no tensor headers", subject.companion_bytes)
+    known = KnownOrEstimated(subject.memory, profile, subject.companion_bytes)
+    configured = fleet.engine_versions(engine.name).default_version if fleet else ""
+    version = spec.engine.version or configured or engine.default_version
+    given = user_tokens(spec.engine.args)
+    arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
+    return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)

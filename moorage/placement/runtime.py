@@ -1,40 +1,64 @@
-"""Which runtime starts an engine on a host: a container where an image is known, else a program."""
+"""The runtime that starts an engine on a host, and the image that it starts from."""
 
 from __future__ import annotations
 
 from moorage.common.failures import Failure
-from moorage.common.values import Origin, Value
+from moorage.common.refusal import Reason, Refusal
+from moorage.images.choice import choose_image
+from moorage.images.image import Image
 from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
-from moorage.placement.image import image_on
 from moorage.placement.placement import CPU
-from moorage.spec import ContainerSettings, ModelSpec, RuntimeName
+from moorage.placement.request import Request
+from moorage.spec import ContainerSettings, EngineName, ModelSpec, RuntimeName
 
 
-class RuntimeChoice(Value):
-    """A runtime and why it was taken."""
+def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: str) -> Image:
+    """The image that suits a host's processors and the driver of its accelerators.
 
-    name: RuntimeName
-    origin: Origin
-    reason: str
+    Args:
+        spec: What the user wrote.
+        engine: The engine.
+        host: The host.
+        kind: Accelerator type, or `cpu`.
+
+    Raises:
+        Failure: `NO_IMAGE` when none can work.
+    """
+    device = host.first(kind)
+    return choose_image(
+        spec,
+        engine.name,
+        engine.default_version,
+        kind,
+        host.architecture,
+        runtime=device.runtime_version if device else "",
+        family=device.family if device else "",
+        configured=host.engine_versions(spec.engine.custom or engine.name),
+        closed=engine.name == EngineName.CUSTOM,
+        more=host.catalogue,
+    )
 
 
 def choose_runtime(
     spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, accelerator_type: str
-) -> RuntimeChoice | str:
-    """The runtime for an engine on a host, or the reason why none can run it."""
+) -> RuntimeName:
+    """The runtime for an engine on a host: a container where an image is known, else a program.
+
+    Raises:
+        Refusal: `ENGINE` when none can run it, with the reason for each.
+    """
     wanted = spec.engine.runtime
     reasons: list[str] = []
     for name in (RuntimeName.DOCKER, RuntimeName.PROCESS):
         if wanted not in (RuntimeName.AUTO, name):
             continue
-        reason = _obstacle(spec, engine, host, accelerator_type, name)
-        if not reason:
-            origin = Origin.DERIVED if wanted == RuntimeName.AUTO else Origin.USER
-            return RuntimeChoice(name=name, origin=origin, reason="; ".join(reasons) or "usable")
-        reasons.append(f"{name}: {reason}")
-    return "; ".join(reasons)
+        obstacle = _obstacle(spec, engine, host, accelerator_type, name)
+        if not obstacle:
+            return name
+        reasons.append(f"{name}: {obstacle}")
+    raise Refusal(Reason.ENGINE, "; ".join(reasons))
 
 
 def _obstacle(
@@ -77,3 +101,14 @@ def _no_process(
     if installed and wanted and installed.version not in ("", wanted):
         return f"{engine.program} {installed.version} is installed, {wanted} is asked for"
     return "" if installed else f"{engine.program} is not installed"
+
+
+def image_there(request: Request, host: HostSnapshot, kind: str) -> bool:
+    """Whether a host has the image that the engine would start from."""
+    if not host.images:
+        return False
+    try:
+        image = image_on(request.spec, request.engine, host, kind)
+    except Failure:
+        return False
+    return any(place in host.images for place in host.registries.places(image.reference))

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
 
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
-from moorage.placement.filters import image_there
-from moorage.placement.offer import Offer, Scored
+from moorage.placement.candidates import Candidate, ScoredCandidate
+from moorage.placement.demand import Split
 from moorage.placement.placement import CPU
 from moorage.placement.request import Request
-from moorage.placement.view import HostView
+from moorage.placement.runtime import image_there
+from moorage.placement.seating import tokens_on
+from moorage.placement.view import AcceleratorKind, HostView
 from moorage.spec import Strategy
 
 PORT = Resource.PORT
 
-Term = Callable[[Request, Offer, HostView, list[int]], float]
+Term = Callable[[Request, Candidate, HostView, list[int]], float]
 """Rates one host of an offer, with the room that is taken there, from 0 to 1."""
 
 
-def score_all(request: Request, offers: Sequence[Offer], views: Sequence[HostView]) -> list[Scored]:
+def score_all(
+    request: Request, candidates: Sequence[Candidate], views: Sequence[HostView]
+) -> list[ScoredCandidate]:
     """The points of each offer: the mean over its hosts, leader and followers alike.
 
     Args:
@@ -33,29 +38,34 @@ def score_all(request: Request, offers: Sequence[Offer], views: Sequence[HostVie
     if not any(view.host.models for view in views):
         idle.add(_weights_there)
     columns = [
-        [0.0] * len(offers) if rate in idle else _points(request, offers, weight, rate)
+        [0.0] * len(candidates) if rate in idle else _points(request, candidates, weight, rate)
         for weight, rate in WEIGHTS[request.spec.placement.strategy].values()
     ]
     rows = zip(*columns, strict=True)
-    return [Scored(offer, row, sum(row)) for offer, row in zip(offers, rows, strict=True)]
-
-
-def _points(request: Request, offers: Sequence[Offer], weight: float, rate: Term) -> list[float]:
-    """What one term gives to each offer."""
     return [
-        weight * rate(request, offer, offer.views[0], offer.rooms[0])
-        if len(offer.views) == 1
-        else weight * _total(request, offer, rate) / len(offer.views)
-        for offer in offers
+        ScoredCandidate(candidate, row, sum(row))
+        for candidate, row in zip(candidates, rows, strict=True)
     ]
 
 
-def _total(request: Request, offer: Offer, rate: Term) -> float:
-    pairs = zip(offer.views, offer.rooms, strict=True)
-    return sum(rate(request, offer, view, room) for view, room in pairs)
+def _points(
+    request: Request, candidates: Sequence[Candidate], weight: float, rate: Term
+) -> list[float]:
+    """What one term gives to each offer."""
+    return [
+        weight * rate(request, candidate, candidate.views[0], candidate.rooms[0])
+        if len(candidate.views) == 1
+        else weight * _total(request, candidate, rate) / len(candidate.views)
+        for candidate in candidates
+    ]
 
 
-def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) -> float:
+def _total(request: Request, candidate: Candidate, rate: Term) -> float:
+    pairs = zip(candidate.views, candidate.rooms, strict=True)
+    return sum(rate(request, candidate, view, room) for view, room in pairs)
+
+
+def _apart(request: Request, _offer: Candidate, view: HostView, _room: list[int]) -> float:
     """The fewer replicas of the model a host has already, the better; none at all counts most."""
     replicas = 0
     for claim in map(fields, view.host.claims):
@@ -64,20 +74,24 @@ def _apart(request: Request, _offer: Offer, view: HostView, _room: list[int]) ->
     return 1 / (1 + replicas)
 
 
-def _accelerators_free(_request: Request, offer: Offer, view: HostView, room: list[int]) -> float:
+def _accelerators_free(
+    _request: Request, candidate: Candidate, view: HostView, room: list[int]
+) -> float:
     """Room that is left on the accelerators that would be taken; on CPU, of the RAM."""
-    total = offer.kind.total if offer.kind else view.host.ram_total
-    left = sum(room) / len(room) - offer.needed
+    total = candidate.kind.total if candidate.kind else view.host.ram_total
+    left = sum(room) / len(room) - candidate.needed
     return left / total if total and left > 0 else 0.0
 
 
-def _accelerators_full(request: Request, offer: Offer, view: HostView, room: list[int]) -> float:
-    return 1 - _accelerators_free(request, offer, view, room)
+def _accelerators_full(
+    request: Request, candidate: Candidate, view: HostView, room: list[int]
+) -> float:
+    return 1 - _accelerators_free(request, candidate, view, room)
 
 
-def _host_free(_request: Request, offer: Offer, view: HostView, _room: list[int]) -> float:
+def _host_free(_request: Request, candidate: Candidate, view: HostView, _room: list[int]) -> float:
     """Room on all accelerators of the host; on CPU, of its RAM."""
-    if offer.kind is None:
+    if candidate.kind is None:
         return view.room.ram / view.host.ram_total if view.host.ram_total else 0.0
     room = total = 0
     for kind, rooms in view.groups.items():
@@ -86,18 +100,18 @@ def _host_free(_request: Request, offer: Offer, view: HostView, _room: list[int]
     return room / total
 
 
-def _host_full(request: Request, offer: Offer, view: HostView, room: list[int]) -> float:
-    return 1 - _host_free(request, offer, view, room)
+def _host_full(request: Request, candidate: Candidate, view: HostView, room: list[int]) -> float:
+    return 1 - _host_free(request, candidate, view, room)
 
 
-def _weights_there(request: Request, _offer: Offer, view: HostView, _room: list[int]) -> float:
+def _weights_there(request: Request, _offer: Candidate, view: HostView, _room: list[int]) -> float:
     return 1.0 if request.staged in view.host.models else 0.0
 
 
-def _image_there(request: Request, offer: Offer, view: HostView, _room: list[int]) -> float:
+def _image_there(request: Request, candidate: Candidate, view: HostView, _room: list[int]) -> float:
     if not view.host.images:
         return 0.0
-    kind = offer.kind.type if offer.kind else CPU
+    kind = candidate.kind.type if candidate.kind else CPU
     return 1.0 if image_there(request, view.host, kind) else 0.0
 
 
@@ -117,3 +131,51 @@ WEIGHTS: dict[Strategy, dict[str, tuple[float, Term]]] = {
     },
 }
 """By strategy: each term with its points, 100 in all."""
+
+
+DIGITS = 9
+"""Scores are compared to so many digits: beyond, they differ by the order of additions."""
+
+
+ALIKE = 2 * 10**-DIGITS
+"""Scores that are further apart than this differ in their digits."""
+
+
+def best(request: Request, scored: Sequence[ScoredCandidate]) -> Candidate:
+    """The highest score; where the context is cut, the longest, then most room; then the tie."""
+    seed = request.spec.placement.seed
+    near: Iterable[int] = range(len(scored))
+    reach: dict[tuple[AcceleratorKind | None, Split], int] = {}
+    if scored[0].candidate.is_full:
+        top = max([one.score for one in scored]) - ALIKE
+        near = [at for at, one in enumerate(scored) if one.score > top]
+    else:
+        reach = _reach(request, scored)
+
+    def rank(at: int) -> tuple[int, int, float, int]:
+        one, candidate = scored[at], scored[at].candidate
+        tie = -at if seed is None else _chance(seed, candidate.views[0].host.name)
+        cut = (
+            (0, 0)
+            if candidate.is_full
+            else (reach[candidate.kind, candidate.split], candidate.budget)
+        )
+        return (*cut, round(one.score, DIGITS), tie)
+
+    return scored[max(near, key=rank)].candidate
+
+
+def _reach(
+    request: Request, scored: Sequence[ScoredCandidate]
+) -> dict[tuple[AcceleratorKind | None, Split], int]:
+    """By kind and split the longest context on the accelerators, or in the RAM, with most room."""
+    most: dict[tuple[AcceleratorKind | None, Split], Candidate] = {}
+    for one in scored:
+        key, candidate = (one.candidate.kind, one.candidate.split), one.candidate
+        if not candidate.is_full and (key not in most or candidate.budget > most[key].budget):
+            most[key] = candidate
+    return {key: tokens_on(request, candidate) for key, candidate in most.items()}
+
+
+def _chance(seed: int, host: str) -> int:
+    return int.from_bytes(blake2b(f"{seed}:{host}".encode(), digest_size=8).digest(), "big")

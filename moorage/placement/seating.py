@@ -2,67 +2,69 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from moorage.common.units import human_bytes
-from moorage.inventory.snapshot import Accelerator, HostSnapshot
-from moorage.placement.demand import Ask
-from moorage.placement.fit import free_ports
-from moorage.placement.links import joined
-from moorage.placement.offer import Offer
-from moorage.placement.placement import CPU, Seat
+from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
+from moorage.placement.candidates import Candidate
+from moorage.placement.demand import Allocation
+from moorage.placement.fit import allocatable_memory, free_ports
+from moorage.placement.links import join_seats
+from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
-from moorage.placement.view import HostView, look_at
-from moorage.spec import RuntimeName, Strategy
+from moorage.placement.view import HostView, view_of
+from moorage.spec import Strategy
 
 
-def seats_of(request: Request, offer: Offer, replica: int) -> tuple[Seat, ...]:
+def seats_of(request: Request, candidate: Candidate, replica: int) -> tuple[Seat, ...]:
     """One seat for each host of an offer, the leader's first."""
-    number = len(offer.views)
-    if offer.kind is None:
-        seats = [_cpu_seat(request, offer, at, replica) for at in range(number)]
+    number = len(candidate.views)
+    if candidate.kind is None:
+        seats = [_cpu_seat(request, candidate, at, replica) for at in range(number)]
     else:
-        ask = _ask(request, offer)
-        seats = [_seat(request, offer, at, ask, replica) for at in range(number)]
-    return joined(request, seats, {view.host.name: view.host for view in offer.views})
+        ask = _ask(request, candidate)
+        seats = [_seat(request, candidate, at, ask, replica) for at in range(number)]
+    return join_seats(request, seats, {view.host.name: view.host for view in candidate.views})
 
 
-def tokens_on(request: Request, offer: Offer) -> int:
+def tokens_on(request: Request, candidate: Candidate) -> int:
     """The context that is served on an offer."""
-    if offer.kind is None:
-        return request.on_processors.fitted(offer.budget, offer.split.tensor).tokens
-    return _ask(request, offer).tokens
+    if candidate.kind is None:
+        return request.cpu_demand.fitted(candidate.budget, candidate.split.tensor).tokens
+    return _ask(request, candidate).tokens
 
 
 def with_seats(views: Sequence[HostView], seats: Sequence[Seat]) -> list[HostView]:
     """The hosts as the next replica finds them."""
     by_host = {seat.host: seat for seat in seats}
     return [
-        look_at(_taken(view.host, by_host[view.host.name])) if view.host.name in by_host else view
+        view_of(_taken(view.host, by_host[view.host.name])) if view.host.name in by_host else view
         for view in views
     ]
 
 
-def _ask(request: Request, offer: Offer) -> Ask:
+def _ask(request: Request, candidate: Candidate) -> Allocation:
     """What is taken of each accelerator of an offer; beyond its room only by overcommitment."""
-    assert offer.kind is not None
-    budget = max(offer.budget, offer.needed)
-    ask = request.demand.fitted(offer.kind, offer.split, budget)
-    if isinstance(ask, str):  # an offer exists, so its smallest claim does
-        raise AssertionError(ask)
-    return ask
+    assert candidate.kind is not None
+    budget = max(candidate.budget, candidate.needed)
+    return request.demand.fitted(candidate.kind, candidate.split, budget)
 
 
-def _cpu_seat(request: Request, offer: Offer, at: int, replica: int) -> Seat:
-    host, cores, ranks = offer.views[at].host, request.spec.placement.cores, offer.split.tensor
-    ask = request.on_processors.fitted(offer.budget, ranks)
+def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> Seat:
+    host, cores, ranks = (
+        candidate.views[at].host,
+        request.spec.placement.cores,
+        candidate.split.tensor,
+    )
+    ask = request.cpu_demand.fitted(candidate.budget, ranks)
     part = f", one of {ranks} ranks," if ranks > 1 else ""
     threads = "shares the cores" if cores == "auto" else f"{cores} cores"
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=_runtime(request, host, CPU),
+        runtime=choose_runtime(request.spec, request.engine, host, CPU),
         ram_bytes=ask.bytes,
         cores=0 if cores == "auto" else cores,
         port=_port(request, host),
@@ -75,65 +77,64 @@ def _cpu_seat(request: Request, offer: Offer, at: int, replica: int) -> Seat:
     )
 
 
-def _seat(request: Request, offer: Offer, at: int, ask: Ask, replica: int) -> Seat:
-    assert offer.kind is not None
-    host = offer.views[at].host
-    chosen = _accelerators(request, offer, at, ask)
+def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, replica: int) -> Seat:
+    assert candidate.kind is not None
+    host = candidate.views[at].host
+    chosen = _accelerators(request, candidate, at, ask)
     return Seat(
         replica=replica,
         host=host.name,
-        runtime=_runtime(request, host, offer.kind.type),
-        accelerator_type=offer.kind.type,
+        runtime=choose_runtime(request.spec, request.engine, host, candidate.kind.type),
+        accelerator_type=candidate.kind.type,
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
-        ram_bytes=request.ram_beside(offer.kind, ask.bytes * len(chosen)),
+        ram_bytes=request.ram_for(candidate.kind.type, ask.bytes * len(chosen)),
         port=_port(request, host),
         utilization=ask.utilization,
         tokens=ask.tokens,
-        tensor=offer.split.tensor,
-        pipeline=offer.split.pipeline,
+        tensor=candidate.split.tensor,
+        pipeline=candidate.split.pipeline,
         need=ask.need,
-        reason=f"{len(chosen)} x {offer.kind}, {human_bytes(ask.bytes)} of each for"
-        f" {ask.tokens} tokens{_cut(request, ask.tokens)}{_warning(ask, offer.rooms[at][-1])}",
+        reason=f"{len(chosen)} x {candidate.kind}, {human_bytes(ask.bytes)} of each for"
+        f" {ask.tokens} tokens{_cut(request, ask.tokens)}{_warning(ask, candidate.rooms[at][-1])}",
     )
 
 
 def _cut(request: Request, tokens: int) -> str:
-    wanted = request.demand.wish.context
+    wanted = request.demand.request.context
     return f" of {wanted}, as many as fit" if tokens < wanted else ""
 
 
-def _warning(ask: Ask, left: int) -> str:
+def _warning(ask: Allocation, left: int) -> str:
     if ask.bytes <= left:
         return ""
     return f"; overcommitted: only {human_bytes(left)} is free, the engine may fail to start"
 
 
-def _accelerators(request: Request, offer: Offer, at: int, ask: Ask) -> list[Accelerator]:
+def _accelerators(
+    request: Request, candidate: Candidate, at: int, ask: Allocation
+) -> list[Accelerator]:
     """The emptiest that may be taken, or with bin-packing the fullest that still do."""
-    host, room, taken = offer.views[at].host, offer.views[at].room.memory, offer.rooms[at]
-    by_hand = {int(identity.rsplit(":", 1)[1]) for identity in _by_hand(request, host)}
+    host, room, taken = (
+        candidate.views[at].host,
+        candidate.views[at].room.memory,
+        candidate.rooms[at],
+    )
+    listed = {int(identity.rsplit(":", 1)[1]) for identity in _listed(request, host)}
     usable = [
         (left, item)
         for left, item in zip(room, host.accelerators, strict=True)
-        if (item.type, item.name, item.memory_total) == offer.kind
+        if (item.type, item.name, item.memory_total) == candidate.kind
         and left >= min(ask.bytes, taken[-1])
-        and (not by_hand or item.index in by_hand)
+        and (not listed or item.index in listed)
     ]
     packs = request.spec.placement.strategy == Strategy.BINPACK
     usable.sort(key=lambda pair: pair[0], reverse=not packs)
     return sorted((item for _, item in usable[: len(taken)]), key=lambda item: item.index)
 
 
-def _runtime(request: Request, host: HostSnapshot, kind: str) -> RuntimeName:
-    choice = choose_runtime(request.spec, request.engine, host, kind)
-    if isinstance(choice, str):  # the filters asked the same question
-        raise AssertionError(choice)
-    return choice.name
-
-
-def _by_hand(request: Request, host: HostSnapshot) -> list[str]:
-    return [one for one in request.by_hand if one.rsplit(":", 2)[0] == host.name]
+def _listed(request: Request, host: HostSnapshot) -> list[str]:
+    return [one for one in request.listed_accelerators if one.rsplit(":", 2)[0] == host.name]
 
 
 def _port(request: Request, host: HostSnapshot) -> int:
@@ -155,4 +156,22 @@ def _taken(host: HostSnapshot, seat: Seat) -> HostSnapshot:
                 for item in host.accelerators
             ),
         }
+    )
+
+
+def overcommit_warnings(placement: Placement, fleet: FleetSnapshot) -> tuple[str, ...]:
+    """What is claimed of accelerators beyond what is free on them.
+
+    What stops first is not free in the snapshot, though it will be; nothing is said then.
+    """
+    claimed: Counter[tuple[str, int]] = Counter()
+    for seat in placement.seats:
+        pairs = zip(seat.accelerators, seat.accelerator_bytes, strict=True)
+        claimed.update({(seat.host, index): amount for index, amount in pairs})
+    free = {(host, index): allocatable_memory(fleet.host(host), index) for host, index in claimed}
+    return tuple(
+        f"overcommitted: {human_bytes(amount)} of accelerator {index} of {host} are claimed,"
+        f" {human_bytes(free[host, index])} are free; the engine may fail to start"
+        for (host, index), amount in claimed.items()
+        if amount > free[host, index] and not placement.stop_first
     )

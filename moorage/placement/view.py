@@ -1,15 +1,50 @@
-"""The hosts as placement looks at them: what is there, sorted once for all questions."""
+"""The hosts as placement sees them: kinds of accelerators, and the room on each host."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from operator import itemgetter
+from typing import NamedTuple
 
+from moorage.common.units import human_bytes
 from moorage.common.values import fields
-from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.kinds import AcceleratorKind, kind_of
-from moorage.placement.room import Facts, Room, room_with
+from moorage.inventory.snapshot import VENDORS, HostSnapshot
+from moorage.placement.fit import Facts, Room, room_with
+
+
+class AcceleratorKind(NamedTuple):
+    """Accelerators that are alike: one rank needs the same on each of them.
+
+    Attributes:
+        type: `cuda`, `rocm`, ...
+        name: Product name; empty = unknown.
+        total: Bytes of memory.
+    """
+
+    type: str
+    name: str
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.name or self.type} ({human_bytes(self.total)})"
+
+    def is_one_of(self, wanted: tuple[str, ...]) -> bool:
+        """Whether a type, a vendor or a name with `*` matches; nothing wanted matches all."""
+        if not wanted:
+            return True
+        own = (self.type, VENDORS.get(self.type, ""))
+        name = self.name.lower()
+        return any(one.lower() in own or fnmatchcase(name, one.lower()) for one in wanted)
+
+
+@lru_cache(maxsize=1024)
+def kind_of(type: str, name: str, total: int) -> AcceleratorKind:
+    """The kind with these attributes, the same object for the same ones: dicts find it faster."""
+    return AcceleratorKind(type, name, total)
+
 
 _facts_of_kind = itemgetter("type", "name", "memory_total")
 
@@ -30,7 +65,7 @@ class HostView:
     groups: dict[AcceleratorKind, list[int]]
 
 
-def look_at(host: HostSnapshot) -> HostView:
+def view_of(host: HostSnapshot) -> HostView:
     """Sort out what a host has."""
     accelerators = list(map(fields, host.accelerators))
     room = room_with(host, accelerators)

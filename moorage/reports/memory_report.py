@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
 from moorage.memory.calibration import LOADED, STAYING, Measurement, charged_graphs
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.memory.sizing import Answer, Device, Question
 from moorage.reports.document import Document, Section
 
@@ -65,11 +65,11 @@ SIZE_COLUMNS = (
 )
 
 
-def refused(refusal: MemoryRefusal) -> str:
+def refused(refusal: Refusal) -> str:
     """A refusal in one sentence."""
-    if refusal.kind is RefusalKind.REJECTED:
-        return f"vLLM would not start: {refusal.reason}"
-    return f"Not known: {refusal.reason}"
+    if refusal.reason is Reason.REJECTED:
+        return f"vLLM would not start: {refusal.note}"
+    return f"Not known: {refusal.note}"
 
 
 def answer_document(model: str, found: Answer) -> Document:
@@ -92,7 +92,7 @@ def answer_document(model: str, found: Answer) -> Document:
 
 
 def sizes_document(
-    model: str, asked: Question, rows: Sequence[tuple[Device, Answer | MemoryRefusal]]
+    model: str, asked: Question, rows: Sequence[tuple[Device, Answer | Refusal]]
 ) -> Document:
     """Common sizes, each with the fewest ranks with which the model fits."""
     wanted = _requests(asked.tokens, asked.concurrency)
@@ -148,8 +148,8 @@ def _stated(need: Need) -> str:
     return ", as the spec states" if need.stated is not None else ""
 
 
-def _size(device: Device, found: Answer | MemoryRefusal) -> tuple[str, ...]:
-    if isinstance(found, MemoryRefusal):
+def _size(device: Device, found: Answer | Refusal) -> tuple[str, ...]:
+    if isinstance(found, Refusal):
         return (_device(device), "", refused(found), "", "", "", "")
     need = found.need
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.common.units import human_bytes
 from moorage.memory.estimates import Term
-from moorage.placement.explain import rows, summary
+from moorage.placement.explanation import rows, summary
 from moorage.placement.placement import Placement, Seat
 from moorage.reports.document import Document, Section
 

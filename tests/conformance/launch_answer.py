@@ -16,7 +16,7 @@ from moorage.common.failures import Failure
 from moorage.common.values import Origin
 from moorage.engines.plan import plan_launch
 from moorage.images.image import Image as ChosenImage
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from tests.conformance.launch_read import Reading
 from tests.conformance.launch_world import a_placed, position_of
 

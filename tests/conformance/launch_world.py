@@ -21,8 +21,7 @@ from moorage.models.config import TEXT_CONFIG_KEYS, derive_profile
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ResolvedModel, WeightSummary
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
-from moorage.placement.placed import Placed
-from moorage.placement.placement import Links, Placement, Role, Seat
+from moorage.placement.placement import Links, Placed, Placement, Role, Seat
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec, RuntimeName
 from moorage.spec.arguments import is_written
 from moorage.spec.safe import plain_environment

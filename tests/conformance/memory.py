@@ -14,18 +14,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.memory import (
     MemoryPrediction,
-    MemoryRefusal,
     MemorySettings,
-    RefusalKind,
     predict_memory,
 )
 from moorage.memory.demand import memory_model
 from moorage.models.config import derive_profile
 from moorage.models.source import ResolvedModel, WeightSummary
 from moorage.models.tensors import TensorHeaders
-from moorage.placement.demand import wish_of
+from moorage.placement.demand import memory_request
 from moorage.spec import ModelSpec
 
 EXACT = (
@@ -70,7 +69,7 @@ class Model:
 
 def predicted(
     config: dict[str, Any], tensors: TensorHeaders, given: Mapping[str, Any]
-) -> MemoryPrediction | MemoryRefusal:
+) -> MemoryPrediction | Refusal:
     """What a deploy of the model with these settings is told about its memory."""
     tensor, pipeline = (given.get(f"{name}_parallel_size") or 1 for name in ("tensor", "pipeline"))
     spec = ModelSpec.model_validate(
@@ -88,9 +87,9 @@ def predicted(
         headers=tensors,
     )
     profile = derive_profile(spec, resolved)
-    memory, wish = memory_model(spec, resolved, profile), wish_of(spec, profile)
+    memory, wanted = memory_model(spec, resolved, profile), memory_request(spec, profile)
     batched = memory.options.batched_tokens or BATCHED
-    settings = memory.options.settings(tensor, pipeline, wish.context, batched)
+    settings = memory.options.settings(tensor, pipeline, wanted.context, batched)
     # A placement gives the pool that the requests need, and states the profile's context; a row
     # states the pool, and leaves the context to vLLM, which cuts that of longrope.
     told = {"kv_pool_bytes": given.get("kv_pool_bytes", settings.kv_pool_bytes)}
@@ -120,13 +119,11 @@ def models(folder: Path) -> Iterator[Model]:
         yield Model(path.parent)
 
 
-def compare(
-    expected: Mapping[str, Any], got: MemoryPrediction | MemoryRefusal
-) -> Iterator[Difference]:
+def compare(expected: Mapping[str, Any], got: MemoryPrediction | Refusal) -> Iterator[Difference]:
     refused = bool(expected.get("rejected") or expected.get("error"))
-    if isinstance(got, MemoryRefusal):
-        if not refused or got.kind is not RefusalKind.REJECTED:
-            yield "refusal", expected.get("error"), f"{got.kind}: {got.reason}"
+    if isinstance(got, Refusal):
+        if not refused or got.reason is not Reason.REJECTED:
+            yield "refusal", expected.get("error"), f"{got.reason}: {got.note}"
         return
     if refused:
         yield "rejected", expected.get("error"), "a prediction"

@@ -17,7 +17,8 @@ from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
 from moorage.placement.links import is_peer_address
-from moorage.placement.propose import OWNED_ARGUMENTS, Subject
+from moorage.placement.propose import OWNED_ARGUMENTS
+from moorage.placement.request import Subject
 from moorage.spec import Mode, ModelSpec, RuntimeName
 from moorage.spec.arguments import has_argument, is_option, user_tokens
 from moorage.spec.patterns import NAME_PATTERN, VERSION_PATTERN

@@ -75,6 +75,7 @@ class Drill:
         self, place: Workplace, engine: Callable[..., dict[str, Any]], **fields: Any
     ) -> None:
         self.place, self._engine, self._fields, self._round = place, engine, fields, 0
+        self._recoveries: set[tuple[str, bool]] = set()
 
     def spec(self, name: str = "tiny", **fields: Any) -> Path:
         """A spec that differs from all before it."""
@@ -167,8 +168,21 @@ class Drill:
         assert caller.answered, caller.refused[:3]
         return f"{caller.answered} of {caller.answered}"
 
-    def repeated(self, spec: Path, *, new: bool) -> str:
-        """Deploy again what was to be deployed; what took over already is left as it is."""
+    def repeated(self, spec: Path, *, new: bool, recovery: str = "") -> str:
+        """Deploy again what was to be deployed; what took over already is left as it is.
+
+        Args:
+            spec: What was to be deployed.
+            new: Whether it took over.
+            recovery: What reconciling did. A deploy is repeated once for each such class only;
+                empty = always.
+
+        Returns:
+            How that ended, as the table shows it.
+        """
+        if recovery and (recovery, new) in self._recoveries:
+            return "-"
+        self._recoveries.add((recovery, new))
         outcome = str(self.place.json("deploy", spec)["outcome"])
         assert outcome == ("unchanged" if new else "completed")
         return outcome

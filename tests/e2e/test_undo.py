@@ -16,10 +16,9 @@ from moorage.releases.release import ReleaseRow
 from moorage.releases.states import SERVING
 from tasks import context
 from tasks.adapters import tidy
-from tasks.cleanup import abandon, free_claims, recover
+from tasks.cleanup import recover
 from tasks.journal import Journal
-from tasks.restore_release import undo_stop
-from tasks.stopping import finish_switch
+from tasks.replace import abandon, finish_switch, free_claims, undo_stop
 from tests.e2e.command_server import FAILS, STOPS
 from tests.e2e.conftest import installed_engine
 from tests.e2e.drill import Caller, Drill, on_processes

@@ -15,7 +15,7 @@ import requests
 from moorage.adapters.docker import client as docker_client
 from moorage.adapters.docker.client import connect, forget_clients
 from moorage.adapters.docker.containers import DockerRuntime
-from moorage.adapters.ssh.tunnels import Tunnel
+from moorage.adapters.ssh import Tunnel
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access
 from tests.fleet.fleet import FleetHost, TestFleet

@@ -111,8 +111,9 @@ def test_a_lender_that_is_damaged_is_left_for_the_hub(equipped: TestFleet, hub: 
     wanted = on_hub(hub, REPO)
     path = Path(brought(hub, wanted, first).path)
     (path / WEIGHTS).write_bytes(os.urandom(SIZE))
+    before = hub.sent(WEIGHTS)
     staged = brought(hub, wanted, third, first)
-    assert staged.brought["hub"] == SIZE
+    assert hub.sent(WEIGHTS) - before == SIZE  # small files may come from either
     assert there(staged.path) == hub.commits[REPO][wanted.revision]
 
 

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from moorage.adapters.docker.client import connect, is_name_taken, is_podman
 from moorage.adapters.docker.containers import DockerRuntime
-from moorage.adapters.docker.helper import run_helper
+from moorage.adapters.docker.helper import HelperJob, run_helper
 from moorage.adapters.docker.images import DockerImages
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import parse_access
@@ -187,9 +187,7 @@ def test_gpus_are_refused_instead_of_forgotten(site: Site, lifecycle_image: str)
         DockerRuntime(address).start(wanted, {})
     assert caught.value.cause is Cause.ACCELERATOR_RUNTIME_MISSING
     with pytest.raises(Failure, match="gives no NVIDIA accelerators"):
-        run_helper(
-            parse_access(address), HELPER, (), purpose="x", seconds=9, handed=handed_to(NVIDIA, 1)
-        )
+        run_helper(parse_access(address), HelperJob(HELPER, (), "x", 9, handed_to(NVIDIA, 1)))
     lacking = wanted.model_copy(update={"accelerator_type": "rocm", "devices": ()})
     nodes = lacking.isolation.model_copy(update={"nodes": ("/dev/none",)})
     with pytest.raises(Failure) as caught:

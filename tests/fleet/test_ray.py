@@ -29,7 +29,7 @@ import asyncio, json, os
 from prefect import flow, task
 from moorage.common.failures import Cause, Failure
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.map_hosts import task_runner
+from moorage.adapters.prefect.task_runner import task_runner
 
 @task(persist_result=False)
 async def where(host: str) -> int:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moorage.adapters.sources import mirrors_of, source_for
-from moorage.adapters.sources.source_keys import Keys
+from moorage.adapters.sources import Keys, mirrors_of, source_for
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.bring_model import bring
 from moorage.adapters.transfer.host_store import Staged
@@ -48,7 +47,7 @@ def test_hosts_fetch_from_the_bucket_without_its_keys(
     equipped: TestFleet, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "moorage.adapters.files.pretrained._known", lambda *_: "not asked in this test"
+        "moorage.adapters.files.pretrained._completed", lambda *_: "not read in this test"
     )
     settings = Settings(home=tmp_path, s3_endpoint=bucket.url)
     wanted = source_for(SPEC, settings, KEYS).resolve(SPEC)

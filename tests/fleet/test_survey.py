@@ -13,8 +13,8 @@ import pytest
 
 from moorage.adapters.docker import client as docker_client
 from moorage.adapters.docker.client import forget_clients
-from moorage.adapters.docker.helper import run_helper
-from moorage.adapters.hosts.local_host import survey_host
+from moorage.adapters.docker.helper import HelperJob, run_helper
+from moorage.adapters.hosts.survey import survey_host
 from moorage.adapters.sources.store import Manifest
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
@@ -116,9 +116,7 @@ def test_without_the_helper_image_the_daemon_tells_what_it_knows(equipped: TestF
 def test_what_is_not_there_cannot_be_handed_over(equipped: TestFleet, vendor: str) -> None:
     access = over_tls(equipped).hosts[0].access
     with pytest.raises(Failure) as caught:
-        run_helper(
-            access, HELPER, ("true",), purpose="probe", seconds=20, handed=handed_to(vendor, 1)
-        )
+        run_helper(access, HelperJob(HELPER, ("true",), "probe", 20, handed_to(vendor, 1)))
     assert caught.value.cause == Cause.ACCELERATOR_RUNTIME_MISSING
     assert not equipped.hosts[0].daemon.client().containers.list(all=True)
 

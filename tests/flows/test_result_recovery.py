@@ -13,8 +13,8 @@ from prefect.exceptions import MissingResult
 from prefect.states import Completed
 from prefect.testing.utilities import prefect_test_harness
 
-from flows import result_recovery as ending
-from flows.result_recovery import keep_result, whole
+from flows import flow_context as ending
+from flows.flow_context import keep_result, whole
 from flows.retire_model import retire_model
 from moorage.common.failures import Cause, Failure
 from tests.e2e.workplace import REPOSITORY

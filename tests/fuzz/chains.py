@@ -8,27 +8,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 from moorage.adapters.engines.argument_check import check_early
-from moorage.adapters.engines.probe import ask, read_metrics, served_names
+from moorage.adapters.engines.probe import ask, metrics_total, read_metrics, served_names
 from moorage.adapters.files.specs import load_fleet, load_spec
-from moorage.adapters.hosts.local_host import describe
-from moorage.adapters.hosts.survey import fleet_snapshot
-from moorage.adapters.sources import resolve_all
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.hosts.survey import describe, fleet_snapshot
+from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import existing
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
-from moorage.engines.draining import requests_in_flight
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.inventory.fleet import Host, StaticAccelerator
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.config import derive_profile
-from moorage.placement.placed import Placed
-from moorage.placement.placement import Placement
-from moorage.placement.propose import Subject, propose
+from moorage.placement.placement import Placed, Placement
+from moorage.placement.propose import propose
+from moorage.placement.request import Subject
 from moorage.readiness.protocol import judge, readiness_probes
 from moorage.spec import Mode, RuntimeName
 from tests.builders import LEDGER, a_profile, a_spec, an_image
@@ -73,7 +70,7 @@ def ask_engine() -> None:
         text = read_metrics(f"{endpoint}/metrics", ASK_SECONDS)
     except (TimeoutError, ConnectionError) as error:
         raise Failure(Cause.BAD_ANSWER, str(error)) from error
-    requests_in_flight(text, ["vllm:num_requests_running", "vllm:num_requests_waiting"])
+    metrics_total(text, ["vllm:num_requests_running", "vllm:num_requests_waiting"])
 
 
 CHAINS: dict[str, Callable[..., None]] = {"plan": plan, "ask": ask_engine}

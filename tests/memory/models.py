@@ -6,8 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
-from moorage.memory import MemoryModel, MemoryOptions, MemoryRefusal, Need
+from moorage.memory import MemoryModel, MemoryOptions, Need
 from moorage.models.tensors import TensorHeaders
 from tests.conformance.memory import Model
 
@@ -39,9 +40,9 @@ def needed(model: MemoryModel, gib: int = 141, **use: Any) -> Need:
     return need
 
 
-def refusal(model: MemoryModel, **use: Any) -> MemoryRefusal:
+def refusal(model: MemoryModel, **use: Any) -> Refusal:
     need = model.need(total=80 * GIB, **{"tokens": 8192, **use})
-    assert isinstance(need, MemoryRefusal), need
+    assert isinstance(need, Refusal), need
     return need
 
 

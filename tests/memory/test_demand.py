@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.memory import (
     CpuNeed,
@@ -15,7 +16,6 @@ from moorage.memory import (
     MemoryOptions,
     MemoryPrediction,
     MemorySettings,
-    RefusalKind,
     memory_model,
     predict_memory,
 )
@@ -140,7 +140,7 @@ def test_a_refusal_is_found_once_too() -> None:
     config, headers = known("llama-3.1-8b")
     counted = Counted([*((n, h.dtype, h.shape) for n, h in headers.items()), ("odd", "BF16", (3,))])
     model = MemoryModel(config, counted, MemoryOptions())
-    reasons = {refusal(model, tokens=tokens, tensor=2).reason for tokens in (100, 200, 300)}
+    reasons = {refusal(model, tokens=tokens, tensor=2).note for tokens in (100, 200, 300)}
     assert reasons == {"how 'odd' is split over ranks is not known"}
     assert counted.reads == 1
 
@@ -158,8 +158,8 @@ def test_what_vllm_refuses_is_refused_even_with_a_stated_claim(
     stated = MemorySpec.model_validate({"claim": GIB})
     for options in ({}, {"stated": stated}):
         found = refusal(with_options("llama-3.1-8b", **options), **use)
-        assert found.kind is RefusalKind.REJECTED
-        assert reason in found.reason
+        assert found.reason is Reason.REJECTED
+        assert reason in found.note
 
 
 UNKNOWN = [
@@ -173,8 +173,8 @@ def test_what_the_rules_do_not_cover_is_refused_until_the_claim_is_stated(
     options: dict[str, Any], reason: str
 ) -> None:
     found = refusal(with_options("llama-3.1-8b", **options))
-    assert found.kind is RefusalKind.UNKNOWN
-    assert reason in found.reason
+    assert found.reason is Reason.UNKNOWN
+    assert reason in found.note
     stated = MemorySpec.model_validate({"claim": "30GiB"})
     need = needed(with_options("llama-3.1-8b", **options, stated=stated))
     assert need.claim(80 * GIB) == 30 * GIB
@@ -184,7 +184,7 @@ def test_what_the_rules_do_not_cover_is_refused_until_the_claim_is_stated(
 def test_an_architecture_that_nobody_knows_is_refused() -> None:
     config, headers = known("llama-3.1-8b")
     model = MemoryModel({**config, "architectures": []}, headers, MemoryOptions())
-    assert refusal(model).kind is RefusalKind.UNKNOWN
+    assert refusal(model).reason is Reason.UNKNOWN
     assert model.longest(total=80 * GIB, budget=80 * GIB, at_most=8192) == 0
 
 
@@ -218,7 +218,7 @@ def test_pickled_float32_weights_are_cast_while_they_are_loaded() -> None:
 
 def test_nothing_known_of_the_weights_is_a_refusal_never_zero_bytes() -> None:
     model = MemoryModel(known("llama-3.1-8b")[0], TensorHeaders(), MemoryOptions())
-    assert refusal(model).reason == "there are no tensor headers"
+    assert refusal(model).note == "there are no tensor headers"
 
 
 def test_options_reach_the_exact_rules() -> None:
@@ -226,14 +226,14 @@ def test_options_reach_the_exact_rules() -> None:
     halved = needed(with_options("llama-3.1-8b", kv_cache_dtype="fp8"))
     assert gib(halved, "kv_cache") == pytest.approx(gib(plainly, "kv_cache") / 2)
     shorter = {"max_position_embeddings": 4096}
-    assert "(4096)" in refusal(with_options("llama-3.1-8b", overrides=shorter)).reason
+    assert "(4096)" in refusal(with_options("llama-3.1-8b", overrides=shorter)).note
 
 
 def test_what_cannot_be_estimated_can_be_stated() -> None:
     config, headers = known("llama-3.1-8b")
     config = {key: value for key, value in config.items() if key != "vocab_size"}
     found = refusal(MemoryModel(config, headers, MemoryOptions()))
-    assert found.reason == (
+    assert found.note == (
         "no estimate of activation: the configuration does not say `vocab_size`;"
         " `memory.activation` states its bytes"
     )
@@ -258,8 +258,8 @@ def test_a_given_cache_is_taken_as_it_is() -> None:
     need = needed(with_options("llama-3.1-8b", kv_bytes=3 * GIB))
     assert gib(need, "kv_cache") == 3
     found = refusal(with_options("llama-3.1-8b", kv_bytes=GIB))
-    assert found.kind is RefusalKind.REJECTED
-    assert "512 blocks, one of them held back; a request of 8192 tokens takes 512" in found.reason
+    assert found.reason is Reason.REJECTED
+    assert "512 blocks, one of them held back; a request of 8192 tokens takes 512" in found.note
 
 
 def test_a_draft_model_is_counted_with_its_cache() -> None:
@@ -290,8 +290,8 @@ def test_a_draft_model_of_which_nothing_is_known_is_refused() -> None:
     config, headers = known("qwen3-8b")
     options = MemoryOptions.model_validate({"draft": {"method": "eagle3", "model": "eagle"}})
     for draft in (None, Draft(config=known("qwen3-0.6b")[0], headers={})):
-        assert refusal(MemoryModel(config, headers, options, draft=draft)).kind is (
-            RefusalKind.UNKNOWN
+        assert refusal(MemoryModel(config, headers, options, draft=draft)).reason is (
+            Reason.UNKNOWN
         )
 
 
@@ -321,7 +321,7 @@ def test_a_stated_draft_is_taken() -> None:
 
 def test_drafts_beside_a_recurrent_state_are_not_known() -> None:
     model = with_options("qwen3-next-80b-a3b", draft={"method": "ngram"})
-    assert refusal(model, tensor=4).kind is RefusalKind.UNKNOWN
+    assert refusal(model, tensor=4).reason is Reason.UNKNOWN
 
 
 def test_on_cpu_the_ram_is_weights_cache_and_processes() -> None:

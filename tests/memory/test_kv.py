@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.memory import (
     MemoryPrediction,
-    MemoryRefusal,
     MemorySettings,
-    RefusalKind,
     TensorHeader,
     predict_memory,
 )
@@ -55,7 +54,7 @@ GROUPS = st.lists(SPECS, min_size=1, max_size=5).map(
 TOKENS = st.integers(1, 200_000)
 
 
-def predict(config: dict[str, Any], **settings: Any) -> MemoryPrediction | MemoryRefusal:
+def predict(config: dict[str, Any], **settings: Any) -> MemoryPrediction | Refusal:
     return predict_memory({**BASE, **config}, TENSORS, MemorySettings(**settings))
 
 
@@ -236,8 +235,8 @@ def test_caches_that_vllm_cannot_make_are_refused(
     config: dict[str, Any], settings: dict[str, Any], reason: str
 ) -> None:
     got = predict(config, **settings)
-    assert isinstance(got, MemoryRefusal)
-    assert (got.kind, reason in got.reason) == (RefusalKind.REJECTED, True)
+    assert isinstance(got, Refusal)
+    assert (got.reason, reason in got.note) == (Reason.REJECTED, True)
 
 
 def test_a_model_that_names_no_length_takes_any() -> None:

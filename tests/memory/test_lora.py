@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
-from moorage.memory import MemoryModel, MemoryOptions, MemoryRefusal
+from moorage.memory import MemoryModel, MemoryOptions
 from moorage.memory.options import LoraOptions
 from moorage.models.tensors import TensorHeaders
 from tests.memory.models import gib, known, needed, refusal, with_options
@@ -111,5 +112,5 @@ def test_without_shapes_nothing_is_guessed() -> None:
     model = MemoryModel(
         known("llama-3.1-8b")[0], TensorHeaders(), MemoryOptions(lora=LoraOptions())
     )
-    assert isinstance(model.weights(), MemoryRefusal)
+    assert isinstance(model.weights(), Refusal)
     assert refusal(model)

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.memory import (
     MemoryPrediction,
-    MemoryRefusal,
     MemorySettings,
-    RefusalKind,
     TensorHeader,
     predict_memory,
 )
@@ -47,9 +46,9 @@ def predict(config: dict[str, object] | None = None, **settings: object) -> Memo
     return got
 
 
-def refuse(config: dict[str, object] | None = None, **settings: object) -> MemoryRefusal:
+def refuse(config: dict[str, object] | None = None, **settings: object) -> Refusal:
     got = predict_memory({**LLAMA, **(config or {})}, TENSORS, MemorySettings(**settings))
-    assert isinstance(got, MemoryRefusal)
+    assert isinstance(got, Refusal)
     return got
 
 
@@ -197,8 +196,8 @@ def test_what_vllm_refuses_is_refused(
     config: dict[str, object], settings: dict[str, object], reason: str
 ) -> None:
     got = refuse(config, **settings)
-    assert got.kind is RefusalKind.REJECTED
-    assert reason in got.reason
+    assert got.reason is Reason.REJECTED
+    assert reason in got.note
 
 
 @pytest.mark.parametrize(
@@ -217,7 +216,7 @@ def test_rope_scaling_stretches_what_may_be_asked_for(
     config: dict[str, object] = {"rope_scaling": rope}
     assert predict(config, rope=rule, max_model_len=tokens).max_fit_len == tokens
     got = refuse(config, rope=rule, max_model_len=tokens + 1)
-    assert f"the derived max_model_len ({tokens})" in got.reason
+    assert f"the derived max_model_len ({tokens})" in got.note
 
 
 @pytest.mark.parametrize(
@@ -234,8 +233,8 @@ def test_quantisation_groups_are_not_cut(
     header = TensorHeader(dtype=dtype, shape=shape)
     tensors = {**TENSORS, f"model.layers.0.mlp.down_proj.{leaf}": header}
     got = predict_memory({**LLAMA, **config}, tensors, MemorySettings(tensor_parallel_size=2))
-    assert isinstance(got, MemoryRefusal)
-    assert got.kind is RefusalKind.REJECTED
+    assert isinstance(got, Refusal)
+    assert got.reason is Reason.REJECTED
 
 
 @pytest.mark.parametrize(
@@ -277,11 +276,11 @@ def test_prefixes_are_cached_where_attention_looks_back(
 
 
 def test_what_no_rule_covers_is_unknown_and_never_nothing() -> None:
-    assert refuse({"model_type": "deepseek_v4"}).kind is RefusalKind.UNKNOWN
-    assert refuse({"num_hidden_layers": None}).kind is RefusalKind.UNKNOWN
+    assert refuse({"model_type": "deepseek_v4"}).reason is Reason.UNKNOWN
+    assert refuse({"num_hidden_layers": None}).reason is Reason.UNKNOWN
     got = predict_memory(LLAMA, {}, MemorySettings())
-    assert isinstance(got, MemoryRefusal)
-    assert got.kind is RefusalKind.UNKNOWN
+    assert isinstance(got, Refusal)
+    assert got.reason is Reason.UNKNOWN
 
 
 @pytest.mark.parametrize("prefix", [True, False])

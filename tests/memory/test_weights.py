@@ -4,10 +4,10 @@ from types import MappingProxyType
 
 import pytest
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.memory import MemorySettings, TensorHeader
 from moorage.memory.created import Kind, completed, created_dtype, expert_factor
 from moorage.memory.facts import Facts
-from moorage.memory.refusal import RefusalKind, Refused
 from moorage.memory.sharding import parse_name
 from moorage.memory.weights import stage_weights, stages_of
 
@@ -159,9 +159,9 @@ def test_blocks_that_a_rank_would_cut_become_smaller_in_experts(
 def test_a_block_below_the_smallest_is_refused() -> None:
     config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
     scale = {EXPERT + "gate_proj.weight_scale_inv": ("F32", (6, 2))}
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refusal) as refused:
         weigh(scale, config, tp=16)
-    assert refused.value.refusal.kind is RefusalKind.REJECTED
+    assert refused.value.reason is Reason.REJECTED
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_only_merged_layers_may_cut_an_fp8_block(name: str, fits: bool) -> None:
     if fits:
         assert weigh(tensors, config, tp=2) == 128 * 64
     else:
-        with pytest.raises(Refused, match="block of 128"):
+        with pytest.raises(Refusal, match="block of 128"):
             weigh(tensors, config, tp=2)
 
 
@@ -198,7 +198,7 @@ def test_gptq_gives_each_expert_a_bias_and_no_group_index() -> None:
 
 def test_gptq_with_activation_order_is_refused() -> None:
     settings = {"quant_method": "gptq", "group_size": 128, "desc_act": True}
-    with pytest.raises(Refused, match="desc_act"):
+    with pytest.raises(Refusal, match="desc_act"):
         weigh({"a.weight": ("BF16", (2,))}, {"quantization_config": settings})
 
 

@@ -6,21 +6,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.batch import Batch
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal, RefusalKind
 from moorage.models.profile import ModelProfile
-from moorage.placement.demand import Demand, Memory
+from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
+from moorage.placement.memory_models import Memory
 from moorage.placement.place import place
 from moorage.placement.placement import Placement
-from moorage.placement.propose import Subject, request_for
-from moorage.placement.request import Request
-from moorage.placement.view import HostView, look_at
+from moorage.placement.request import Request, Subject, request_for
+from moorage.placement.view import HostView, view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import a_fleet, a_profile, a_spec
 
@@ -36,11 +36,11 @@ class Told:
 
     def need(
         self, *, tensor: int, pipeline: int, tokens: int, concurrency: int, **_: Any
-    ) -> Need | MemoryRefusal:
+    ) -> Need | Refusal:
         """What one accelerator has to give."""
         size = self._size(tokens * concurrency, tensor, pipeline)
         if not size:
-            return MemoryRefusal(kind=RefusalKind.REJECTED, reason="the engine would not start")
+            return Refusal(Reason.REJECTED, "the engine would not start")
         parts = (("weights", size, True), ("context", self._outside, False))
         return Need(
             tokens=tokens,
@@ -66,7 +66,7 @@ def a_request(
     """A request of a model of 8 GiB for vLLM."""
     model = Subject(spec or a_spec(), profile or a_profile(), **subject)
     request = request_for(model, engine or ENGINES[EngineName.VLLM])
-    return replace(request, demand=Demand(memory, request.demand.wish)) if memory else request
+    return replace(request, demand=Demand(memory, request.demand.request)) if memory else request
 
 
 def on_hosts(request: Request, *hosts: HostSnapshot) -> Placement:
@@ -76,4 +76,4 @@ def on_hosts(request: Request, *hosts: HostSnapshot) -> Placement:
 
 def views(*hosts: HostSnapshot) -> list[HostView]:
     """Hosts as placement looks at them."""
-    return [look_at(host) for host in hosts]
+    return [view_of(host) for host in hosts]

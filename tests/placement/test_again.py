@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
-from moorage.placement.again import bound, gone, moved_from, place_again
 from moorage.placement.placement import Placement
+from moorage.placement.replacement import missing_parts, move_reason, pinned_spec, restore_placement
 from moorage.spec import RuntimeName
 from tests.builders import ON_CPU, a_fleet, a_host, a_placement, a_spec, an_accelerator, an_image
 
@@ -19,19 +20,25 @@ BEFORE = a_placement(SPEC, a_host())
 OTHER_PORT = SEAT.port + 7
 
 
-def held(by: str, *claims: Claim) -> FleetSnapshot:
+def a_fleet_with(by: str, *claims: Claim) -> FleetSnapshot:
     own = tuple(claim.model_copy(update={"release": by}) for claim in claims)
     return a_fleet(a_host(claims=own), a_host("gpu-2"))
 
 
-def again(fleet: FleetSnapshot, running: str = "", **spec: Any) -> Placement | tuple[str, ...]:
+def restored(fleet: FleetSnapshot, running: str = "", **spec: Any) -> Placement:
     wanted = SPEC.model_copy(update=spec)
-    return place_again(wanted, BEFORE, "tiny.v1", fleet, running)
+    return restore_placement(wanted, BEFORE, "tiny.v1", fleet, running)
+
+
+def refusal(fleet: FleetSnapshot, running: str = "", **spec: Any) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        restored(fleet, running, **spec)
+    assert caught.value.reason is Reason.TAKEN
+    return caught.value
 
 
 def test_a_free_place_is_had_again_with_its_ports() -> None:
-    found = again(a_fleet(a_host(), a_host("gpu-2")))
-    assert isinstance(found, Placement)
+    found = restored(a_fleet(a_host(), a_host("gpu-2")))
     assert found.seats == BEFORE.seats
     assert (found.stop_first, found.moved) == ("", "")
     verdicts = {one.host: (one.refusal, one.detail) for one in found.verdicts}
@@ -43,31 +50,28 @@ def test_a_free_place_is_had_again_with_its_ports() -> None:
 
 def test_a_port_that_is_taken_is_replaced_by_the_lowest_free_one() -> None:
     port = Claim(host="gpu-1", resource=Resource.PORT, index=SEAT.port, amount=1)
-    found = again(held("other.v1", port))
-    assert isinstance(found, Placement)
+    found = restored(a_fleet_with("other.v1", port))
     assert found.seats[0].port != SEAT.port
     assert found.seats[0].model_copy(update={"port": SEAT.port}) == SEAT
 
 
 def test_a_port_that_the_spec_fixes_stays() -> None:
     port = Claim(host="gpu-1", resource=Resource.PORT, index=SEAT.port, amount=1)
-    reasons = again(held("other.v1", port), port=SEAT.port)
-    assert reasons == (f"gpu-1: port {SEAT.port}: held by other.v1",)
+    note = refusal(a_fleet_with("other.v1", port), port=SEAT.port).note
+    assert note == f"gpu-1: port {SEAT.port}: held by other.v1"
 
 
 def test_what_serves_makes_room_where_both_do_not_fit() -> None:
-    found = again(held("tiny.v2", *SEAT.claims), running="tiny.v2")
-    assert isinstance(found, Placement)
+    found = restored(a_fleet_with("tiny.v2", *SEAT.claims), running="tiny.v2")
     assert found.seats == BEFORE.seats
     assert found.stop_first.startswith("tiny.v2 must stop first: gpu-1: accelerator 0")
 
 
 def test_what_others_hold_is_the_reason() -> None:
-    reasons = again(held("other.v1", *SEAT.claims), running="tiny.v2")
-    assert isinstance(reasons, tuple)
-    assert "held by other.v1" in reasons[0]
-    told = moved_from(BEFORE, "tiny.v1", reasons)
-    assert told.startswith("tiny.v1 ran on gpu-1, which cannot be had again: gpu-1: accelerator 0")
+    taken = refusal(a_fleet_with("other.v1", *SEAT.claims), running="tiny.v2")
+    assert "held by other.v1" in taken.note
+    reason = move_reason(BEFORE, "tiny.v1", taken)
+    assert reason.startswith("tiny.v1 ran on gpu-1, which cannot be had again: gpu-1: accel")
 
 
 @pytest.mark.parametrize(
@@ -83,15 +87,15 @@ def test_what_others_hold_is_the_reason() -> None:
     ],
 )
 def test_a_place_that_is_gone(host: HostSnapshot, reason: str) -> None:
-    assert again(a_fleet(host)) == (reason,)
-    assert gone(BEFORE.seats, a_fleet(host)) == (reason,)
+    assert refusal(a_fleet(host)).note == reason
+    assert missing_parts(BEFORE.seats, a_fleet(host)) == (reason,)
 
 
 def test_elsewhere_it_stays_with_its_engine_runtime_image_and_type() -> None:
-    spec = bound(a_spec(), BEFORE, an_image())
+    spec = pinned_spec(a_spec(), BEFORE, an_image())
     assert (spec.engine.name, spec.engine.runtime) == (BEFORE.engine, RuntimeName.DOCKER)
     assert spec.engine.image == an_image().pinned
     assert spec.engine.version == "0.32.0"
     assert spec.placement.accelerator_kinds == ("cuda",)
     on_cpu = a_placement(a_spec(placement=ON_CPU), a_host())
-    assert bound(a_spec(), on_cpu, None).placement.accelerators == 0
+    assert pinned_spec(a_spec(), on_cpu, None).placement.accelerators == 0

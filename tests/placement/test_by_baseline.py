@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, Subject, propose
-from moorage.placement.verdict import Refusal
+from moorage.placement.propose import NoFit, propose
+from moorage.placement.request import Subject
 from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec, an_accelerator, placed
 
 SHARE = int(80 * GIB * 0.9)
@@ -48,23 +49,23 @@ def test_the_baseline_caps_a_context_that_nobody_stated(
 @pytest.mark.parametrize(
     ("host", "refusal", "why"),
     [
-        (a_host(unreachable="no route"), Refusal.UNREACHABLE, "no route"),
-        (a_host(gpus=0), Refusal.NO_ACCELERATOR, "accelerators only"),
+        (a_host(unreachable="no route"), Reason.UNREACHABLE, "no route"),
+        (a_host(gpus=0), Reason.NO_ACCELERATOR, "accelerators only"),
         (
             a_host(gpus=1, claims=(a_claim(Resource.ACCELERATOR, SHARE),)),
-            Refusal.ACCELERATOR_MEMORY,
+            Reason.ACCELERATOR_MEMORY,
             "11.60 GiB of accelerator memory",
         ),
         (
             a_host(accelerators=(an_accelerator(memory_free=50 * GIB),)),
-            Refusal.ACCELERATOR_MEMORY,
+            Reason.ACCELERATOR_MEMORY,
             "72.0 GiB needed, 50.0 GiB available",
         ),
     ],
     ids=["unreachable", "no accelerators", "claimed", "really in use"],
 )
 def test_what_the_baseline_cannot_take_is_refused_with_a_reason(
-    host: HostSnapshot, refusal: Refusal, why: str
+    host: HostSnapshot, refusal: Reason, why: str
 ) -> None:
     placement = by_baseline(host)
     (verdict,) = placement.verdicts
@@ -81,9 +82,11 @@ def test_replicas_are_placed_one_after_the_other() -> None:
 
 def test_a_listed_accelerator_is_taken_beyond_its_room_only_when_the_spec_allows_it() -> None:
     host = a_host(claims=(a_claim(Resource.ACCELERATOR, 40 * GIB),))
-    by_hand = {"accelerators": ["gpu-1:cuda:0"]}
-    assert not by_baseline(host, spec={"placement": by_hand}).fits
-    (seat,) = by_baseline(host, spec={"placement": {**by_hand, "overcommit": True}}).seats
+    listed_accelerators = {"accelerators": ["gpu-1:cuda:0"]}
+    assert not by_baseline(host, spec={"placement": listed_accelerators}).fits
+    (seat,) = by_baseline(
+        host, spec={"placement": {**listed_accelerators, "overcommit": True}}
+    ).seats
     assert seat.accelerator_bytes == (SHARE,)
     assert "more than there is" in seat.reason
 

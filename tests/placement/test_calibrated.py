@@ -10,7 +10,7 @@ from moorage.memory.calibration_key import calibration_key
 from moorage.memory.demand import memory_model
 from moorage.memory.need import Need
 from moorage.models.config import derive_profile
-from moorage.placement.calibrated import CalibratedMemory
+from moorage.placement.memory_models import CalibratedMemory
 from moorage.readiness.measured import Measured
 from moorage.spec import ModelSpec
 from tests.builders import NOON, a_model, a_spec

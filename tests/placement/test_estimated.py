@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.memory.need import Need
-from moorage.memory.refusal import MemoryRefusal, RefusalKind
-from moorage.placement.estimated import EstimatedMemory, KnownOrEstimated
+from moorage.placement.memory_models import EstimatedMemory, KnownOrEstimated
 from tests.builders import a_profile
 
 TOTAL = 80 * GIB
@@ -65,10 +65,10 @@ def test_where_the_cache_is_unknown_the_accelerator_is_taken_nearly_whole() -> N
 class Answering:
     """A memory model with one answer."""
 
-    def __init__(self, answer: Need | MemoryRefusal) -> None:
+    def __init__(self, answer: Need | Refusal) -> None:
         self.answer = answer
 
-    def need(self, **_question: Any) -> Need | MemoryRefusal:
+    def need(self, **_question: Any) -> Need | Refusal:
         return self.answer
 
 
@@ -83,7 +83,7 @@ QUESTION = {
 
 
 def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
-    unknown = MemoryRefusal(kind=RefusalKind.UNKNOWN, reason="no rules for Foo")
+    unknown = Refusal(Reason.UNKNOWN, "no rules for Foo")
     memory = KnownOrEstimated(Answering(unknown), a_profile())
     need = memory.need(**QUESTION)
     assert isinstance(need, Need)
@@ -91,7 +91,7 @@ def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
 
 
 def test_what_the_engine_would_refuse_stays_refused() -> None:
-    rejected = MemoryRefusal(kind=RefusalKind.REJECTED, reason="heads do not divide")
+    rejected = Refusal(Reason.REJECTED, "heads do not divide")
     assert KnownOrEstimated(Answering(rejected), a_profile()).need(**QUESTION) is rejected
 
 
@@ -102,7 +102,7 @@ def test_what_is_known_is_passed_on_as_it_is() -> None:
 
 
 def test_adapters_and_draft_models_count_by_their_files_on_each_rank() -> None:
-    memory = EstimatedMemory(a_profile(), "no headers", beside=GIB)
+    memory = EstimatedMemory(a_profile(), "no headers", companion_bytes=GIB)
     need = memory.need(
         total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1
     )

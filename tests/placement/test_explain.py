@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
-from moorage.placement.explain import MOST_SHOWN, explain, rows, summary
-from moorage.placement.verdict import Refusal, Verdict
+from moorage.placement.explanation import MOST_SHOWN, Verdict, explain, rows, summary
 from tests.builders import a_claim, a_host, an_accelerator
 from tests.placement.requests import a_request, on_hosts
 
@@ -18,7 +18,7 @@ SCREEN = (40, 250)
 def short(host: str, needed: int, available: int, **changes: Any) -> Verdict:
     return Verdict(
         host,
-        Refusal.ACCELERATOR_MEMORY,
+        Reason.ACCELERATOR_MEMORY,
         needed=needed * GIB,
         available=available * GIB,
         count=1,
@@ -27,7 +27,7 @@ def short(host: str, needed: int, available: int, **changes: Any) -> Verdict:
 
 
 def away(host: str) -> Verdict:
-    return Verdict(host, Refusal.UNREACHABLE, "no route")
+    return Verdict(host, Reason.UNREACHABLE, "no route")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
-from moorage.placement.verdict import Refusal
 from tests.builders import a_claim, a_host, a_spec, placed
 
 
@@ -36,7 +36,7 @@ def test_it_is_claimed_beside_the_ram_that_the_spec_reserves() -> None:
 def test_a_host_without_the_ram_is_refused_for_it(cache: dict[str, Any]) -> None:
     host = a_host(claims=(a_claim(Resource.RAM, 16 * GIB, release="other.v1"),))
     (verdict,) = placed(extended(**cache), host).verdicts
-    assert verdict.refusal == Refusal.RAM
+    assert verdict.refusal == Reason.RAM
     assert verdict.available == 112 * GIB < verdict.needed
     assert verdict.held_by == ("other.v1",)
 
@@ -66,7 +66,7 @@ def test_each_host_of_a_replica_has_to_have_the_ram(
     )
     short = placed(spec, *hosts(64, 64))
     assert not short.fits
-    assert {verdict.refusal for verdict in short.verdicts} == {Refusal.RAM}
+    assert {verdict.refusal for verdict in short.verdicts} == {Reason.RAM}
     rich = placed(spec, *hosts(64, 1000, 64, 1000))
     assert {seat.host for seat in rich.seats} == {"h1", "h3"}
 

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
-from moorage.placement.filters import Filters, image_there
-from moorage.placement.request import Refused, Request
-from moorage.placement.verdict import Refusal
-from moorage.placement.view import look_at
+from moorage.placement.filters import Filters
+from moorage.placement.request import Request
+from moorage.placement.runtime import image_there
+from moorage.placement.view import view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import ON_CPU, a_cpu_host, a_host, a_spec, an_accelerator
 from tests.placement.requests import a_request
@@ -28,13 +29,13 @@ def on(accelerators: Any = "auto", **changes: Any) -> ModelSpec:
 
 def usable(request: Request, host: HostSnapshot) -> list[str]:
     """Kinds of accelerators that may be used on a host, with their number."""
-    view = Filters(request).check(look_at(host))
+    view = Filters(request).check(view_of(host))
     return [f"{len(room)} x {kind.type}" for kind, room in view.groups.items()]
 
 
-def refusal(request: Request, host: HostSnapshot) -> Refused:
-    with pytest.raises(Refused) as caught:
-        Filters(request).check(look_at(host))
+def refusal(request: Request, host: HostSnapshot) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        Filters(request).check(view_of(host))
     return caught.value
 
 
@@ -66,64 +67,64 @@ def test_the_fleet_is_not_changed_by_looking_at_it() -> None:
 @pytest.mark.parametrize(
     ("spec", "host", "refused", "note"),
     [
-        (on(accelerator_kinds=["amd"]), a_host(), Refusal.KIND, "amd asked for; the host has"),
-        (on(accelerator_kinds=["cuda"]), a_cpu_host(), Refusal.KIND, "has no accelerators"),
+        (on(accelerator_kinds=["amd"]), a_host(), Reason.KIND, "amd asked for; the host has"),
+        (on(accelerator_kinds=["cuda"]), a_cpu_host(), Reason.KIND, "has no accelerators"),
         (
             on(accelerator_kinds=["cann"]),
             a_host(accelerators=(an_accelerator(type="cann"),)),
-            Refusal.ENGINE,
+            Reason.ENGINE,
             "no official image of vllm for cann",
         ),
         (
             on(accelerator_kinds=["mthreads"]),
             a_host(accelerators=(an_accelerator(type="musa"),)),
-            Refusal.ENGINE,
+            Reason.ENGINE,
             "not verified how a container gets single accelerators of musa",
         ),
         (
             on(accelerator_kinds=["tpu"]),
             a_host(accelerators=(an_accelerator(type="tpu"),)),
-            Refusal.NO_ACCELERATOR,
+            Reason.NO_ACCELERATOR,
             "vllm can use none",
         ),
         (
             on(["gpu-1:cuda:0"], accelerator_kinds=["amd"]),
             a_host(accelerators=MIXED),
-            Refusal.KIND,
+            Reason.KIND,
             "amd asked for",
         ),
         (
             on(["gpu-1:cuda:0", "gpu-1:cuda:3"]),
             a_host(accelerators=MIXED),
-            Refusal.MIXED_TYPES,
+            Reason.MIXED_TYPES,
             "not alike",
         ),
         (
             on(["gpu-1:cuda:0"]),
             a_host(accelerators=(an_accelerator(0, 0),)),
-            Refusal.NO_ACCELERATOR,
+            Reason.NO_ACCELERATOR,
             "cuda:0 cannot be used",
         ),
         (
             on(1),
             a_host(accelerators=(an_accelerator(0, 0),)),
-            Refusal.NO_ACCELERATOR,
+            Reason.NO_ACCELERATOR,
             "the host has cuda:0",
         ),
         (
             a_spec(source="file:///models/tiny"),
             a_host(paths=frozenset({"/models/other"})),
-            Refusal.LOCAL_PATH,
+            Reason.LOCAL_PATH,
             "/models/tiny is not on this host",
         ),
     ],
-    ids=lambda value: value if isinstance(value, Refusal) else "",
+    ids=lambda value: value if isinstance(value, Reason) else "",
 )
 def test_a_host_is_refused_before_its_memory_is_looked_at(
-    spec: ModelSpec, host: HostSnapshot, refused: Refusal, note: str
+    spec: ModelSpec, host: HostSnapshot, refused: Reason, note: str
 ) -> None:
     found = refusal(a_request(spec), host)
-    assert found.refusal == refused
+    assert found.reason == refused
     assert note in found.note
 
 
@@ -142,15 +143,15 @@ def test_accelerators_of_one_index_but_two_types_are_told_apart() -> None:
 def test_an_engine_on_cpu_is_not_put_on_a_host_because_it_cannot_use_the_kind_asked_for() -> None:
     tpu = a_host(accelerators=(an_accelerator(type="tpu"),))
     assert usable(a_request(on()), tpu) == []
-    assert refusal(a_request(on(accelerator_kinds=["tpu"])), tpu).refusal
+    assert refusal(a_request(on(accelerator_kinds=["tpu"])), tpu).reason
 
 
 def test_a_selection_over_hosts_needs_an_engine_and_leave_to_span_them() -> None:
     names = ["gpu-1:cuda:0", "gpu-2:cuda:0"]
     spans = on(names, across_hosts=True)
     other = a_request(spans, engine=ENGINES[EngineName.TRANSFORMERS])
-    assert refusal(other, a_host()).refusal == Refusal.ONE_HOST_ONLY
-    assert refusal(a_request(on(names)), a_host()).refusal == Refusal.ONE_HOST_ONLY
+    assert refusal(other, a_host()).reason == Reason.ONE_HOST_ONLY
+    assert refusal(a_request(on(names)), a_host()).reason == Reason.ONE_HOST_ONLY
     assert usable(a_request(spans), a_host()) == ["1 x cuda"]
 
 
@@ -158,7 +159,7 @@ def test_a_program_is_not_what_a_spec_with_settings_of_a_container_means() -> No
     program = Program(engine=EngineName.VLLM, path="/opt/vllm", version="0.32.0")
     host = a_host(runtimes=("process",), programs=(program,))
     shut = a_spec(engine={"container": {"user": 1000}})
-    assert refusal(a_request(shut), host).refusal == Refusal.ENGINE
+    assert refusal(a_request(shut), host).reason == Reason.ENGINE
 
 
 def test_a_process_that_could_not_be_held_to_its_accelerators_is_not_started() -> None:
@@ -166,7 +167,7 @@ def test_a_process_that_could_not_be_held_to_its_accelerators_is_not_started() -
     gaudi = (an_accelerator(type="hpu"),)
     host = a_host(runtimes=("process",), programs=(program,), accelerators=gaudi)
     found = refusal(a_request(on(1)), host)
-    assert found.refusal == Refusal.ENGINE
+    assert found.reason == Reason.ENGINE
     assert "no variable is known" in found.note
 
 
@@ -174,7 +175,7 @@ def test_a_program_that_is_installed_serves_where_there_is_no_container() -> Non
     program = Program(engine=EngineName.VLLM, path="/opt/vllm", version="0.32.0")
     host = a_host(runtimes=("process",), programs=(program,))
     assert usable(a_request(), host) == ["2 x cuda"]
-    assert refusal(a_request(), a_host(runtimes=("process",))).refusal == Refusal.ENGINE
+    assert refusal(a_request(), a_host(runtimes=("process",))).reason == Reason.ENGINE
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_a_host_needs_a_free_port(
     if fits:
         assert usable(a_request(), host)
     else:
-        assert refusal(a_request(), host).refusal == Refusal.PORT
+        assert refusal(a_request(), host).reason == Reason.PORT
 
 
 @pytest.mark.parametrize(

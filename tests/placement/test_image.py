@@ -10,9 +10,9 @@ from moorage.images.catalogue import runner_rows
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.filters import image_there
-from moorage.placement.image import image_on
-from moorage.placement.propose import Subject, propose, request_for
+from moorage.placement.propose import propose
+from moorage.placement.request import Subject, request_for
+from moorage.placement.runtime import image_on, image_there
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_fleet, a_host, a_profile, a_spec, an_accelerator
 

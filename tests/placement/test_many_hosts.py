@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB, KIB
 from moorage.engines.vllm import Vllm
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placement, Role
 from moorage.placement.request import Request
-from moorage.placement.verdict import Refusal
 from moorage.spec import Strategy
 from tests.builders import a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import Told, a_request, on_hosts
@@ -107,7 +107,7 @@ def test_one_replica_stays_on_one_host_unless_user_and_engine_allow_more(
     request = a_request(request.spec, request.profile, engine, request.demand.memory)
     found = on_hosts(request, A, B)
     assert not found.fits
-    assert {verdict.refusal for verdict in found.verdicts} == {Refusal.ACCELERATOR_MEMORY}
+    assert {verdict.refusal for verdict in found.verdicts} == {Reason.ACCELERATOR_MEMORY}
 
 
 @pytest.mark.parametrize(
@@ -211,10 +211,10 @@ def test_another_free_host_does_not_spoil_a_pipeline(more: HostSnapshot) -> None
 def test_each_host_that_takes_part_needs_a_port_and_ram() -> None:
     full = a_host("b", 4, port_range=(9000, 9000), ports_in_use=(9000,), bind="10.0.0.8")
     refused = on_hosts(model(400), A, full)
-    assert [v.refusal for v in refused.verdicts] == [Refusal.ACCELERATOR_MEMORY, Refusal.PORT]
+    assert [v.refusal for v in refused.verdicts] == [Reason.ACCELERATOR_MEMORY, Reason.PORT]
     poor = host("b", *[80] * 4, ram_free=4 * GIB)
     refused = on_hosts(model(400, ram="8GiB"), A, poor)
-    assert [v.refusal for v in refused.verdicts] == [Refusal.ACCELERATOR_MEMORY, Refusal.RAM]
+    assert [v.refusal for v in refused.verdicts] == [Reason.ACCELERATOR_MEMORY, Reason.RAM]
     seats = on_hosts(model(400, ram="8GiB"), A, B).seats
     assert [seat.ram_bytes for seat in seats] == [8 * GIB, 8 * GIB]
 

@@ -4,15 +4,14 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory import MemoryModel, memory_options
 from moorage.placement.placement import CPU
-from moorage.placement.propose import Subject, request_for
-from moorage.placement.request import Request
-from moorage.placement.verdict import Refusal
+from moorage.placement.request import Request, Subject, request_for
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
 from tests.memory.models import known
@@ -44,17 +43,17 @@ def cores(number: int) -> Any:
     [
         (cpu(), None, 0, 0),
         (cpu(ram_free=12 * GIB), None, 0, 0),
-        (cpu(ram_free=11 * GIB), Refusal.RAM, 12 * GIB, 11 * GIB),
-        (cpu(ram_reserve=21 * GIB), Refusal.RAM, 12 * GIB, 11 * GIB),
+        (cpu(ram_free=11 * GIB), Reason.RAM, 12 * GIB, 11 * GIB),
+        (cpu(ram_reserve=21 * GIB), Reason.RAM, 12 * GIB, 11 * GIB),
         (cpu(claims=(ram(20, pending=True),)), None, 0, 0),
-        (cpu(claims=(ram(21, pending=True),)), Refusal.RAM, 12 * GIB, 11 * GIB),
-        (cpu(ram_free=11 * GIB, claims=(ram(21),)), Refusal.RAM, 12 * GIB, 11 * GIB),
+        (cpu(claims=(ram(21, pending=True),)), Reason.RAM, 12 * GIB, 11 * GIB),
+        (cpu(ram_free=11 * GIB, claims=(ram(21),)), Reason.RAM, 12 * GIB, 11 * GIB),
         (cpu(claims=(cores(4),)), None, 0, 0),
-        (cpu(claims=(cores(5),)), Refusal.CORES, 4, 3),
+        (cpu(claims=(cores(5),)), Reason.CORES, 4, 3),
     ],
 )
 def test_ram_and_cores_are_the_resource(
-    host: HostSnapshot, refusal: Refusal | None, needed: int, available: int
+    host: HostSnapshot, refusal: Reason | None, needed: int, available: int
 ) -> None:
     placement = on_hosts(wish(placement={"cores": 4}), host)
     (verdict,) = placement.verdicts
@@ -103,7 +102,7 @@ def test_without_a_statement_the_engine_says_how_much_ram_it_takes(
     name: EngineName, least: float
 ) -> None:
     request = a_request(a_spec(placement={"accelerators": 0}), engine=ENGINES[name])
-    assert least * GIB <= request.on_processors.least().bytes < 2 * least * GIB
+    assert least * GIB <= request.cpu_demand.least().bytes < 2 * least * GIB
 
 
 def qwen() -> Request:
@@ -116,9 +115,7 @@ def qwen() -> Request:
 
 
 def test_on_processors_too_the_context_is_as_long_as_the_room_allows() -> None:
-    whole, least = (
-        ask.bytes for ask in (qwen().on_processors.full(), qwen().on_processors.least())
-    )
+    whole, least = (ask.bytes for ask in (qwen().cpu_demand.full(), qwen().cpu_demand.least()))
     assert least < whole
     middle = (least + whole) // 2
     sizes = {"small": least, "middle": middle}
@@ -130,7 +127,7 @@ def test_on_processors_too_the_context_is_as_long_as_the_room_allows() -> None:
     placement = on_hosts(qwen(), *poor, a_host("large", 0))
     (seat,) = placement.seats
     assert (seat.host, seat.tokens) == ("large", 40_960)
-    assert [v.refusal for v in placement.verdicts] == [Refusal.RAM, Refusal.RAM, None]
+    assert [v.refusal for v in placement.verdicts] == [Reason.RAM, Reason.RAM, None]
     assert all(v.needed > v.available for v in placement.verdicts[:2])
 
 
@@ -149,7 +146,7 @@ def test_a_host_without_accelerators_serves_where_those_of_others_are_too_small(
         a_request(a_spec(placement={"ram": "12GiB"}), engine=TRANSFORMERS), small, cpu()
     )
     assert placement.seats[0].host == "cpu-1"
-    assert placement.verdicts[0].refusal == Refusal.ACCELERATOR_MEMORY
+    assert placement.verdicts[0].refusal == Reason.ACCELERATOR_MEMORY
 
 
 @pytest.mark.parametrize(("strategy", "host"), [("spread", "empty"), ("binpack", "busy")])

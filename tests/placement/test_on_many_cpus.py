@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.placement import Placement, Role
-from moorage.placement.verdict import Refusal
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_host, a_profile, a_spec
 from tests.placement.requests import a_request, on_hosts
@@ -62,36 +62,36 @@ def test_ray_holds_the_ports_of_its_services_on_every_host() -> None:
 @pytest.mark.parametrize(
     ("hosts", "wish", "refusals"),
     [
-        ((cpu(1),), {}, [Refusal.TOO_FEW_HOSTS]),
-        ((cpu(1), cpu(2, bind="127.0.0.1")), {}, [Refusal.TOO_FEW_HOSTS, Refusal.NOT_JOINABLE]),
-        ((cpu(1), cpu(2, bind="0.0.0.0")), {}, [Refusal.TOO_FEW_HOSTS, Refusal.NOT_JOINABLE]),
-        ((cpu(1), cpu(2, 16)), {}, [Refusal.TOO_FEW_HOSTS, Refusal.RAM]),
-        ((cpu(1), cpu(2)), {"heads": 25}, [Refusal.PARALLELISM] * 2),
-        ((cpu(1), cpu(2)), {"args": ["-tp 4"], "heads": 32}, [Refusal.TOO_FEW_HOSTS] * 2),
+        ((cpu(1),), {}, [Reason.TOO_FEW_HOSTS]),
+        ((cpu(1), cpu(2, bind="127.0.0.1")), {}, [Reason.TOO_FEW_HOSTS, Reason.NOT_JOINABLE]),
+        ((cpu(1), cpu(2, bind="0.0.0.0")), {}, [Reason.TOO_FEW_HOSTS, Reason.NOT_JOINABLE]),
+        ((cpu(1), cpu(2, 16)), {}, [Reason.TOO_FEW_HOSTS, Reason.RAM]),
+        ((cpu(1), cpu(2)), {"heads": 25}, [Reason.PARALLELISM] * 2),
+        ((cpu(1), cpu(2)), {"args": ["-tp 4"], "heads": 32}, [Reason.TOO_FEW_HOSTS] * 2),
         (
             (cpu(1), cpu(2, port_range=(9000, 9000))),
             {},
-            [Refusal.TOO_FEW_HOSTS, Refusal.PORT],
+            [Reason.TOO_FEW_HOSTS, Reason.PORT],
         ),
         (
             (cpu(1), cpu(2, ports_in_use=(41003,))),
             {"distributed": "ray"},
-            [Refusal.TOO_FEW_HOSTS, Refusal.PORT],
+            [Reason.TOO_FEW_HOSTS, Reason.PORT],
         ),
         (
             (cpu(1), cpu(2, claims=(a_claim(Resource.PORT, 1, 41000, host="h2"),))),
             {"distributed": "ray"},
-            [Refusal.TOO_FEW_HOSTS, Refusal.PORT],
+            [Reason.TOO_FEW_HOSTS, Reason.PORT],
         ),
         (
             (cpu(1), cpu(2, port_range=(41900, 42100))),
             {"distributed": "ray"},
-            [Refusal.TOO_FEW_HOSTS, Refusal.PORT],
+            [Reason.TOO_FEW_HOSTS, Reason.PORT],
         ),
     ],
 )
 def test_a_host_that_cannot_take_part_says_why(
-    hosts: tuple[HostSnapshot, ...], wish: dict[str, Any], refusals: list[Refusal]
+    hosts: tuple[HostSnapshot, ...], wish: dict[str, Any], refusals: list[Reason]
 ) -> None:
     placement = over(*hosts, **wish)
     assert [verdict.refusal for verdict in placement.verdicts] == refusals

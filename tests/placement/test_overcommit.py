@@ -4,17 +4,16 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB, KIB, human_bytes
 from moorage.engines.plan import plan_launch
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.fit import misfits
-from moorage.placement.placed import Placed
-from moorage.placement.placement import Placement
-from moorage.placement.propose import Subject, propose
-from moorage.placement.request import Request
-from moorage.placement.verdict import Refusal
+from moorage.placement.placement import Placed, Placement
+from moorage.placement.propose import propose
+from moorage.placement.request import Request, Subject
 from moorage.spec import ModelSpec, Policy
 from tests.builders import (
     LEDGER,
@@ -77,16 +76,16 @@ def test_nothing_is_overcommitted_where_it_fits() -> None:
 @pytest.mark.parametrize(
     ("request_", "host", "refusal"),
     [
-        (model(20, overcommit=False), FULL, Refusal.ACCELERATOR_MEMORY),
+        (model(20, overcommit=False), FULL, Reason.ACCELERATOR_MEMORY),
         (model(20, placement={"accelerators": 1}), a_host(gpus=1, claims=(held(76),)), None),
-        (model(100), a_host(), Refusal.ACCELERATOR_MEMORY),
-        (model(20, placement={"ram": "200GiB"}), FULL, Refusal.RAM),
-        (model(20, port=9000), a_host(claims=(held(76),), ports_in_use=(9000,)), Refusal.PORT),
-        (model(20, "gpu-1:cuda:7"), FULL, Refusal.NO_ACCELERATOR),
+        (model(100), a_host(), Reason.ACCELERATOR_MEMORY),
+        (model(20, placement={"ram": "200GiB"}), FULL, Reason.RAM),
+        (model(20, port=9000), a_host(claims=(held(76),), ports_in_use=(9000,)), Reason.PORT),
+        (model(20, "gpu-1:cuda:7"), FULL, Reason.NO_ACCELERATOR),
         (
             model(20),
             a_host(unified_memory=True, claims=(held(76),), ram_free=60 * GIB),
-            Refusal.ACCELERATOR_MEMORY,
+            Reason.ACCELERATOR_MEMORY,
         ),
     ],
     ids=[
@@ -100,11 +99,11 @@ def test_nothing_is_overcommitted_where_it_fits() -> None:
     ],
 )
 def test_only_accelerators_listed_by_hand_and_large_enough_when_empty_are_overcommitted(
-    request_: Request, host: HostSnapshot, refusal: Refusal | None
+    request_: Request, host: HostSnapshot, refusal: Reason | None
 ) -> None:
     placement = on_hosts(request_, host)
     assert not placement.fits
-    assert placement.verdicts[0].refusal == (refusal or Refusal.ACCELERATOR_MEMORY)
+    assert placement.verdicts[0].refusal == (refusal or Reason.ACCELERATOR_MEMORY)
 
 
 def test_several_accelerators_are_taken_exactly_as_listed() -> None:

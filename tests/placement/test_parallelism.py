@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Reason
 from moorage.placement.parallelism import Parallelism, stated_parallelism
-from moorage.placement.verdict import Refusal
 from moorage.spec.arguments import user_tokens
 from tests.builders import a_host, a_profile, a_spec, placed
 from tests.placement.requests import a_request
@@ -93,13 +93,13 @@ def test_a_host_of_eight_gives_exactly_as_many_as_the_sizes_say(
 @pytest.mark.parametrize(
     ("args", "gpus", "refusal"),
     [
-        ("-tp 3", 8, Refusal.PARALLELISM),
-        ("-tp 3 -pp 2", 8, Refusal.PARALLELISM),
-        ("-pp 9", 8, Refusal.NO_ACCELERATOR),
-        ("-tp 2 -dp 8", 8, Refusal.NO_ACCELERATOR),
+        ("-tp 3", 8, Reason.PARALLELISM),
+        ("-tp 3 -pp 2", 8, Reason.PARALLELISM),
+        ("-pp 9", 8, Reason.NO_ACCELERATOR),
+        ("-tp 2 -dp 8", 8, Reason.NO_ACCELERATOR),
     ],
 )
-def test_sizes_that_no_host_can_give_are_refused(args: str, gpus: int, refusal: Refusal) -> None:
+def test_sizes_that_no_host_can_give_are_refused(args: str, gpus: int, refusal: Reason) -> None:
     (verdict,) = placed(a_spec(engine={"args": [args]}), a_host(gpus=gpus)).verdicts
     assert verdict.refusal == refusal
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.explain import explain, rows
+from moorage.placement.explanation import Verdict, explain, rows
 from moorage.placement.placement import CPU, Placement
-from moorage.placement.verdict import Refusal, Verdict
 from moorage.spec import EngineName
 from tests.builders import (
     ON_CPU,
@@ -87,7 +87,7 @@ def test_a_manual_selection_is_obeyed(chosen: list[str]) -> None:
     placement = placed(on(chosen), a_cpu_host(), a_host(gpus=4))
     (seat,) = placement.seats
     assert [f"{seat.host}:{seat.accelerator_type}:{i}" for i in seat.accelerators] == sorted(chosen)
-    assert placement.verdicts[0].refusal == Refusal.NOT_SELECTED
+    assert placement.verdicts[0].refusal == Reason.NOT_SELECTED
 
 
 AMD = an_accelerator(2, type="rocm")
@@ -97,82 +97,82 @@ TPU = an_accelerator(0, type="tpu")
 @pytest.mark.parametrize(
     ("spec", "host", "refusal", "detail"),
     [
-        (a_spec(), a_host(unreachable="no route"), Refusal.UNREACHABLE, "no route"),
+        (a_spec(), a_host(unreachable="no route"), Reason.UNREACHABLE, "no route"),
         (
             on(1, host_labels={"zone": "a", "disk": "nvme"}),
             a_host(labels={"zone": "b", "disk": "nvme"}),
-            Refusal.LABELS,
+            Reason.LABELS,
             "lacks zone=a",
         ),
-        (on(["gpu-2:cuda:0"]), a_host(), Refusal.NOT_SELECTED, "the spec selects gpu-2"),
-        (on(["gpu-1:cuda:7"]), a_host(), Refusal.NO_ACCELERATOR, "cuda:7 is not there"),
+        (on(["gpu-2:cuda:0"]), a_host(), Reason.NOT_SELECTED, "the spec selects gpu-2"),
+        (on(["gpu-1:cuda:7"]), a_host(), Reason.NO_ACCELERATOR, "cuda:7 is not there"),
         (
             on(["gpu-1:cuda:0", "gpu-2:cuda:0"]),
             a_host(),
-            Refusal.ONE_HOST_ONLY,
+            Reason.ONE_HOST_ONLY,
             "accelerators of 2 hosts are selected",
         ),
         (
             on(["gpu-1:cuda:0", "gpu-1:rocm:2"]),
             a_host(accelerators=(an_accelerator(), AMD)),
-            Refusal.MIXED_TYPES,
+            Reason.MIXED_TYPES,
             "of several types",
         ),
-        (on(1), a_cpu_host(), Refusal.NO_ACCELERATOR, "vllm can use none of what is there"),
-        (on(1), a_host(accelerators=(TPU,)), Refusal.NO_ACCELERATOR, "the host has tpu:0"),
-        (on(4), a_host(gpus=2), Refusal.NO_ACCELERATOR, "4 accelerators asked for, 2 x"),
-        (a_spec(), a_host(runtimes=()), Refusal.ENGINE, "not available on this host"),
-        (a_spec(), a_cpu_host(), Refusal.ENGINE, "vllm is not installed"),
-        (on(3), a_host(gpus=4), Refusal.PARALLELISM, "32 attention heads"),
+        (on(1), a_cpu_host(), Reason.NO_ACCELERATOR, "vllm can use none of what is there"),
+        (on(1), a_host(accelerators=(TPU,)), Reason.NO_ACCELERATOR, "the host has tpu:0"),
+        (on(4), a_host(gpus=2), Reason.NO_ACCELERATOR, "4 accelerators asked for, 2 x"),
+        (a_spec(), a_host(runtimes=()), Reason.ENGINE, "not available on this host"),
+        (a_spec(), a_cpu_host(), Reason.ENGINE, "vllm is not installed"),
+        (on(3), a_host(gpus=4), Reason.PARALLELISM, "32 attention heads"),
         (
             on(["gpu-1:cuda:0", "gpu-1:cuda:1", "gpu-1:cuda:2"]),
             a_host(gpus=4),
-            Refusal.PARALLELISM,
+            Reason.PARALLELISM,
             "32 attention heads",
         ),
         (
             on(1),
             a_host(claims=(busy(0), busy(1, "third.v2"))),
-            Refusal.ACCELERATOR_MEMORY,
+            Reason.ACCELERATOR_MEMORY,
             "held by other.v1, third.v2",
         ),
         (
             on(2),
             a_host(claims=(busy(0),)),
-            Refusal.ACCELERATOR_MEMORY,
+            Reason.ACCELERATOR_MEMORY,
             "on each of 2 (of 2)",
         ),
         (
             on(["gpu-1:cuda:0"]),
             a_host(claims=(busy(0),)),
-            Refusal.ACCELERATOR_MEMORY,
+            Reason.ACCELERATOR_MEMORY,
             "held by other.v1",
         ),
-        (on(0, ram="200GiB"), a_host(), Refusal.RAM, "200.0 GiB needed, 128.0 GiB available"),
-        (on(1, ram="200GiB"), a_host(), Refusal.RAM, "200.0 GiB needed"),
+        (on(0, ram="200GiB"), a_host(), Reason.RAM, "200.0 GiB needed, 128.0 GiB available"),
+        (on(1, ram="200GiB"), a_host(), Reason.RAM, "200.0 GiB needed"),
         (
             a_spec(port=8000),
             a_host(ports_in_use=(8000,)),
-            Refusal.PORT,
+            Reason.PORT,
             "something else listens there",
         ),
         (
             a_spec(port=8000),
             a_host(claims=(a_claim(Resource.PORT, 1, 8000),)),
-            Refusal.PORT,
+            Reason.PORT,
             "held by other.v1",
         ),
         (
             a_spec(),
             a_host(port_range=(9000, 9000), ports_in_use=(9000,)),
-            Refusal.PORT,
+            Reason.PORT,
             "every port of 9000-9000 is taken",
         ),
     ],
-    ids=lambda value: value if isinstance(value, Refusal) else "",
+    ids=lambda value: value if isinstance(value, Reason) else "",
 )
 def test_a_host_is_refused_with_a_named_reason(
-    spec: Any, host: HostSnapshot, refusal: Refusal, detail: str
+    spec: Any, host: HostSnapshot, refusal: Reason, detail: str
 ) -> None:
     placement = placed(spec, host)
     assert not placement.fits
@@ -182,7 +182,7 @@ def test_a_host_is_refused_with_a_named_reason(
 
 def test_a_refusal_for_memory_tells_what_was_needed_and_what_there_was() -> None:
     verdict = only(placed(a_spec(), a_host(), profile=a_profile(weight_bytes=500 * GIB)))
-    assert verdict.refusal == Refusal.ACCELERATOR_MEMORY
+    assert verdict.refusal == Reason.ACCELERATOR_MEMORY
     assert (verdict.available, verdict.count, verdict.there) == (80 * GIB, 2, 2)
     assert 302 * GIB < verdict.needed < 306 * GIB
 
@@ -190,15 +190,15 @@ def test_a_refusal_for_memory_tells_what_was_needed_and_what_there_was() -> None
 def test_several_gpus_that_do_not_divide_the_heads_are_refused_for_that() -> None:
     profile = a_profile(weight_bytes=70 * GIB, attention_heads=25)
     verdict = only(placed(a_spec(), a_host(gpus=2), profile=profile))
-    assert verdict.refusal == Refusal.PARALLELISM
+    assert verdict.refusal == Reason.PARALLELISM
     assert "25 attention heads" in verdict.detail
 
 
 @pytest.mark.parametrize(
     ("wanted", "refusal"),
-    [(2, Refusal.NO_ACCELERATOR), (["gpu-1:cuda:0", "gpu-1:cuda:1"], Refusal.MIXED_TYPES)],
+    [(2, Reason.NO_ACCELERATOR), (["gpu-1:cuda:0", "gpu-1:cuda:1"], Reason.MIXED_TYPES)],
 )
-def test_gpus_of_different_sizes_are_not_taken_together(wanted: Any, refusal: Refusal) -> None:
+def test_gpus_of_different_sizes_are_not_taken_together(wanted: Any, refusal: Reason) -> None:
     host = a_host(accelerators=(an_accelerator(), an_accelerator(1, gib=24)))
     assert only(placed(on(wanted), host)).refusal == refusal
 
@@ -275,7 +275,7 @@ def test_a_fixed_port_allows_one_replica_per_host() -> None:
     assert [seat.host for seat in placed(spec, *HOSTS).seats] == ["gpu-1", "gpu-2"]
     refused = placed(spec, a_host())
     assert not refused.fits
-    assert only(refused).refusal == Refusal.PORT
+    assert only(refused).refusal == Reason.PORT
 
 
 def test_either_all_replicas_are_placed_or_none() -> None:
@@ -283,7 +283,7 @@ def test_either_all_replicas_are_placed_or_none() -> None:
     placement = placed(a_spec(replicas=5), *HOSTS[:2], profile=profile)
     assert placement.seats == ()
     assert placement.claims == ()
-    assert {verdict.refusal for verdict in placement.verdicts} == {Refusal.ACCELERATOR_MEMORY}
+    assert {verdict.refusal for verdict in placement.verdicts} == {Reason.ACCELERATOR_MEMORY}
 
 
 def test_the_explanation_has_a_line_for_every_refused_host() -> None:

@@ -9,14 +9,14 @@ from math import ceil
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.filters import Filters
 from moorage.placement.placement import Placement, Role, Seat
-from moorage.placement.request import Refused, Request
-from moorage.placement.verdict import Refusal
-from moorage.placement.view import HostView, look_at
+from moorage.placement.request import Request
+from moorage.placement.view import HostView, view_of
 from moorage.spec import Distributed, Policy, Strategy
 from tests.builders import a_fleet, a_host
 from tests.placement.worlds import (
@@ -126,7 +126,7 @@ def test_a_refusal_about_numbers_has_numbers_that_refuse(
     fleet: FleetSnapshot, request: Request
 ) -> None:
     for verdict in placement_of(request, fleet).verdicts:
-        if verdict.refusal in (Refusal.ACCELERATOR_MEMORY, Refusal.RAM, Refusal.CORES):
+        if verdict.refusal in (Reason.ACCELERATOR_MEMORY, Reason.RAM, Reason.CORES):
             assert verdict.needed > verdict.available
 
 
@@ -143,11 +143,11 @@ def passing(request: Request, fleet: FleetSnapshot, order: tuple[int, ...]) -> l
     """The hosts that pass the filters in this order."""
     filters, names = Filters(request), []
     for host in fleet.hosts:
-        view: HostView = look_at(host)
+        view: HostView = view_of(host)
         try:
             for at in order:
                 view = filters.checks[at](view)
-        except Refused:
+        except Refusal:
             continue
         names.append(host.name)
     return names
@@ -296,7 +296,7 @@ def test_more_free_memory_never_shortens_the_context(
 @given(fleets, requests())
 def test_names_of_hosts_carry_no_weight(fleet: FleetSnapshot, request: Request) -> None:
     """Only their order breaks ties."""
-    if request.by_hand or request.spec.replicas > 1:
+    if request.listed_accelerators or request.spec.replicas > 1:
         return
     other = a_fleet(*(host.model_copy(update={"name": f"x{host.name}"}) for host in fleet.hosts))
     hosts = [seat.host for seat in placement_of(request, fleet).seats]

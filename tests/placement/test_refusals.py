@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB, KIB
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.explanation import Verdict
 from moorage.placement.request import Request
-from moorage.placement.verdict import Refusal, Verdict
 from tests.builders import a_claim, a_cpu_host, a_host, a_profile, a_spec, an_accelerator
 from tests.placement.requests import Told, a_request, on_hosts
 
@@ -50,7 +51,7 @@ def test_a_host_is_measured_against_the_shape_that_it_misses_by_the_least(
     weights: int, free: tuple[int, ...], numbers: tuple[int, int, int, int]
 ) -> None:
     found = verdict(model(weights), host("a", *free))
-    assert found.refusal == Refusal.ACCELERATOR_MEMORY
+    assert found.refusal == Reason.ACCELERATOR_MEMORY
     assert (gib(found.needed), gib(found.available), found.count, found.there) == numbers
 
 
@@ -63,7 +64,7 @@ def test_of_several_kinds_the_nearest_miss_is_told() -> None:
 def test_where_others_serve_the_whole_context_it_is_what_was_missing() -> None:
     """17 GiB would do for the least, but a host on which all fits is never passed over."""
     found = verdict(model(15), host("a", 20), host("b", 80))
-    assert found.refusal == Refusal.ACCELERATOR_MEMORY
+    assert found.refusal == Reason.ACCELERATOR_MEMORY
     assert (gib(found.needed), gib(found.available)) == (32, 20)
 
 
@@ -85,24 +86,24 @@ def test_a_host_that_is_no_part_of_a_pipeline_tells_what_it_lacks_alone() -> Non
 @pytest.mark.parametrize(
     ("request_", "refusal", "note"),
     [
-        (model(70, heads=25), Refusal.ACCELERATOR_MEMORY, ""),
-        (model(90, heads=25), Refusal.PARALLELISM, "4 do not divide 25 attention heads"),
-        (model(10, "-tp 3"), Refusal.PARALLELISM, "3 do not divide 32 attention heads"),
+        (model(70, heads=25), Reason.ACCELERATOR_MEMORY, ""),
+        (model(90, heads=25), Reason.PARALLELISM, "4 do not divide 25 attention heads"),
+        (model(10, "-tp 3"), Reason.PARALLELISM, "3 do not divide 32 attention heads"),
         (
             model(10, "--gpu-memory-utilization 0.1", accelerators=1),
-            Refusal.ENGINE,
+            Reason.ENGINE,
             "--gpu-memory-utilization 0.1 is too small: 8192 tokens take 0.138",
         ),
         (
             a_request(memory=Told(lambda *_: 0)),
-            Refusal.ENGINE,
+            Reason.ENGINE,
             "the engine would not start",
         ),
     ],
     ids=["too full", "odd heads", "stated", "share", "engine"],
 )
 def test_what_no_memory_would_mend_is_named_for_what_it_is(
-    request_: Request, refusal: Refusal, note: str
+    request_: Request, refusal: Reason, note: str
 ) -> None:
     found = verdict(request_, host("a", 60, 60, 60, 60))
     assert found.refusal == refusal
@@ -121,15 +122,15 @@ def test_the_holders_are_named_and_when_many_counted() -> None:
 def test_a_host_without_accelerators_is_passed_over_or_short_of_ram() -> None:
     request = a_request(engine=None)
     both = on_hosts(request, a_host(), a_cpu_host("c", runtimes=("docker",)))
-    assert both.verdicts[1].refusal == Refusal.NO_ACCELERATOR
+    assert both.verdicts[1].refusal == Reason.NO_ACCELERATOR
     assert both.verdicts[1].note == "accelerators are preferred"
     poor = on_hosts(request, a_host(), a_cpu_host("c", runtimes=("docker",), ram_free=GIB))
-    assert poor.verdicts[1].refusal == Refusal.RAM
+    assert poor.verdicts[1].refusal == Reason.RAM
 
 
 def test_too_few_alike_are_counted() -> None:
     found = verdict(model(10, accelerators=3), a_host(gpus=2))
-    assert found.refusal == Refusal.NO_ACCELERATOR
+    assert found.refusal == Reason.NO_ACCELERATOR
     assert found.detail == ("3 accelerators asked for, 2 x NVIDIA H100 80GB HBM3 (80.0 GiB) there")
 
 
@@ -143,6 +144,6 @@ def test_an_accelerator_that_hides_its_memory_is_not_used() -> None:
     (found,) = on_hosts(
         model(10, accelerators=1), a_host(accelerators=(an_accelerator(0, 0),))
     ).verdicts
-    assert found.refusal == Refusal.NO_ACCELERATOR
+    assert found.refusal == Reason.NO_ACCELERATOR
     mixed = a_host(accelerators=(an_accelerator(0, 0), an_accelerator(1)))
     assert on_hosts(model(10), mixed).seats[0].accelerators == (1,)

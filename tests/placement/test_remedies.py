@@ -14,10 +14,10 @@ from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.memory import MemoryModel, memory_options
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, Subject, propose
+from moorage.placement.propose import NoFit, propose
 from moorage.placement.remedies import remedies
-from moorage.placement.request import Request
-from moorage.placement.view import look_at
+from moorage.placement.request import Request, Subject
+from moorage.placement.view import view_of
 from moorage.spec import EngineName
 from tests.builders import a_claim, a_cpu_host, a_fleet, a_host, a_profile, a_spec, an_accelerator
 from tests.memory.models import known
@@ -109,7 +109,7 @@ def _of_size(count: int, gib: float, type_: str, fleet: FleetSnapshot) -> HostSn
     """A new host like the one with most of one type, with accelerators of another size."""
 
     def memory(host: HostSnapshot) -> int:
-        groups = look_at(host).groups.items()
+        groups = view_of(host).groups.items()
         return max((k.total * len(room) for k, room in groups if k.type == type_), default=0)
 
     like = max(fleet.hosts, key=memory)

@@ -9,7 +9,8 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, Subject, propose
+from moorage.placement.propose import NoFit, propose
+from moorage.placement.request import Subject
 from tests.builders import a_claim, a_fleet, a_host, a_profile, a_spec
 
 ROOM = {"room": (0,), "none": (0, 1)}

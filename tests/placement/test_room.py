@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
-from moorage.placement.room import room_of
+from moorage.placement.fit import room_of
 from tests.builders import a_claim, a_host, an_accelerator
 
 ACCELERATOR, RAM, CORES = Resource.ACCELERATOR, Resource.RAM, Resource.CORES

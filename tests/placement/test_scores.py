@@ -7,8 +7,8 @@ import pytest
 from moorage.common.units import GIB
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.candidates import Candidate
 from moorage.placement.demand import Split
-from moorage.placement.offer import Offer
 from moorage.placement.request import Request
 from moorage.placement.scores import WEIGHTS, score_all
 from moorage.spec import Strategy
@@ -37,14 +37,14 @@ def points(
 ) -> dict[str, float]:
     """By term the points of one offer over these hosts."""
     seen = views(*hosts)
-    offer = Offer(
+    candidate = Candidate(
         views=tuple(seen),
         rooms=tuple([gib * GIB for gib in room] for room in rooms),
         kind=next(iter(seen[0].groups)),
         split=Split(),
         needed=needed * GIB,
     )
-    (scored,) = score_all(asked, [offer], seen)
+    (scored,) = score_all(asked, [candidate], seen)
     assert scored.score == pytest.approx(sum(scored.points))
     names = WEIGHTS[asked.spec.placement.strategy]
     return dict(zip(names, scored.points, strict=True))
@@ -142,8 +142,8 @@ def test_a_replica_over_hosts_scores_their_mean_whoever_leads(strategy: Strategy
 def test_on_cpu_ram_takes_the_place_of_accelerators() -> None:
     seen = views(a_host(ram_free=64 * GIB))
     asked = request(SPREAD)
-    offer = Offer((seen[0],), ([64 * GIB],), None, Split(), 32 * GIB)
-    (scored,) = score_all(asked, [offer], seen)
+    candidate = Candidate((seen[0],), ([64 * GIB],), None, Split(), 32 * GIB)
+    (scored,) = score_all(asked, [candidate], seen)
     assert scored.points == pytest.approx((40, 15, 5, 0, 0))
 
 

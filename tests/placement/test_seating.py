@@ -8,8 +8,8 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
+from moorage.placement.fit import room_of
 from moorage.placement.request import Request
-from moorage.placement.room import room_of
 from moorage.placement.seating import with_seats
 from moorage.spec import EngineName, RuntimeName
 from tests.builders import a_claim, a_host, a_profile, a_spec, an_accelerator

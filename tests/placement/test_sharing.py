@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.adapters.hosts.local_resources import nvidia_accelerators
+from moorage.adapters.hosts.local_host import nvidia_accelerators
 from moorage.common.units import GIB, MIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim
@@ -14,8 +14,9 @@ from moorage.inventory.snapshot import HostSnapshot
 from moorage.memory.demand import memory_model
 from moorage.models.config import derive_profile
 from moorage.placement.placement import Placement
-from moorage.placement.propose import NoFit, Subject, propose
-from tests.adapters.hosts.test_local_resources import L4, Recording
+from moorage.placement.propose import NoFit, propose
+from moorage.placement.request import Subject
+from tests.adapters.hosts.test_local_host import L4, Recording
 from tests.builders import a_fleet, a_host, a_model, a_spec
 from tests.memory.models import known
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.common.units import GIB
-from moorage.placement.kinds import AcceleratorKind
-from moorage.placement.stages import Depths, shares, stages_over_hosts
+from moorage.placement.many_hosts import Depths, shares, stages_over_hosts
+from moorage.placement.view import AcceleratorKind
 from tests.builders import a_profile
 from tests.placement.requests import Told, a_request
 

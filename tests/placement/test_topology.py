@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from moorage.placement.topology import (
+from moorage.common.refusal import Reason, Refusal
+from moorage.placement.parallelism import (
     ParallelSizes,
     Shape,
     Topology,
-    TopologyRefusal,
     multi_host_topology,
 )
 
@@ -16,9 +16,7 @@ DP, MP, NESTED = Shape.DP_ONLY, Shape.MP_ONLY, Shape.NESTED
 
 
 def laid_out(accelerators: list[int], **sizes: Any) -> Topology:
-    found = multi_host_topology(accelerators, ParallelSizes(**sizes))
-    assert isinstance(found, Topology), found
-    return found
+    return multi_host_topology(accelerators, ParallelSizes(**sizes))
 
 
 @pytest.mark.parametrize(
@@ -132,6 +130,7 @@ def test_an_open_pipeline_is_one_stage() -> None:
 def test_what_vllm_cannot_lay_out_is_refused_with_its_reason(
     accelerators: list[int], sizes: dict[str, int], reason: str
 ) -> None:
-    found = multi_host_topology(accelerators, ParallelSizes(**sizes))
-    assert isinstance(found, TopologyRefusal)
-    assert reason in found.reason
+    with pytest.raises(Refusal) as caught:
+        multi_host_topology(accelerators, ParallelSizes(**sizes))
+    assert caught.value.reason is Reason.TOPOLOGY
+    assert reason in caught.value.note

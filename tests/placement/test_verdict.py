@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from moorage.common.refusal import Reason
 from moorage.common.units import GIB
-from moorage.placement.verdict import Refusal, Verdict, count_refusals
+from moorage.placement.explanation import Verdict, count_refusals
 
 
-def refused(refusal: Refusal = Refusal.RAM, **changes: Any) -> Verdict:
+def refused(refusal: Reason = Reason.RAM, **changes: Any) -> Verdict:
     return Verdict("a", refusal, **changes)
 
 
@@ -22,16 +23,16 @@ def refused(refusal: Refusal = Refusal.RAM, **changes: Any) -> Verdict:
             "RAM: 12.0 GiB needed, 8.0 GiB available",
         ),
         (
-            refused(Refusal.CORES, needed=8, available=3, held_by=("a.v1",)),
+            refused(Reason.CORES, needed=8, available=3, held_by=("a.v1",)),
             "8 cores needed, 3 available; held by a.v1",
         ),
         (
-            refused(Refusal.ACCELERATOR_MEMORY, needed=90 * GIB, available=80 * GIB, count=1),
+            refused(Reason.ACCELERATOR_MEMORY, needed=90 * GIB, available=80 * GIB, count=1),
             "90.0 GiB needed, 80.0 GiB available on each of 1",
         ),
         (
             refused(
-                Refusal.PARALLELISM,
+                Reason.PARALLELISM,
                 note="4 do not divide 25 attention heads",
                 needed=90 * GIB,
                 available=80 * GIB,
@@ -42,11 +43,11 @@ def refused(refusal: Refusal = Refusal.RAM, **changes: Any) -> Verdict:
             " 4 do not divide 25 attention heads",
         ),
         (
-            refused(Refusal.PORT, note="port 1 is claimed already", held_by=("a.v1", "b.v2")),
+            refused(Reason.PORT, note="port 1 is claimed already", held_by=("a.v1", "b.v2")),
             "port 1 is claimed already; held by a.v1, b.v2",
         ),
         (
-            refused(Refusal.PORT, note="taken", held_by=tuple(f"m{at}.v1" for at in range(100))),
+            refused(Reason.PORT, note="taken", held_by=tuple(f"m{at}.v1" for at in range(100))),
             "taken; held by m0.v1, m1.v1, m2.v1, m3.v1 and 96 more",
         ),
         (Verdict("a", score=87.25), "score 87.2"),
@@ -68,10 +69,10 @@ def test_refusals_are_counted_most_first_and_hosts_that_fit_are_not() -> None:
     verdicts = [
         refused(),
         Verdict("b"),
-        refused(Refusal.PORT),
-        refused(Refusal.PORT),
+        refused(Reason.PORT),
+        refused(Reason.PORT),
     ]
-    assert list(count_refusals(verdicts).items()) == [(Refusal.PORT, 2), (Refusal.RAM, 1)]
+    assert list(count_refusals(verdicts).items()) == [(Reason.PORT, 2), (Reason.RAM, 1)]
     assert count_refusals([]) == {}
 
 

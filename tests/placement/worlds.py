@@ -13,8 +13,8 @@ from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
-from moorage.placement.demand import Memory
 from moorage.placement.fit import misfits
+from moorage.placement.memory_models import Memory
 from moorage.placement.placement import Placement
 from moorage.placement.request import Request
 from moorage.spec import EngineName, ModelSpec

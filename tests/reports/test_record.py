@@ -15,7 +15,7 @@ from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.assets import AssetRole, Pin
 from moorage.models.source import SkippedFile
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from moorage.readiness.engine_facts import EngineFacts
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
 from moorage.releases.release import FailureRecord, Release, Restart, StepRecord

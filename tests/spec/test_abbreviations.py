@@ -8,7 +8,7 @@ import pytest
 import moorage
 from moorage.engines.schema.reading import read
 from moorage.memory.calibration_key import calibration_key
-from moorage.placement.demand import wish_of
+from moorage.placement.demand import memory_request
 from moorage.placement.parallelism import stated_parallelism
 from moorage.spec.abbreviations import OTHER_WRITINGS, SHORTEST, in_full
 from moorage.spec.arguments import argument, has_argument, is_written, json_argument, switch
@@ -63,7 +63,7 @@ def test_what_the_check_takes_for_an_option_is_read_as_that_option(words: str) -
     assert has_argument(tokens, "--gpu-memory-utilization")
     assert is_written(tokens, "--gpu-memory-utilization")
     spec = a_spec(engine={"args": [words]})
-    assert wish_of(spec, a_profile()).utilization == 0.9
+    assert memory_request(spec, a_profile()).utilization == 0.9
 
 
 def test_sizes_that_are_cut_short_decide_about_the_placement() -> None:

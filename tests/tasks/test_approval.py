@@ -12,7 +12,7 @@ from prefect.client.schemas.objects import State
 from prefect.testing.utilities import prefect_test_harness
 
 from moorage.operations.redeploy.intent import Question
-from tasks.approval import ask
+from tasks.policy import ask
 from tests.lost_answers import lose_answers
 from tests.waiting import PATIENCE_SECONDS
 

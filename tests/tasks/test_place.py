@@ -15,8 +15,7 @@ from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.engine import Engines
-from moorage.placement.placed import Analyzed, Placed
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Analyzed, Placed, Placement
 from moorage.placement.propose import propose
 from moorage.releases.release import ReleaseState
 from tasks import context

@@ -13,7 +13,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.engines.schema.argument import Argument, Kind, Schema
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot, Program
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from moorage.spec import EngineName
 from tasks.plan import check_early, check_placed
 from tests.builders import (

@@ -1,12 +1,13 @@
-"""Clients of Docker and Podman daemons: connecting, time-outs, and errors as failures."""
+"""Clients of Docker and Podman daemons: connections, time-outs, streams, errors as failures."""
 
 from __future__ import annotations
 
 import os
+import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import docker
 import requests
@@ -16,7 +17,7 @@ from docker.tls import TLSConfig
 from docker.utils import kwargs_from_env
 
 from moorage.adapters.docker.errors import reach_failure
-from moorage.adapters.ssh.tunnels import Tunnels
+from moorage.adapters.ssh import Tunnels
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import DOCKER_SOCKET, LOCAL, Access, parse_access
 
@@ -33,11 +34,19 @@ OLDEST_API = "1.41"
 TUNNELS = Tunnels()
 _OWN = threading.local()
 
-
-COMPONENT = "Podman Engine"
+PODMAN = "Podman Engine"
 CONFLICT = 409
-TAKEN = "already in use"
-"""Podman says so of a container's name, with the status of a mistake of its own."""
+NAME_IN_USE = "already in use"
+"""Podman's message for a container's name; its status is that of an internal error."""
+
+SILENCE_SECONDS = 10.0
+"""How long a stream may be silent before the other side is checked."""
+
+MISSES = 3
+"""Failed checks in a row before giving up. A daemon that unpacks a large layer is slow too."""
+
+T = TypeVar("T")
+Event = tuple[str, T | BaseException | None]
 
 
 def connect(access: Access, read_seconds: int = READ_SECONDS) -> docker.DockerClient:
@@ -149,7 +158,7 @@ def daemon(address: str, read_seconds: int = READ_SECONDS) -> Iterator[docker.Do
 def is_podman(client: docker.DockerClient) -> bool:
     """Whether it is Podman that answers."""
     components = client.version().get("Components") or ()
-    return any(component.get("Name") == COMPONENT for component in components)
+    return any(component.get("Name") == PODMAN for component in components)
 
 
 def require_device_requests(client: docker.DockerClient, host: str) -> None:
@@ -171,4 +180,59 @@ def require_device_requests(client: docker.DockerClient, host: str) -> None:
 
 def is_name_taken(error: APIError) -> bool:
     """Whether a container was refused because its name is in use."""
-    return error.status_code == CONFLICT or TAKEN in str(error.explanation)
+    return error.status_code == CONFLICT or NAME_IN_USE in str(error.explanation)
+
+
+def follow(
+    stream: Callable[[], Iterable[T]],
+    ask: Callable[[], object],
+    *,
+    silence: float = SILENCE_SECONDS,
+    misses: int = MISSES,
+) -> Iterator[T]:
+    """The items of a stream as they come.
+
+    Args:
+        stream: Opens it. It is read in a daemon thread, abandoned if the other side is lost.
+        ask: Checks that the other side is alive, and raises when it is not.
+        silence: Seconds without an item before a check.
+        misses: How many checks in a row may fail.
+
+    Raises:
+        BaseException: What the stream raises, or what `ask` raised last.
+    """
+    events: queue.Queue[Event[T]] = queue.Queue()
+    threading.Thread(target=_read, args=(stream, events), daemon=True).start()
+    misses_in_row = 0
+    while True:
+        try:
+            kind, what = events.get(timeout=silence)
+        except queue.Empty:
+            misses_in_row = _check_alive(ask, misses_in_row, misses)
+            continue
+        misses_in_row = 0
+        if kind == "end":
+            return
+        if isinstance(what, BaseException):
+            raise what
+        yield what  # type: ignore[misc]
+
+
+def _read(stream: Callable[[], Iterable[T]], events: queue.Queue[Event[T]]) -> None:
+    try:
+        for item in stream():
+            events.put(("item", item))
+    except BaseException as error:
+        events.put(("error", error))
+    else:
+        events.put(("end", None))
+
+
+def _check_alive(ask: Callable[[], object], misses_in_row: int, misses: int) -> int:
+    try:
+        ask()
+    except Exception:
+        if misses_in_row + 1 >= misses:
+            raise
+        return misses_in_row + 1
+    return 0

@@ -1,14 +1,21 @@
-"""A planned container as arguments of Docker's API."""
+"""A planned container for Docker's API: its arguments, and its secrets as a file."""
 
 from __future__ import annotations
 
+import io
+import shlex
+import tarfile
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from pathlib import PurePosixPath
 from typing import Any
 
+from docker.errors import NotFound
+from docker.models.containers import Container
 from docker.types import DeviceRequest, Ulimit
 from docker.types import Mount as DockerMount
 
-from moorage.adapters.docker.secret_files import SECRETS_FILE
+from moorage.common.failures import Cause, Failure
 from moorage.engines.isolation import Isolation
 from moorage.engines.launch import ContainerSpec, Preparation
 from moorage.inventory.devices import device_kind
@@ -17,6 +24,12 @@ from moorage.spec import NetworkMode, RestartPolicy
 SCRIPT_NAME = "moorage-prepare"
 NANO = 10**9
 """Docker counts cores in billionths."""
+
+SECRETS_FILE = "/run/moorage/secrets"
+"""In the container's own layer, which outlives restarts. A memory file system would not."""
+
+SHELL = "/bin/sh"
+USERS_FILE = "/etc/passwd"
 
 
 def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
@@ -61,11 +74,9 @@ def container_arguments(spec: ContainerSpec) -> dict[str, Any]:
 
 
 def _prepared(spec: ContainerSpec) -> tuple[str, ...]:
-    """The command line, behind the script that prepares the container where one is needed.
+    """The command line, behind `prepare.sh` if the container needs preparation or has secrets.
 
-    It is needed too where there are secrets: it reads them from a file, and becomes the engine.
-
-    The script itself is an argument: the host may be another machine, and has no file of ours.
+    The script itself is an argument, because a remote host has no file of ours.
     """
     secrets = ("--secrets", SECRETS_FILE) if any(v.secret for v in spec.environment) else ()
     if spec.preparation is None and not secrets:
@@ -106,3 +117,87 @@ def _device_requests(spec: ContainerSpec) -> list[DeviceRequest]:
     if not spec.devices or not device_kind(spec.accelerator_type).requested:
         return []
     return [DeviceRequest(device_ids=list(spec.devices), capabilities=[["gpu"]])]
+
+
+def secret_environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a container that are secrets, with their values."""
+    return {v.name: secrets[v.secret] for v in spec.environment if v.secret}
+
+
+def deliver(container: Container, spec: ContainerSpec, secrets: Mapping[str, str]) -> None:
+    """Put the secrets of a container into it as a file. It is created, and not started yet.
+
+    As configuration they would be shown by `docker inspect` to all users of the daemon, and copied
+    into logs and tickets. Only the engine's user can read the file. `prepare.sh` exports its values
+    before it becomes the engine.
+
+    Raises:
+        Failure: `LAUNCH_REFUSED` when the image has no shell that could read them.
+        APIError: When the daemon refuses.
+    """
+    values = secret_environment(spec, secrets)
+    if not values:
+        return
+    if not _has(container, SHELL):
+        raise Failure(
+            Cause.LAUNCH_REFUSED,
+            f"{spec.image} has no {SHELL}, through which {', '.join(values)} would reach the"
+            " engine; as plain variables they could be read with `docker inspect`",
+            suggestion="Take an image with a shell. Where the key is moorage's own,"
+            " `engine.api_key: none` does without it.",
+        )
+    container.put_archive("/", _archive(_script(values), *_owner(container)))
+
+
+def _script(values: Mapping[str, str]) -> bytes:
+    """Lines for the shell. A value may hold any byte but zero."""
+    lines = (f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+    return "".join(lines).encode()
+
+
+def _archive(content: bytes, user: int, group: int) -> bytes:
+    path = PurePosixPath(SECRETS_FILE)
+    folder = tarfile.TarInfo(str(path.parent).lstrip("/"))
+    folder.type, folder.mode = tarfile.DIRTYPE, 0o500
+    file = tarfile.TarInfo(str(path).lstrip("/"))
+    file.size, file.mode = len(content), 0o400
+    for entry in (folder, file):
+        entry.uid, entry.gid = user, group
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(folder)
+        archive.addfile(file, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def _owner(container: Container) -> tuple[int, int]:
+    """User and group of the engine; root if the image names an unknown user."""
+    user, _, group = str(container.attrs["Config"].get("User") or "0").partition(":")
+    if user.isdecimal():
+        return int(user), int(group) if group.isdecimal() else 0
+    for fields in _users(container):
+        if fields[0] == user:
+            return int(fields[2]), int(fields[3])
+    return 0, 0
+
+
+def _users(container: Container) -> Iterator[list[str]]:
+    try:
+        packed, _ = container.get_archive(USERS_FILE)
+    except NotFound:
+        return
+    with tarfile.open(fileobj=io.BytesIO(b"".join(packed))) as archive:
+        file = archive.extractfile(archive.getmembers()[0])
+        for line in file.read().decode(errors="replace").splitlines() if file else ():
+            if len(fields := line.split(":")) > 3 and fields[2].isdecimal():
+                yield fields
+
+
+def _has(container: Container, path: str) -> bool:
+    try:
+        packed, _ = container.get_archive(path)
+    except NotFound:
+        return False
+    for _ in packed:  # else the connection could not be used again
+        pass
+    return True

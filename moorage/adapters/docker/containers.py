@@ -11,10 +11,9 @@ from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
 
 from moorage.adapters.docker.client import daemon, require_device_requests
-from moorage.adapters.docker.container_options import container_arguments
+from moorage.adapters.docker.container_options import container_arguments, deliver
 from moorage.adapters.docker.errors import start_failure
-from moorage.adapters.docker.secret_files import deliver
-from moorage.adapters.engines.engine_caches import make_cache_folders
+from moorage.adapters.engines.engine_folders import make_cache_folders
 from moorage.adapters.hosts.observation import Observation, log_of_container
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from docker.errors import APIError
 
+from moorage.adapters.registry.connection import CONNECTION, Words, failure_of
 from moorage.adapters.system.os_errors import NETWORK_ERRORS, innermost_message
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
@@ -68,6 +69,29 @@ REACH_ERRORS: tuple[tuple[str, Cause, str], ...] = (
 )
 """Texts when a daemon cannot be talked to, and what they mean."""
 
+DOCKER_DISK = (
+    "Free some space where Docker keeps its images: `docker system df` shows what is used."
+)
+
+PULL: tuple[Words, ...] = (
+    *CONNECTION,
+    Words("no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED),
+    Words("http 401 response", Cause.REGISTRY_UNAUTHORIZED),
+    Words("http 403 response", Cause.REGISTRY_UNAUTHORIZED),
+    Words("incorrect username or password", Cause.REGISTRY_UNAUTHORIZED),
+    Words("no space left on device", Cause.DISK_FULL, DOCKER_DISK),
+    Words("no matching manifest", Cause.NO_IMAGE),
+    Words("not found", Cause.IMAGE_MISSING),
+    Words("manifest unknown", Cause.IMAGE_MISSING),
+    Words("does not exist", Cause.IMAGE_MISSING),
+    # Also the message for missing images: a registry shows nothing without a login.
+    Words("denied", Cause.IMAGE_MISSING),
+    Words("unauthorized", Cause.IMAGE_MISSING),
+    Words("invalid reference", Cause.IMAGE_MISSING),
+    Words("must be lowercase", Cause.IMAGE_MISSING),
+)
+"""Messages of a daemon about a failed pull; the first match counts."""
+
 
 def start_failure(error: APIError, spec: ContainerSpec) -> Failure:
     """The failure behind a daemon's answer to a start."""
@@ -93,3 +117,10 @@ def reach_failure(
         if fragment.lower() in text.lower().replace("_", " "):
             return Failure(cause, detail, suggestion=suggestion)
     return Failure(otherwise, detail)
+
+
+def pull_failure(text: str, reference: str) -> Failure:
+    """The failure behind a daemon's answer to a pull."""
+    return failure_of(text, reference, PULL) or Failure(
+        Cause.IMAGE_PULL_FAILED, f"{reference}: {text}"
+    )

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from docker.errors import APIError, ImageNotFound
 from filelock import FileLock, Timeout
 
-from moorage.adapters.docker.client import connect, daemon
-from moorage.adapters.docker.streams import follow
+from moorage.adapters.docker.client import connect, daemon, follow
+from moorage.adapters.docker.errors import pull_failure
 from moorage.adapters.registry.connection import Credentials
-from moorage.adapters.registry.registry_errors import pull_failure
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.inventory.access import parse_access
@@ -112,7 +111,7 @@ class DockerImages:
                 for event in follow(pulling, self._must_answer):
                     if "error" in event:
                         raise pull_failure(str(event["error"]), reference)
-                    if layers.saw(event):
+                    if layers.update(event):
                         on_progress(layers.done, layers.total)
             except APIError as error:
                 raise pull_failure(str(error.explanation or error), reference) from error
@@ -155,7 +154,7 @@ class _Layers:
     def total(self) -> int:
         return sum(total for _, total in self._known.values())
 
-    def saw(self, event: dict[str, Any]) -> bool:
+    def update(self, event: dict[str, Any]) -> bool:
         """Take an event; returns whether it changed the numbers."""
         layer, status = event.get("id", ""), event.get("status", "")
         detail = event.get("progressDetail") or {}
@@ -195,14 +194,14 @@ def ensure_image(
     Raises:
         Failure: `IMAGE_MISSING`, `IMAGE_PULL_FAILED` and the like, or `IMAGE_PULL_TIMEOUT`.
     """
-    if _is_there(images, image):
+    if _has_image(images, image):
         return
     locks.mkdir(parents=True, exist_ok=True)
-    wanted = _wanted(image)
+    wanted = _pull_reference(image)
     name = hashlib.sha256(f"{images.address} {wanted}".encode()).hexdigest()[:24]
     try:
         with FileLock(locks / f"pull-{name}.lock", timeout=wait_seconds):
-            if _is_there(images, image):
+            if _has_image(images, image):
                 return
             images.pull(wanted, on_progress, credentials())
             if wanted != image.reference and not parse_reference(image.reference).digest:
@@ -212,10 +211,10 @@ def ensure_image(
         raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
 
 
-def _is_there(images: DockerImages, image: Image) -> bool:
-    return images.find(_wanted(image)) is not None
+def _has_image(images: DockerImages, image: Image) -> bool:
+    return images.find(_pull_reference(image)) is not None
 
 
-def _wanted(image: Image) -> str:
+def _pull_reference(image: Image) -> str:
     """The reference by digest; an image that only this host has goes by its name."""
     return image.pinned if image.digest else image.reference

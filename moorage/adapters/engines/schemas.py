@@ -47,13 +47,13 @@ class SchemaStore:
         plain = version.removeprefix("v").partition("+")[0]
         if not plain:
             return None
-        return self._kept(plain) or next(
+        return self._load(plain) or next(
             (schema for schema in self._shipped if plain in (schema.version, *schema.also)), None
         )
 
     def of_image(self, *digests: str) -> Schema | None:
         """The schema that was extracted from an image, by any of its digests or its local id."""
-        return next((found for digest in digests if digest and (found := self._kept(digest))), None)
+        return next((found for digest in digests if digest and (found := self._load(digest))), None)
 
     def every(self) -> list[Schema]:
         """All shipped schemas, the newest first."""
@@ -73,7 +73,7 @@ class SchemaStore:
         schemas = map(Schema.model_validate_json, texts)
         return sorted(schemas, key=lambda schema: version_key(schema.version), reverse=True)
 
-    def _kept(self, name: str) -> Schema | None:
+    def _load(self, name: str) -> Schema | None:
         try:
             return Schema.model_validate_json(self._path(name).read_text())
         except (OSError, ValidationError):
@@ -101,7 +101,7 @@ def schema_of_image(image: str) -> tuple[Schema, tuple[str, ...]]:
             suggestion=f"Pull it first: `docker pull {image}`.",
         )
     output = DockerRuntime("local").output_of(image, "python3", ["-c", EXTRACT_SCRIPT.read_text()])
-    return _read(output, image), (*known.digests, known.identity)
+    return _parse(output, image), (*known.digests, known.identity)
 
 
 def schema_of_installed(engine: Engine) -> Schema:
@@ -131,7 +131,7 @@ def schema_of_installed(engine: Engine) -> Schema:
         ) from error
     if done.returncode != 0:
         raise Failure(Cause.LAUNCH_REFUSED, f"{program.path}: {done.stderr.strip()[-500:]}")
-    return _read(done.stdout, program.path)
+    return _parse(done.stdout, program.path)
 
 
 def _python_of(program: Path) -> str:
@@ -143,7 +143,7 @@ def _python_of(program: Path) -> str:
     return str(program.resolve().with_name("python3"))
 
 
-def _read(output: str, where: str) -> Schema:
+def _parse(output: str, where: str) -> Schema:
     try:
         return Schema.model_validate_json(output)
     except ValidationError as error:

@@ -62,10 +62,10 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
             malformed, or a field of it is beyond the limits of any model.
     """
     written = _written(directory)
-    known = _known(directory, written, trust_remote_code)
-    if isinstance(known, str):
+    completed = _completed(directory, written, trust_remote_code)
+    if isinstance(completed, str):
         return written, CONFIG
-    return _merge(known, written), "transformers"
+    return _merge(completed, written), "transformers"
 
 
 def warm() -> None:
@@ -98,7 +98,7 @@ def _written(directory: Path) -> Config:
     return content
 
 
-def _known(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
+def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Config | str:
     """The configuration as transformers completes it, or why it cannot."""
     try:
         _import_transformers()

@@ -13,7 +13,6 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.helper import ensure_helper_image
-from moorage.adapters.hosts.local_host import describe, survey_host
 from moorage.adapters.hosts.remote_host import (
     ASK_SECONDS,
     Prober,
@@ -21,6 +20,7 @@ from moorage.adapters.hosts.remote_host import (
     probe_host,
     with_architecture,
 )
+from moorage.adapters.hosts.survey import describe, survey_host
 from moorage.common.failures import Failure
 from moorage.inventory.check import Check, broken, fine
 from moorage.inventory.fleet import Fleet, Host

@@ -1,136 +1,36 @@
-"""The survey of a host: processors, RAM, accelerators, ports, runtimes, installed engines."""
+"""This machine: installed engines, accelerators as their drivers report them, free TCP ports."""
 
 from __future__ import annotations
 
+import errno
 import importlib
 import importlib.metadata
 import importlib.util
-import platform
 import shutil
+import socket
+import subprocess
 import sys
-from collections.abc import Collection
-from functools import lru_cache
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psutil
+import pynvml
 
-from moorage.adapters.docker.containers import DockerRuntime
-from moorage.adapters.docker.images import DockerImages
-from moorage.adapters.hosts.local_resources import local_accelerators, ports_in_use
-from moorage.adapters.hosts.remote_host import survey_remote_host
-from moorage.common.failures import Failure
 from moorage.engines.base import Engine
 from moorage.engines.registry import ENGINES
-from moorage.images.catalogue import runner_rows
-from moorage.inventory.catalogue import CatalogueRow
-from moorage.inventory.fleet import Fleet, Host, StaticAccelerator
-from moorage.inventory.snapshot import Accelerator, HostSnapshot, Program
-from moorage.inventory.survey.facts import ARCHITECTURES, Found, HostFacts, interface_of
-from moorage.spec import RuntimeName
+from moorage.inventory.snapshot import Accelerator, Program
+from moorage.inventory.survey.facts import Found
+from moorage.inventory.survey.nvidia import split_by_mig
+from moorage.inventory.survey.probe import VENDOR_SCRIPT, read_vendors
 
 NEEDED_MODULES = {"transformers": ("torch", "uvicorn", "fastapi", "requests")}
 """Modules that an engine's program needs besides its own package."""
 
-
-RUNNER_PACKAGE = "gpustack_runner"
-
-
-def survey_host(host: Host, fleet: Fleet | None = None) -> HostSnapshot:
-    """The resources of a host and their use. Claims are added from the ledger.
-
-    Args:
-        host: The host.
-        fleet: Its fleet; None = a fleet of its own.
-    """
-    look = _look_at_another if host.access.is_remote else _look_at_this
-    return describe(host).model_copy(update=look(host, fleet or Fleet()))
-
-
-def describe(host: Host) -> HostSnapshot:
-    """A host as the fleet file describes it, before a survey."""
-    return HostSnapshot(
-        name=host.name,
-        address=host.access.url,
-        bind=host.bind,
-        labels=host.labels,
-        ram_reserve=int(host.reserve.ram),
-        accelerator_reserve=int(host.reserve.accelerator_memory),
-        port_range=host.port_range,
-        ray_range=host.ray_range,
-    )
-
-
-def _look_at_this(host: Host, _fleet: Fleet) -> dict[str, Any]:
-    runtimes, docker, trouble = _runtimes(host)
-    memory = psutil.virtual_memory()
-    facts = HostFacts(
-        cores=psutil.cpu_count() or 1,
-        ram_total=memory.total,
-        ram_free=memory.available,
-        ports=tuple(sorted(ports_in_use(host.bind, *host.port_range))),
-        docker=docker,
-        machine=platform.machine(),
-        **dict(local_accelerators() if host.accelerators == "auto" else Found()),
-    )
-    return {
-        **_described(host, facts),
-        "unreachable": "" if runtimes else trouble,
-        "runtimes": runtimes,
-        "interface": host.interface or _interface_with(host.bind),
-        "programs": _programs() if RuntimeName.PROCESS in runtimes else (),
-        "images": _images(host) if RuntimeName.DOCKER in runtimes else frozenset(),
-    }
-
-
-def _look_at_another(host: Host, fleet: Fleet) -> dict[str, Any]:
-    gpus = host.accelerators == "auto"
-    try:
-        known = describe(host).model_copy(update={"registries": fleet.registries})
-        facts = survey_remote_host(known, fleet.helper_image, host.store, gpus)
-        images = DockerImages(host.access.url).names()
-    except Failure as failure:
-        return {"unreachable": failure.detail}
-    return {
-        **_described(host, facts),
-        "runtimes": (RuntimeName.DOCKER,),
-        "images": images,
-        "interface": host.interface or interface_of(host.bind, facts.routes),
-        "store": host.store,
-        "models": frozenset(facts.models),
-        "helper_image": facts.helper_image or fleet.helper_image,
-        "shares_models": fleet.share_models,
-    }
-
-
-def _described(host: Host, facts: HostFacts) -> dict[str, Any]:
-    """Entries of the fleet file take precedence over surveyed facts."""
-    architecture = ARCHITECTURES.get(facts.machine, facts.machine)
-    total = facts.ram_total if host.ram == "auto" else int(host.ram)
-    accelerators = facts.accelerators
-    if host.accelerators != "auto":
-        accelerators = tuple(_written(item) for item in host.accelerators)
-    return {
-        "architecture": architecture,
-        "docker": facts.docker,
-        "cpus": facts.cores if host.cores == "auto" else host.cores,
-        "ram_total": total,
-        "ram_free": min(total, facts.ram_free),
-        "ports_in_use": facts.ports,
-        "accelerators": accelerators,
-        "unified_memory": host.unified_memory or facts.unified_memory,
-        "links": facts.links,
-        "troubles": facts.troubles,
-        "catalogue": runner_images({item.type for item in accelerators}, architecture),
-    }
-
-
-def docker_version(address: str) -> tuple[str, str]:
-    """The version of the Docker daemon of a host, or why it does not answer."""
-    try:
-        return DockerRuntime(address).version(), ""
-    except Failure as failure:
-        return "", failure.detail
+PROBE_SECONDS = 20
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+LISTEN = "0A"
 
 
 def installed_program(engine: Engine) -> Program | None:
@@ -152,46 +52,12 @@ def installed_program(engine: Engine) -> Program | None:
     return Program(engine=engine.name, path=elsewhere, version="") if elsewhere else None
 
 
-def _images(host: Host) -> frozenset[str]:
-    """Images that need no pull. A daemon that does not answer gets no bonus for images."""
-    try:
-        return DockerImages(host.access.url).names()
-    except Failure:
-        return frozenset()
-
-
-def _runtimes(host: Host) -> tuple[tuple[RuntimeName, ...], str, str]:
-    """The runtimes, the version of Docker, and why Docker does not answer."""
-    allowed = ("docker", "process") if host.runtimes == "auto" else host.runtimes
-    found: list[RuntimeName] = []
-    version, trouble = "", "no runtime is allowed on this host"
-    if "docker" in allowed:
-        version, trouble = docker_version(host.access.url)
-        found += [RuntimeName.DOCKER] if version else []
-    if "process" in allowed and host.address == "local":
-        found.append(RuntimeName.PROCESS)
-    return tuple(found), version, trouble
-
-
-def _written(item: StaticAccelerator) -> Accelerator:
-    memory = int(item.memory)
-    return Accelerator(
-        type=item.type,
-        index=item.index,
-        name=item.name,
-        memory_total=memory,
-        memory_free=memory,
-        runtime_version=item.runtime_version or "",
-        family=item.family,
-        node=item.node or "",
-    )
-
-
-def _programs() -> tuple[Program, ...]:
+def installed_programs() -> tuple[Program, ...]:
+    """All engines that are installed on this machine."""
     return tuple(program for engine in ENGINES.values() if (program := installed_program(engine)))
 
 
-def _interface_with(bind: str) -> str:
+def interface_with(bind: str) -> str:
     """The interface of this machine with an address; empty for a daemon in another network."""
     for name, addresses in psutil.net_if_addrs().items():
         if any(item.address == bind for item in addresses):
@@ -199,18 +65,135 @@ def _interface_with(bind: str) -> str:
     return ""
 
 
-def runner_images(kinds: Collection[str], architecture: str) -> tuple[CatalogueRow, ...]:
-    """The images for some accelerator types on a CPU architecture; none without the package."""
-    if not kinds or importlib.util.find_spec(RUNNER_PACKAGE) is None:
-        return ()
-    return tuple(
-        row
-        for row in _runner_rows()
-        if row.accelerator_type in kinds and architecture in row.architectures
+def local_accelerators() -> Found:
+    """The accelerators of this machine: NVIDIA's through NVML, others through vendors' tools.
+
+    When a driver's tool hangs there are no accelerators, and the reason is in `troubles`.
+    """
+    found = nvidia_accelerators()
+    if found.accelerators:
+        return found
+    try:
+        done = subprocess.run(
+            ["sh", "-c", VENDOR_SCRIPT],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Found(troubles=(f"the accelerators did not answer: {error}",))
+    memory = psutil.virtual_memory()
+    return read_vendors(done.stdout.decode(errors="replace"), (memory.total, memory.available))
+
+
+def nvidia_accelerators(nvml: ModuleType | Any = pynvml) -> Found:
+    """The NVIDIA GPUs that NVML reports; none when there is no driver.
+
+    Args:
+        nvml: The module of nvidia-ml-py, or a recording of its answers.
+    """
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return Found()
+    try:
+        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        cuda = nvml.nvmlSystemGetCudaDriverVersion()
+        count = nvml.nvmlDeviceGetCount()
+        seen = [_describe(nvml, index, driver, cuda) for index in range(count)]
+    finally:
+        nvml.nvmlShutdown()
+    return Found(
+        accelerators=tuple(item for item in seen if isinstance(item, Accelerator)),
+        troubles=tuple(item for item in seen if isinstance(item, str)),
     )
 
 
-@lru_cache(maxsize=1)
-def _runner_rows() -> tuple[CatalogueRow, ...]:
-    package: Any = importlib.import_module(RUNNER_PACKAGE)
-    return runner_rows(package.list_runners(todict=True))
+def _describe(nvml: Any, index: int, driver: str, cuda: int) -> Accelerator | str:
+    """One GPU, or why it is unusable: it fell off the bus, or is split by MIG."""
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        name, uuid = nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle)
+    except nvml.NVMLError as error:
+        return f"GPU {index} cannot be used: {error}"
+    if _is_split(nvml, handle):
+        return split_by_mig(index, _text(name))
+    return Accelerator(
+        type="cuda",
+        index=index,
+        name=_text(name),
+        uuid=_text(uuid),
+        memory_total=int(memory.total),
+        memory_free=int(memory.free),
+        driver=driver,
+        runtime_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
+    )
+
+
+def _is_split(nvml: Any, handle: Any) -> bool:
+    try:
+        return bool(nvml.nvmlDeviceGetMigMode(handle)[0])
+    except nvml.NVMLError:
+        return False  # most GPUs do not support it
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def ports_in_use(address: str, low: int, high: int) -> set[int]:
+    """Ports with a listener, and bound ports of a range, such as those of a starting server.
+
+    A port with closed connections only is free. Linux keeps these for a minute (TIME_WAIT), and
+    servers can bind the port because they set SO_REUSEADDR.
+
+    Args:
+        address: Where a port of the range would be bound.
+        low: First port of the range.
+        high: Last port of the range.
+    """
+    listening, lingering = set[int](), set[int]()
+    for port, listens in _connections():
+        (listening if listens else lingering).add(port)
+    bound = {
+        port
+        for port in range(low, high + 1)
+        if not _can_bind(address, port, again=port in lingering)
+    }
+    return listening | bound
+
+
+def _connections() -> Iterator[tuple[int, bool]]:
+    """The local port of each connection, and whether it is a listener.
+
+    Linux lists them in tables, read here directly. psutil would also read the files of every
+    process to find the owners: with many engines that takes longer than the rest of a survey.
+    """
+    if not TABLES[0].exists():
+        for one in psutil.net_connections(kind="tcp"):
+            if one.laddr:
+                yield one.laddr.port, one.status == psutil.CONN_LISTEN
+        return
+    for table in TABLES:
+        if table.exists():  # not every kernel has IPv6
+            yield from map(_parse_row, table.read_text().splitlines()[1:])
+
+
+def _parse_row(row: str) -> tuple[int, bool]:
+    """Column 2 is the local address with its hexadecimal port, column 4 the state."""
+    columns = row.split()
+    return int(columns[1].rpartition(":")[2], 16), columns[3] == LISTEN
+
+
+def _can_bind(address: str, port: int, *, again: bool) -> bool:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        if again:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
+    return True

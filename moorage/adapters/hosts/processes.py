@@ -59,7 +59,7 @@ class ProcessRuntime:
         Raises:
             Failure: `PROGRAM_MISSING`, or `LAUNCH_REFUSED` when it does not come up at all.
         """
-        if not (state := self._living(spec.name)):
+        if not (state := self._live_state(spec.name)):
             # A process of this name without a state file must not run twice.
             self._end(self._processes(spec.name), 0)
             with disk_failures(self._root):
@@ -95,7 +95,7 @@ class ProcessRuntime:
         SIGTERM, and its requests could not finish.
         """
         give_up = time.monotonic() + grace_seconds
-        if grace_seconds and (state := self._living(workload.name)):
+        if grace_seconds and (state := self._live_state(workload.name)):
             found = self._processes(workload.name)
             engine = [process for process in found if process.pid == state["pid"]]
             for process in engine:
@@ -128,16 +128,16 @@ class ProcessRuntime:
                 *spec.argv,
             ],
             cwd=work,
-            env={**_inherited(), MARK: str(folder)},
+            env={**_inherited_variables(), MARK: str(folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        _hand_over(supervising.stdin, {**_environment(spec, secrets), MARK: str(folder)})
-        return self._appeared(spec)
+        _send_environment(supervising.stdin, {**_environment(spec, secrets), MARK: str(folder)})
+        return self._await_state(spec)
 
-    def _appeared(self, spec: ContainerSpec) -> dict[str, Any]:
+    def _await_state(self, spec: ContainerSpec) -> dict[str, Any]:
         give_up = time.monotonic() + APPEAR_SECONDS
         while (state := self._state(spec.name)) is None:
             if time.monotonic() > give_up:
@@ -155,7 +155,7 @@ class ProcessRuntime:
                 return code
             time.sleep(POLL_SECONDS)
 
-    def _living(self, name: str) -> dict[str, Any] | None:
+    def _live_state(self, name: str) -> dict[str, Any] | None:
         state = self._state(name)
         return state if state and is_alive(state["pid"], state["started_at"]) else None
 
@@ -187,14 +187,14 @@ class ProcessRuntime:
         return self._root / name
 
 
-def _hand_over(pipe: IO[bytes] | None, environment: dict[str, str]) -> None:
+def _send_environment(pipe: IO[bytes] | None, environment: dict[str, str]) -> None:
     """Send a supervisor its engine's environment. A dead supervisor is noticed later."""
     assert pipe is not None
     with suppress(BrokenPipeError), pipe:
         pipe.write(json.dumps(environment).encode())
 
 
-def _inherited() -> dict[str, str]:
+def _inherited_variables() -> dict[str, str]:
     return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
@@ -203,7 +203,7 @@ def _environment(spec: ContainerSpec, secrets: Mapping[str, str]) -> dict[str, s
         variable.name: secrets[variable.secret] if variable.secret else variable.value
         for variable in spec.environment
     }
-    return {**_inherited(), **own}
+    return {**_inherited_variables(), **own}
 
 
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
@@ -236,7 +236,7 @@ def processes_with_variable(name: str, value: str) -> list[int]:
     parse all variables, which with many engines is most of the time of a stop.
     """
     if not PROCESSES.exists():
-        return list(_bearing_by_psutil(name, value))
+        return list(_search_by_psutil(name, value))
     sought = f"\0{name}={value}\0".encode()
     return [pid for pid in psutil.pids() if sought in b"\0" + _environment_of(pid)]
 
@@ -248,7 +248,7 @@ def _environment_of(pid: int) -> bytes:
         return b""
 
 
-def _bearing_by_psutil(name: str, value: str) -> Iterator[int]:
+def _search_by_psutil(name: str, value: str) -> Iterator[int]:
     for process in psutil.process_iter():
         try:
             if process.environ().get(name) == value:

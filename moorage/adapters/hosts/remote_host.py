@@ -11,7 +11,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect, forget_clients
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import ensure_helper_image, run_helper
+from moorage.adapters.docker.helper import HelperJob, ensure_helper_image, run_helper
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import Access, parse_access
 from moorage.inventory.snapshot import HostSnapshot
@@ -98,8 +98,9 @@ class Prober:
     """
 
     def __init__(self, access: Access, image: str, store: str) -> None:
-        self._access, self._image = access, image
-        self._mounts = [Mount(STORE, store, type="bind", read_only=True)]
+        self._access = access
+        mounts = [Mount(STORE, store, type="bind", read_only=True)]
+        self._job = HelperJob(image, ("sh", "-c", SCRIPT), "probe", PROBE_SECONDS, mounts=mounts)
 
     def __call__(self, handed: Handed = NOTHING) -> HostFacts:
         """Run a probe.
@@ -111,22 +112,14 @@ class Prober:
         try:
             output = self._run(handed)
         except APIError as error:
-            if not self._mounts or NO_MOUNT not in str(error.explanation):
+            if not self._job.mounts or NO_MOUNT not in str(error.explanation):
                 raise
-            self._mounts = []  # no model was brought there yet
+            self._job = self._job._replace(mounts=())  # no model was brought there yet
             output = self._run(handed)
         return read_probe(output)
 
     def _run(self, handed: Handed) -> str:
-        return run_helper(
-            self._access,
-            self._image,
-            ("sh", "-c", SCRIPT),
-            purpose="probe",
-            seconds=PROBE_SECONDS,
-            handed=handed,
-            mounts=self._mounts,
-        )
+        return run_helper(self._access, self._job._replace(handed=handed))
 
 
 def probe_host(probe: Callable[[Handed], HostFacts], info: dict[str, Any], gpus: bool) -> HostFacts:

@@ -38,7 +38,7 @@ def main(state_path: str, log_path: str, argv: list[str]) -> int:
             log.write(f"{argv[0]}: {why}\n".encode())
             _write(state, {"pid": 0, "started_at": 0, "exit_code": 127})
             return 127
-    known = {"pid": engine.pid, "started_at": seen(engine.pid)[1], "session": os.getsid(0)}
+    known = {"pid": engine.pid, "started_at": process_state(engine.pid)[1], "session": os.getsid(0)}
     _write(state, {**known, "exit_code": None})
     code = engine.wait()
     _write(state, {**known, "exit_code": code})
@@ -46,7 +46,7 @@ def main(state_path: str, log_path: str, argv: list[str]) -> int:
     return 0
 
 
-def seen(pid: int) -> tuple[str, int]:
+def process_state(pid: int) -> tuple[str, int]:
     """State of a process (empty = gone), and its start in clock ticks since the boot."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -8,11 +8,10 @@ from sqlalchemy import select
 
 from moorage.adapters.ledger.claims import Claims
 from moorage.adapters.ledger.database import open_database, reading
-from moorage.adapters.ledger.hosts import Sightings
 from moorage.adapters.ledger.locks import Locks
 from moorage.adapters.ledger.measurements import Measurements
 from moorage.adapters.ledger.releases import Releases
-from moorage.adapters.ledger.repairs import Repairs
+from moorage.adapters.ledger.repairs import Repairs, Sightings
 from moorage.adapters.ledger.routes import Routes
 from moorage.adapters.ledger.tables import GATE
 from moorage.adapters.ledger.workloads import Workloads

@@ -1,20 +1,59 @@
-"""Whether a ledger is sound: its file, its schema, and what it says."""
+"""Checks of a ledger: its file, its schema, contradictions, and rows that cannot be decoded."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, and_, func, or_, select
+from sqlalchemy import Connection, Row, Table, and_, func, or_, select
+from sqlalchemy.exc import SQLAlchemyError
 
+from moorage.adapters.ledger.claims import claim_of
 from moorage.adapters.ledger.database import open_database, reading
-from moorage.adapters.ledger.decoding import undecodable
-from moorage.adapters.ledger.tables import CLAIMS, GATE, RELEASES, TRANSITION_LOG
+from moorage.adapters.ledger.locks import owner_of
+from moorage.adapters.ledger.measurements import key_of, measurement_of
+from moorage.adapters.ledger.release_rows import release_of, spec_of, workload_of
+from moorage.adapters.ledger.repairs import record_of
+from moorage.adapters.ledger.tables import (
+    CLAIMS,
+    GATE,
+    HOSTS,
+    LOCKS,
+    MEASUREMENTS,
+    RELEASES,
+    REPAIRS,
+    SIGHTINGS,
+    TRANSITION_LOG,
+    WORKLOADS,
+)
+from moorage.adapters.ledger.transitions import transition_of, utc
+from moorage.adapters.ledger.troubles import UNDECODABLE
 from moorage.releases.states import ReleaseState
 
 MOST = 20
 """How many problems of one kind are listed."""
+
+LONGEST = 200
+"""Characters of a reason."""
+
+Decode = Callable[[Row[Any]], object]
+
+DECODERS: Mapping[Table, Decode] = {
+    RELEASES: lambda row: (release_of(row, ()), spec_of(row)),
+    TRANSITION_LOG: lambda row: transition_of(row, ""),
+    CLAIMS: lambda row: claim_of(row, ReleaseState.RUNNING),
+    WORKLOADS: lambda row: workload_of(row.release, row.workload),
+    LOCKS: lambda row: (owner_of(row), float(row.expires_at)),
+    REPAIRS: record_of,
+    SIGHTINGS: lambda row: utc(row.unseen_since),
+    HOSTS: lambda row: "".join((row.name, row.machine, row.address)),
+    MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
+}
+"""What commands make of the rows of each table."""
 
 
 def problems_of_file(path: Path) -> tuple[str, ...]:
@@ -52,7 +91,11 @@ def problems_of_content(url: str) -> tuple[str, ...]:
     engine = open_database(url)
     try:
         with reading(engine) as connection:
-            logged = (*_without_gate(connection), *_unlogged(connection), *_kept(connection))
+            logged = (
+                *_gate_problems(connection),
+                *_unlogged_states(connection),
+                *_ended_with_claims(connection),
+            )
             return (*undecodable(connection, MOST), *logged)
     finally:
         engine.dispose()
@@ -66,12 +109,12 @@ def _unknown_schema(revisions: list[str]) -> list[str]:
     return [f"its schema is {', '.join(revisions) or 'none'}, which this moorage does not know"]
 
 
-def _without_gate(connection: Connection) -> list[str]:
+def _gate_problems(connection: Connection) -> list[str]:
     rows = connection.scalar(select(func.count()).select_from(GATE))
     return [f"`gate` has {rows} rows instead of one"] * (rows != 1)
 
 
-def _unlogged(connection: Connection) -> list[str]:
+def _unlogged_states(connection: Connection) -> list[str]:
     """Releases in a state that their log does not lead to."""
     newest = (
         select(TRANSITION_LOG.c.release, func.max(TRANSITION_LOG.c.sequence).label("sequence"))
@@ -95,7 +138,7 @@ def _unlogged(connection: Connection) -> list[str]:
     return [f"{row.id} is {row.state}, but its log ends with {row.logged}" for row in rows]
 
 
-def _kept(connection: Connection) -> list[str]:
+def _ended_with_claims(connection: Connection) -> list[str]:
     """Releases that have ended and still hold something."""
     ended = or_(
         RELEASES.c.state == ReleaseState.STOPPED, RELEASES.c.state == ReleaseState.SUPERSEDED
@@ -103,3 +146,37 @@ def _kept(connection: Connection) -> list[str]:
     query = select(RELEASES.c.id, RELEASES.c.state).join(CLAIMS, CLAIMS.c.release == RELEASES.c.id)
     rows = connection.execute(query.where(ended).distinct().order_by(RELEASES.c.id).limit(MOST))
     return [f"{row.id} is {row.state} and still holds claims" for row in rows]
+
+
+def undecodable(connection: Connection, most: int) -> tuple[str, ...]:
+    """Rows that commands cannot read, with the reason of each.
+
+    Args:
+        connection: For reading.
+        most: How many of each table are named.
+    """
+    return tuple(
+        reason
+        for table, decode in DECODERS.items()
+        for reason in islice(_rows(connection, table, decode), most)
+    )
+
+
+def _rows(connection: Connection, table: Table, decode: Decode) -> Iterator[str]:
+    try:
+        for row in connection.execute(select(table)):
+            decode(row)
+    except (*UNDECODABLE, SQLAlchemyError):
+        yield from _one_by_one(connection, table, decode)
+
+
+def _one_by_one(connection: Connection, table: Table, decode: Decode) -> Iterator[str]:
+    keys = list(table.primary_key.columns)
+    for values in connection.execute(select(*keys)).all():
+        own = [column == value for column, value in zip(keys, values, strict=True)]
+        try:
+            decode(connection.execute(select(table).where(*own)).one())
+        except (*UNDECODABLE, SQLAlchemyError) as error:
+            why = " ".join(str(error).split())[:LONGEST]
+            name = ", ".join(map(str, values))
+            yield f"row {name} of `{table.name}` cannot be decoded: {why}"

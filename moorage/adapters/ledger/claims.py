@@ -1,17 +1,22 @@
-"""Claims in the ledger: committed through one gate, together or not at all."""
+"""Claims in the ledger, committed through one gate: all of a release, or none.
+
+A claim is kept under the name of its host. So the machine behind each name is recorded while
+something is claimed there: with a second name one machine would be assigned twice, and with one
+name two machines would share their room.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select
 
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.hosts import must_be_the_same_machines, remember_machines
-from moorage.adapters.ledger.tables import CLAIMS, RELEASES
+from moorage.adapters.ledger.tables import CLAIMS, HOSTS, RELEASES
 from moorage.adapters.ledger.transitions import changing
 from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import LOCAL, parse_access
 from moorage.inventory.claims import Claim, Resource, remainder
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.placement.fit import misfits
@@ -30,7 +35,7 @@ class Claims:
     def all(self) -> tuple[Claim, ...]:
         """Every claim of every release."""
         with reading(self._engine) as connection:
-            return _held(connection)
+            return _read_claims(connection)
 
     def commit(
         self,
@@ -58,10 +63,10 @@ class Claims:
         """
         with changing(self._engine) as change:
             connection = change.connection
-            must_be_the_same_machines(connection, fleet)
-            held = _held(connection, CLAIMS.c.release == instead_of)
+            require_same_machines(connection, fleet)
+            held = _read_claims(connection, CLAIMS.c.release == instead_of)
             free(connection, instead_of)
-            _must_fit(connection, wanted, fleet, overcommit)
+            _require_fit(connection, wanted, fleet, overcommit)
             _insert(connection, release, wanted)
             remember_machines(connection, fleet, {claim.host for claim in wanted})
             # What the old one held beyond this stays its own until it has ended: it still runs now,
@@ -97,12 +102,12 @@ def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Cl
         _insert(connection, to, claims)
 
 
-def _must_fit(
+def _require_fit(
     connection: Connection, wanted: Sequence[Claim], fleet: FleetSnapshot, overcommit: bool
 ) -> None:
     """Only the hosts concerned are read, so that a large fleet does not hold up the others."""
     needs = _by_host(wanted)
-    fresh = _by_host(_held(connection, CLAIMS.c.host.in_(needs)))
+    fresh = _by_host(_read_claims(connection, CLAIMS.c.host.in_(needs)))
     for name, own in needs.items():
         host = fleet.host(name).with_claims(tuple(fresh.get(name, ())))
         if reasons := misfits(host, own, overcommit=overcommit):
@@ -116,7 +121,7 @@ def _by_host(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
     return hosts
 
 
-def _held(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
+def _read_claims(connection: Connection, *where: ColumnElement[bool]) -> tuple[Claim, ...]:
     query = select(CLAIMS, RELEASES.c.state).join(RELEASES, RELEASES.c.id == CLAIMS.c.release)
     rows = connection.execute(query.where(*where).order_by(CLAIMS.c.id))
     return tuple(claim_of(row, row.state) for row in rows)
@@ -141,3 +146,64 @@ def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> No
             for claim in claims
         ]
         connection.execute(insert(CLAIMS), rows)
+
+
+def require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
+    """Hold the names of a fleet against those under which something is claimed.
+
+    Raises:
+        Failure: `BAD_FLEET` when a name was changed, or stands for another machine now.
+    """
+    now = {host.name: parse_access(host.address).machine for host in fleet.hosts}
+    machines = set(now.values())
+    for name, before in _claimed_machines(connection).items():
+        if name not in now and before in machines:
+            raise _renamed_host(connection, name)
+        if now.get(name, before) != before:
+            raise _moved_host(connection, name, before, now[name])
+
+
+def remember_machines(connection: Connection, fleet: FleetSnapshot, names: Iterable[str]) -> None:
+    """Keep which machines some names stand for."""
+    hosts = [fleet.host(name) for name in set(names)]
+    rows = [
+        {
+            "name": host.name,
+            "machine": parse_access(host.address).machine,
+            "address": host.address,
+        }
+        for host in hosts
+    ]
+    if rows:
+        connection.execute(delete(HOSTS).where(HOSTS.c.name.in_([row["name"] for row in rows])))
+        connection.execute(insert(HOSTS), rows)
+
+
+def _claimed_machines(connection: Connection) -> dict[str, str]:
+    """Machine by name, where something is claimed; names that are read from the index alone."""
+    names = connection.scalars(select(CLAIMS.c.host).distinct()).all()
+    known = {row.name: row.machine for row in connection.execute(select(HOSTS))}
+    return {name: known.get(name, LOCAL) for name in sorted(names)}
+
+
+def _holder(connection: Connection, name: str) -> str:
+    query = select(CLAIMS.c.release).where(CLAIMS.c.host == name).order_by(CLAIMS.c.id)
+    return str(connection.scalar(query.limit(1)))
+
+
+def _renamed_host(connection: Connection, name: str) -> Failure:
+    release = _holder(connection, name)
+    return Failure(
+        Cause.BAD_FLEET,
+        f"{release} holds claims on host '{name}', which this fleet does not name",
+        suggestion=f"Name the host '{name}' in the fleet file, or retire {release} first.",
+    )
+
+
+def _moved_host(connection: Connection, name: str, before: str, now: str) -> Failure:
+    release = _holder(connection, name)
+    return Failure(
+        Cause.BAD_FLEET,
+        f"{release} holds claims on host '{name}' at {before}; this fleet has it at {now}",
+        suggestion=f"Give the other machine a name of its own, or retire {release} first.",
+    )

@@ -49,7 +49,7 @@ def back_up(url: str, target: Path) -> None:
             f"{target.parent} is not there, or cannot be written",
             suggestion="Name a file in a folder where you may write.",
         )
-    with _copied(path, target) as copy:
+    with _checked_copy(path, target) as copy:
         os.replace(copy, target)
 
 
@@ -74,7 +74,7 @@ def restore(url: str, source: Path, now: datetime) -> Path | None:
     kept = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}")
     with disk_failures(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with _copied(source, path) as copy:
+    with _checked_copy(source, path) as copy:
         before = _put_aside(path, kept)
         os.replace(copy, path)
     open_database(url).dispose()
@@ -105,7 +105,7 @@ def file_of(url: str, instead: str) -> Path:
 
 
 @contextmanager
-def _copied(source: Path, target: Path) -> Iterator[Path]:
+def _checked_copy(source: Path, target: Path) -> Iterator[Path]:
     """A checked copy of a ledger in the folder of its target; removed at the end of the block."""
     copy = part_for(target)
     remove_leftovers(target.parent)
@@ -191,7 +191,7 @@ def _to_disk(path: Path) -> None:
         os.close(number)
 
 
-BESIDE = ("-wal", "-shm", "-journal")
+SIDE_FILES = ("-wal", "-shm", "-journal")
 """Files that belong to an SQLite database, by what they are called after it."""
 
 NAME = re.compile(r"\.part-([0-9a-f]{8})-(\d+)-(\d+)(-wal|-shm|-journal)?$")
@@ -209,7 +209,7 @@ def part_for(target: Path) -> Path:
 
 def remove_part(part: Path) -> None:
     """Remove an unfinished copy, with the files that belong to it."""
-    for suffix in ("", *BESIDE):
+    for suffix in ("", *SIDE_FILES):
         Path(f"{part}{suffix}").unlink(missing_ok=True)
 
 

@@ -26,7 +26,7 @@ ASK_AGAIN_SECONDS = (0.001, 0.01)
 
 LOCKED_SECONDS = 0.02
 
-MOST_TOLD = 3
+MOST_ROWS = 3
 """How many rows of a table are named that cannot be decoded."""
 
 NEWER = (
@@ -88,7 +88,7 @@ def open_database(url: str) -> Engine:
 @contextmanager
 def gate(engine: Engine) -> Iterator[Connection]:
     """A transaction that is alone: others that use the gate wait until it ends."""
-    with _translated(engine), engine.begin() as connection:
+    with _failures(engine), engine.begin() as connection:
         connection.execute(update(GATE).values(epoch=GATE.c.epoch + 1))
         yield connection
 
@@ -97,14 +97,14 @@ def gate(engine: Engine) -> Iterator[Connection]:
 def reading(engine: Engine) -> Iterator[Connection]:
     """A connection for reading; it waits for nobody."""
     try:
-        with _translated(engine), engine.connect().execution_options(writes=False) as connection:
+        with _failures(engine), engine.connect().execution_options(writes=False) as connection:
             yield connection
     except UNDECODABLE as error:
         raise unreadable(error, shown_url(engine.url)) from error
 
 
 @contextmanager
-def _translated(engine: Engine) -> Iterator[None]:
+def _failures(engine: Engine) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
@@ -119,11 +119,11 @@ def _translated(engine: Engine) -> Iterator[None]:
 
 def _undecodable(engine: Engine) -> tuple[str, ...]:
     # It decodes with the modules that read through this one.
-    from moorage.adapters.ledger.decoding import undecodable  # noqa: PLC0415
+    from moorage.adapters.ledger.check import undecodable  # noqa: PLC0415
 
     try:
         with engine.connect().execution_options(writes=False) as connection:
-            return undecodable(connection, MOST_TOLD)
+            return undecodable(connection, MOST_ROWS)
     except (SQLAlchemyError, *UNDECODABLE):
         return ()
 
@@ -173,12 +173,12 @@ def _begin_sqlite(connection: Connection) -> None:
     # eight writers one was seen to wait for 2 s, and for 0.3 s when all ask as often.
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
     try:
-        _be_alone(connection)
+        _begin_immediately(connection)
     finally:
         connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
 
-def _be_alone(connection: Connection) -> None:
+def _begin_immediately(connection: Connection) -> None:
     give_up = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select, update
 
 from moorage.adapters.ledger.database import gate, reading
-from moorage.adapters.ledger.lock_owner import Owner, is_gone, this_process
+from moorage.adapters.ledger.lock_owner import Owner, has_ended, this_process
 from moorage.adapters.ledger.tables import LOCKS
 from moorage.common.failures import Cause, Failure
 
@@ -74,7 +74,7 @@ class Locks:
                 waited_for = held
                 on_wait(held)
             time.sleep(POLL_SECONDS)
-        with self.kept(token):
+        with self.renewal(token):
             yield
 
     def take(self, name: str, token: str, owner: Owner) -> Owner | None:
@@ -94,7 +94,7 @@ class Locks:
             Who holds those that are not free; empty when all are taken now.
         """
         with gate(self._engine) as connection:
-            if held := self._held(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
+            if held := self._owners(connection, LOCKS.c.name.in_(names), LOCKS.c.token != token):
                 return held
             connection.execute(delete(LOCKS).where(LOCKS.c.name.in_(names)))
             expires_at = self._clock() + lease_seconds
@@ -107,7 +107,7 @@ class Locks:
         return {}
 
     @contextmanager
-    def kept(self, token: str, lease_seconds: float = LEASE_SECONDS) -> Iterator[None]:
+    def renewal(self, token: str, lease_seconds: float = LEASE_SECONDS) -> Iterator[None]:
         """Renew what was taken with a token in the background, and give it back at the end."""
         ended = threading.Event()
         renewer = threading.Thread(
@@ -127,7 +127,7 @@ class Locks:
     def holders(self, names: Sequence[str]) -> dict[str, Owner]:
         """By lock, who holds it and may be alive; those that are free are left out."""
         with reading(self._engine) as connection:
-            return self._held(connection, LOCKS.c.name.in_(names))
+            return self._owners(connection, LOCKS.c.name.in_(names))
 
     def is_held(self, name: str) -> bool:
         """Whether somebody who may be alive holds a lock."""
@@ -138,12 +138,12 @@ class Locks:
         with gate(self._engine) as connection:
             connection.execute(delete(LOCKS).where(LOCKS.c.token == token))
 
-    def _held(self, connection: Connection, *where: ColumnElement[bool]) -> dict[str, Owner]:
+    def _owners(self, connection: Connection, *where: ColumnElement[bool]) -> dict[str, Owner]:
         rows = connection.execute(
             select(LOCKS).where(*where, LOCKS.c.expires_at > self._clock()).order_by(LOCKS.c.name)
         )
         owners = {row.name: owner_of(row) for row in rows}
-        return {name: owner for name, owner in owners.items() if not is_gone(owner)}
+        return {name: owner for name, owner in owners.items() if not has_ended(owner)}
 
     def _renew(self, token: str, lease_seconds: float, ended: threading.Event) -> None:
         while not ended.wait(RENEW_SECONDS):

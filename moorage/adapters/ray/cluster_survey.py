@@ -86,7 +86,7 @@ def check_clusters(
         fleet: The clusters.
         on_done: Called after each cluster.
     """
-    outcomes = map_parallel(_checked, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
+    outcomes = map_parallel(_check_cluster, list(fleet.clusters.items()), CLUSTER_SECONDS, on_done)
     pairs = zip(fleet.clusters.items(), outcomes, strict=True)
     return tuple(
         HostChecks(host=name, address=cluster.dashboard, checks=_checks(outcome))
@@ -102,14 +102,14 @@ def _checks(outcome: tuple[Check, ...] | Exception) -> tuple[Check, ...]:
     return (broken("dashboard", why, "See whether the head of the cluster is overloaded."),)
 
 
-def _checked(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
+def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
     name, cluster = item
     try:
         seen = survey_cluster(name, cluster)
     except Failure as failure:
         found = f"{failure.facts.summary}: {failure.detail}"
         return (broken("dashboard", found, failure.suggestion),)
-    return (fine("dashboard", seen.told), _serve(cluster.serve, seen))
+    return (fine("dashboard", seen.summary), _serve(cluster.serve, seen))
 
 
 def _serve(address: str, seen: ClusterSnapshot) -> Check:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.adapters.engines.engine_http import Answer, NoAnswer, Question, ask_engine_now
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import printable
 from moorage.common.strict_json import JsonError, NotJson

@@ -35,6 +35,15 @@ SCHEME = re.compile(r"(?i)(?:^|,)\s*([a-z][\w-]*)(?=\s*(?:,|$)|\s+[\w-]+=)")
 PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s",]+))')
 MANIFEST_PATH = re.compile(r"/v2/(?P<name>.+)/manifests/")
 
+CLOCK = (
+    "Compare the host's clock (`date -u`) with the dates of the registry's certificate; set the"
+    " clock, or have the certificate renewed."
+)
+PLAIN_HTTP = (
+    "It speaks plain HTTP: list it under `registries.insecure` in the fleet file and under"
+    " `insecure-registries` of the host's Docker daemon, or give it a certificate."
+)
+
 
 class Endpoint(NamedTuple):
     """An address, and the TLS context that verifies its certificate."""
@@ -101,7 +110,7 @@ def authorization(
         Failure: `REGISTRY_UNAUTHORIZED` when the realm refuses the account.
         httpx.TransportError: The realm cannot be reached.
     """
-    offered = _offered(challenge.headers.get("www-authenticate", ""))
+    offered = _schemes(challenge.headers.get("www-authenticate", ""))
     if "bearer" in offered:
         return _token(client, challenge, offered["bearer"], credentials)
     if "basic" in offered and credentials:
@@ -111,7 +120,7 @@ def authorization(
     return None
 
 
-def _offered(header: str) -> dict[str, dict[str, str]]:
+def _schemes(header: str) -> dict[str, dict[str, str]]:
     """The parameters of each offered login scheme, by its name in lower case."""
     found: dict[str, dict[str, str]] = {}
     begins = list(SCHEME.finditer(header))
@@ -181,3 +190,43 @@ def bounded_request(client: httpx.Client, method: str, url: str, **options: Any)
 
 def _query(text: str) -> list[tuple[str, str]]:
     return httpx.QueryParams(text).multi_items()
+
+
+class Words(NamedTuple):
+    """A text, in lower case, and what it means.
+
+    Attributes:
+        fragment: Part of the text.
+        cause: What it means.
+        suggestion: What to do, where more is known than for the cause in general.
+    """
+
+    fragment: str
+    cause: Cause
+    suggestion: str | None = None
+
+
+CONNECTION: tuple[Words, ...] = (
+    Words("toomanyrequests", Cause.REGISTRY_RATE_LIMITED),
+    Words("429 too many requests", Cause.REGISTRY_RATE_LIMITED),
+    Words("http 429 response", Cause.REGISTRY_RATE_LIMITED),
+    Words("certificate has expired", Cause.REGISTRY_UNTRUSTED, CLOCK),
+    Words("not yet valid", Cause.REGISTRY_UNTRUSTED, CLOCK),
+    Words("http response to https client", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    Words("wrong_version_number", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    Words("record_layer_failure", Cause.REGISTRY_UNTRUSTED, PLAIN_HTTP),
+    Words("certificate_verify_failed", Cause.REGISTRY_UNTRUSTED),
+    Words("_alert_", Cause.REGISTRY_UNTRUSTED),
+    Words("x509: ", Cause.REGISTRY_UNTRUSTED),
+    Words("tls: ", Cause.REGISTRY_UNTRUSTED),
+)
+"""Messages about the connection to a registry; the first match counts."""
+
+
+def failure_of(text: str, subject: str, words: tuple[Words, ...]) -> Failure | None:
+    """The failure that a message means; None = no entry matches."""
+    lower = text.lower()
+    for entry in words:
+        if entry.fragment in lower:
+            return Failure(entry.cause, f"{subject}: {text}", suggestion=entry.suggestion)
+    return None

@@ -8,14 +8,14 @@ from typing import Any
 from moorage.adapters.docker.images import DockerImages, LocalImage
 from moorage.adapters.registry.connection import Credentials
 from moorage.adapters.registry.registry import RegistryClient, RegistryImage
-from moorage.adapters.secrets.secrets import read_secrets
+from moorage.adapters.secrets import read_secrets
 from moorage.common.failures import Cause, Failure
 from moorage.images.image import Image
 from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec.image_reference import parse_reference
 
-UNASKED = "; its registry could not be asked, it is taken as the host has it:"
+UNCHECKED = "; its registry did not answer, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"
 
 
@@ -41,12 +41,12 @@ def pin_image(image: Image, host: HostSnapshot) -> Image:
     places = host.registries.places(image.reference)
     for place in dict.fromkeys((*places, image.reference)):
         if local := DockerImages(host.address).find(place):
-            here = _required(image, local, host).model_copy(update={"reference": place})
-            return _unless_moved(here, local, places, host)
+            here = _require_architecture(image, local, host).model_copy(update={"reference": place})
+            return _refresh(here, local, places, host)
     try:
         found = _find(places, host)
     except Failure as failure:
-        if not _may_still_be_pulled(failure, host.registries, places[0]):
+        if not _may_be_pulled(failure, host.registries, places[0]):
             raise
         reason = f"{image.reason}; its digest is not known: {failure.detail}"
         return image.model_copy(update={"reference": places[0], "reason": reason})
@@ -64,7 +64,7 @@ def identify_image(image: Image, host: HostSnapshot) -> Image:
         return image
     digest = image.digest or next(iter(local.digests), "")
     update = {"identity": local.identity, "digest": digest}
-    return _required(image, local, host).model_copy(update=update)
+    return _require_architecture(image, local, host).model_copy(update=update)
 
 
 def current_digest(image: Image, registries: Registries) -> str:
@@ -85,9 +85,7 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
     return Credentials(username=login.username, password=password)
 
 
-def _unless_moved(
-    image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot
-) -> Image:
+def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
     """The host's image, unless its registry has another one by now."""
     named = parse_reference(image.reference).digest
     digest = named or next(iter(local.digests), "")
@@ -97,7 +95,7 @@ def _unless_moved(
     try:
         found = _find(places, host, known=local.digests, attempts=1)
     except Failure as failure:
-        reason = f"{image.reason}{UNASKED} {failure.detail}"
+        reason = f"{image.reason}{UNCHECKED} {failure.detail}"
         return image.model_copy(update={"reason": reason})
     if found.digest in local.digests:
         return image.model_copy(update={"digest": found.digest})
@@ -127,14 +125,14 @@ def _client(place: str, registries: Registries, **options: Any) -> RegistryClien
     )
 
 
-def _required(image: Image, local: LocalImage, host: HostSnapshot) -> Image:
+def _require_architecture(image: Image, local: LocalImage, host: HostSnapshot) -> Image:
     if local.architecture in ("", host.architecture):
         return image
     detail = f"{image.reference} is built for {local.architecture}, the host is {host.architecture}"
     raise Failure(Cause.NO_IMAGE, detail)
 
 
-def _may_still_be_pulled(failure: Failure, registries: Registries, place: str) -> bool:
+def _may_be_pulled(failure: Failure, registries: Registries, place: str) -> bool:
     """Whether the daemon may have network, login or trust that this process lacks."""
     if failure.cause is Cause.REGISTRY_UNAUTHORIZED:
         return registries.login(place) is None

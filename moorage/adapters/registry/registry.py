@@ -10,13 +10,14 @@ import httpx
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from moorage.adapters.registry.connection import (
+    CONNECTION,
     Credentials,
     Endpoint,
     authorization,
     bounded_request,
     endpoints,
+    failure_of,
 )
-from moorage.adapters.registry.registry_errors import CONNECTION, failure_of
 from moorage.adapters.system.guarded_http import guarded_client, thread_deadline
 from moorage.adapters.transfer.redirects import Guard
 from moorage.common.failures import Cause, Failure
@@ -87,7 +88,7 @@ class RegistryClient:
         tries = Retrying(
             stop=stop_after_attempt(self._attempts),
             wait=wait_exponential(multiplier=0.2, max=2),
-            retry=retry_if_exception(_is_passing),
+            retry=retry_if_exception(_is_temporary),
             reraise=True,
         )
         return tries(self._find, parse_reference(reference))
@@ -97,21 +98,21 @@ class RegistryClient:
         try:
             for way in first:
                 try:
-                    return self._find_by(way, reference)
+                    return self._find_at(way, reference)
                 except httpx.ConnectError:
                     continue
-            return self._find_by(last, reference)
+            return self._find_at(last, reference)
         except httpx.HTTPError as error:
-            raise self._away(reference, str(error) or type(error).__name__) from error
+            raise self._unavailable(reference, str(error) or type(error).__name__) from error
 
-    def _find_by(self, way: Endpoint, reference: Reference) -> RegistryImage:
+    def _find_at(self, way: Endpoint, reference: Reference) -> RegistryImage:
         with thread_deadline(ASK_SECONDS), self._client(way) as client:
             head = self._head(client, reference)
             digest = reference.digest or head.headers.get("docker-content-digest", "")
             kind = head.headers.get("content-type", "").partition(";")[0]
             if digest and (kind in MANIFESTS or digest in self._known):
                 return RegistryImage(reference=str(reference), digest=digest)
-            return self._read(self._manifest(client, reference).content, digest, reference)
+            return self._parse(self._manifest(client, reference).content, digest, reference)
 
     def _client(self, way: Endpoint) -> httpx.Client:
         options: dict[str, Any] = {
@@ -124,29 +125,29 @@ class RegistryClient:
         client: httpx.Client = guarded_client(httpx, Guard(way.base), verify=way.trust, **options)
         return client
 
-    def _read(self, body: bytes, digest: str, reference: Reference) -> RegistryImage:
+    def _parse(self, body: bytes, digest: str, reference: Reference) -> RegistryImage:
         actual = f"sha256:{hashlib.sha256(body).hexdigest()}"
         if digest.startswith("sha256:") and digest != actual:
-            raise self._away(reference, f"it sent {actual} for {digest}")
+            raise self._unavailable(reference, f"it sent {actual} for {digest}")
         built = platforms(body)
         if built is None:
-            raise self._away(reference, "it sent no manifest")
+            raise self._unavailable(reference, "it sent no manifest")
         return RegistryImage(reference=str(reference), digest=digest or actual, platforms=built)
 
     def _head(self, client: httpx.Client, reference: Reference) -> httpx.Response:
         """The answer without a body, or without headers where HEAD is not supported."""
-        answer = self._asked(client, "HEAD", reference)
+        answer = self._request(client, "HEAD", reference)
         if answer.is_success or answer.status_code in NO_HEAD:
             return answer
-        raise self._refused(reference, answer)
+        raise self._refusal(reference, answer)
 
     def _manifest(self, client: httpx.Client, reference: Reference) -> httpx.Response:
-        answer = self._asked(client, "GET", reference)
+        answer = self._request(client, "GET", reference)
         if answer.is_success:
             return answer
-        raise self._refused(reference, answer)
+        raise self._refusal(reference, answer)
 
-    def _asked(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
+    def _request(self, client: httpx.Client, method: str, reference: Reference) -> httpx.Response:
         url = f"/v2/{self._path(reference)}/manifests/{reference.wanted}"
         answer = bounded_request(client, method, url)
         if answer.status_code == 401:
@@ -161,7 +162,7 @@ class RegistryClient:
         official = self.host == DOCKER_HUB and "/" not in reference.path
         return f"library/{reference.path}" if official else reference.path
 
-    def _refused(self, reference: Reference, answer: httpx.Response) -> Failure:
+    def _refusal(self, reference: Reference, answer: httpx.Response) -> Failure:
         status = answer.status_code
         if status in (401, 403):
             who = (
@@ -179,15 +180,15 @@ class RegistryClient:
             when = f", and says to wait {later} s" if later.isdigit() else ""
             detail = f"{reference}: {self.host} answered 429 Too Many Requests{when}"
             return Failure(Cause.REGISTRY_RATE_LIMITED, detail)
-        return self._away(reference, f"it answered {status}")
+        return self._unavailable(reference, f"it answered {status}")
 
-    def _away(self, reference: Reference, reason: str) -> Failure:
+    def _unavailable(self, reference: Reference, reason: str) -> Failure:
         subject = f"{reference}: {self.host}"
         known = failure_of(reason, subject, CONNECTION)
         return known or Failure(Cause.REGISTRY_UNAVAILABLE, f"{subject}: {reason}")
 
 
-def _is_passing(error: BaseException) -> bool:
+def _is_temporary(error: BaseException) -> bool:
     return isinstance(error, Failure) and error.cause is Cause.REGISTRY_UNAVAILABLE
 
 

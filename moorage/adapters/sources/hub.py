@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from threading import Event
-from typing import Protocol
 
 from moorage.adapters.sources.describe import (
     HeaderBudget,
@@ -15,9 +13,9 @@ from moorage.adapters.sources.describe import (
     weigh,
     weigh_here,
 )
-from moorage.adapters.sources.refs import COMMIT
-from moorage.adapters.sources.store import Manifest, ModelStore
-from moorage.adapters.sources.transfer_jobs import Tick, deadline, holding, run_all
+from moorage.adapters.sources.remote_client import RemoteClient
+from moorage.adapters.sources.store import COMMIT, Manifest, ModelStore
+from moorage.adapters.system.parallel import Tick, deadline, holding, run_all
 from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asked
 from moorage.models.files import is_weight
@@ -28,25 +26,6 @@ from moorage.models.weights import FileWeights, join_headers, summarize
 
 METADATA_SECONDS = 300.0
 """How long the small files may take, and another process's turn at them."""
-
-
-class Client(Protocol):
-    """Asks one place: a repository of the hub, or what is below a prefix of a bucket.
-
-    Attributes:
-        repo: The place, as messages name it.
-    """
-
-    repo: str
-
-    def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """The commit that a revision stands for now, and its files; empty = the default one."""
-
-    def read(self, commit: str, name: str, start: int, stop: int) -> bytes:
-        """A file from one offset up to another."""
-
-    def fetch(self, commit: str, file: ModelFile, target: Path, stopped: Event) -> None:
-        """Download a file, or what is missing of it, until stopped."""
 
 
 class HubSource:
@@ -62,7 +41,7 @@ class HubSource:
 
     def __init__(
         self,
-        client: Client,
+        client: RemoteClient,
         store: ModelStore,
         *,
         workers: int = 8,

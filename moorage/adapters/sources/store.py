@@ -7,7 +7,9 @@ killed at any moment: what it finished stays, and nothing half-done looks finish
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
@@ -17,8 +19,7 @@ from typing import Literal
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.sources.refs import Refs
-from moorage.adapters.sources.verify import verify
+from moorage.adapters.sources.verify import file_record
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
@@ -69,6 +70,53 @@ def staged_models(models: Path) -> frozenset[str]:
             continue  # it is being removed, or of other rules: it will be staged anew
         found.add(f"{manifest.source}@{manifest.revision}")
     return frozenset(found)
+
+
+REFS = "refs.json"
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""A full commit id, as Git writes it with SHA-1 or SHA-256."""
+
+DEFAULT_BRANCH = "main"
+"""The hub calls it so in every repository."""
+
+
+class Refs:
+    """The remembered revisions of one repository.
+
+    Args:
+        folder: Directory of the repository in the store.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def commit_of(self, revision: str) -> str | None:
+        """Tell the commit of a revision without asking the hub, if it is known here."""
+        if COMMIT.fullmatch(revision):
+            return revision
+        return self.all().get(revision or DEFAULT_BRANCH)
+
+    def all(self) -> dict[str, str]:
+        """Tell the commits by branch or tag."""
+        try:
+            refs = json.loads((self._folder / REFS).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return {
+            str(name): commit
+            for name, commit in (refs.items() if isinstance(refs, dict) else ())
+            if isinstance(commit, str) and COMMIT.fullmatch(commit)
+        }
+
+    def remember(self, revision: str, commit: str) -> None:
+        """Keep which commit a branch or tag stands for; empty = the default branch."""
+        name = revision or DEFAULT_BRANCH
+        if COMMIT.fullmatch(name) or self.all().get(name) == commit:
+            return
+        with FileLock(self._folder / f".{REFS}.lock"):
+            fresh = self._folder / f".{REFS}.new"
+            fresh.write_text(json.dumps({**self.all(), name: commit}, indent=1, sort_keys=True))
+            os.replace(fresh, self._folder / REFS)
 
 
 class ModelStore:
@@ -148,20 +196,10 @@ class ModelStore:
         return disk_failures(self._folder)
 
     def accept(self, commit: str, file: ModelFile) -> None:
-        """Verify a downloaded file and give it its place.
-
-        Raises:
-            Failure: `DOWNLOAD_CORRUPT` when it is not what the hub announced; it is deleted then.
-        """
-        downloaded = self.incomplete(commit, file.name)
+        """Give a downloaded and verified file its place."""
         place = self.workspace(commit) / file.name
-        try:
-            verify(downloaded, file)
-        except Failure:
-            downloaded.unlink()
-            raise
         place.parent.mkdir(parents=True, exist_ok=True)
-        downloaded.replace(place)
+        self.incomplete(commit, file.name).replace(place)
 
     def summed(self, manifest: Manifest) -> Manifest:
         """The manifest, with the checksums of files whose source announced no lasting one."""
@@ -207,7 +245,7 @@ class ModelStore:
 
 
 def _records(files: Iterable[ModelFile]) -> list[File]:
-    return [File(**file.model_dump(exclude={"target"})) for file in files]  # type: ignore[typeddict-item]
+    return [file_record(file) for file in files]
 
 
 def _summed(workspace: Path, file: ModelFile) -> ModelFile:

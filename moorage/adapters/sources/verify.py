@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path, PurePosixPath
+from typing import cast
 
-from moorage.adapters.transfer.file_checks import md5_of
+from moorage.adapters.transfer.file_checks import File, mismatch
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.models.source import ModelFile
@@ -26,17 +26,13 @@ def verify(path: Path, file: ModelFile) -> None:
     Raises:
         Failure: `DOWNLOAD_CORRUPT` when they differ.
     """
-    size = path.stat().st_size
-    if size != file.size:
-        raise Failure(
-            Cause.DOWNLOAD_CORRUPT, f"{file.name} has {size:,} bytes, announced were {file.size:,}"
-        )
-    announced = file.checksum
-    if announced and announced != (found := _checksum(path, file)):
-        raise Failure(
-            Cause.DOWNLOAD_CORRUPT,
-            f"{file.name} has checksum {found[:12]}..., announced was {announced[:12]}...",
-        )
+    if why := mismatch(str(path), file_record(file)):
+        raise Failure(Cause.DOWNLOAD_CORRUPT, why)
+
+
+def file_record(file: ModelFile) -> File:
+    """A file as the programs on hosts know it."""
+    return cast("File", file.model_dump(exclude={"target"}))
 
 
 def is_size(size: object) -> bool:
@@ -75,14 +71,3 @@ def require_name(name: str) -> str:
         detail = f"the file name '{short(name)}' is not UTF-8, or has control characters"
         raise Failure(Cause.SOURCE_CORRUPT, detail, suggestion=f"Rename it. {ATTACK}")
     return name
-
-
-def _checksum(path: Path, file: ModelFile) -> str:
-    with path.open("rb") as content:
-        if file.sha256:
-            return hashlib.file_digest(content, "sha256").hexdigest()
-        if file.md5 and not file.git_oid:
-            return md5_of(content, file.part)
-        # Git hashes a small file together with its kind and size.
-        blob = hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
-        return hashlib.file_digest(content, lambda: blob).hexdigest()

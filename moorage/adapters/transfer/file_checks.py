@@ -26,19 +26,26 @@ class File(TypedDict, total=False):
     etag: str
 
 
-def matches(path: str, file: File) -> bool:
-    """Whether a file has the announced size, and the checksum where there is one."""
-    if size_of(path) != file["size"]:
-        return False
+def mismatch(path: str, file: File) -> str:
+    """How a file differs from its announcement in size or checksum; empty = not at all."""
+    name, size, announced = file["name"], size_of(path), file["size"]
+    if size != announced:
+        return f"{name} has {size:,} bytes, announced were {announced:,}"
+    checksum = file.get("sha256") or file.get("git_oid") or file.get("md5")
+    if checksum and checksum != (found := _checksum(path, file)):
+        return f"{name} has checksum {found[:12]}..., announced was {checksum[:12]}..."
+    return ""
+
+
+def _checksum(path: str, file: File) -> str:
     with open(path, "rb") as content:
         if file.get("sha256"):
-            return sha256_of(content) == file["sha256"]
+            return sha256_of(content)
         if file.get("git_oid"):
+            # Git hashes a small file together with its kind and size.
             blob = hashlib.sha1(b"blob %d\0" % file["size"], usedforsecurity=False)
-            return hashlib.file_digest(content, lambda: blob).hexdigest() == file["git_oid"]
-        if file.get("md5"):
-            return md5_of(content, file.get("part", 0)) == file["md5"]
-    return True
+            return hashlib.file_digest(content, lambda: blob).hexdigest()
+        return md5_of(content, file.get("part", 0))
 
 
 def sha256_of(content: BufferedReader) -> str:
@@ -80,7 +87,7 @@ def damaged(folder: str, files: list[File], *, thorough: bool = False) -> list[F
         path, name = os.path.join(folder, file["name"]), file["name"]
         believed = not thorough and stamps.get(name, stamp(path)) == stamp(path)
         expected: File = known.get(name, file) if known.get(name, {}).get("sha256") else file
-        if size_of(path) != file["size"] or not (believed or matches(path, expected)):
+        if size_of(path) != file["size"] or (not believed and mismatch(path, expected)):
             bad.append(file)
     return bad
 

@@ -23,10 +23,9 @@ from moorage.adapters.docker.client import connect, forget_clients, is_name_take
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import LABEL_HELPER, MEMORY, start_with_input
 from moorage.adapters.hosts.observation import log_of_container
+from moorage.adapters.transfer import bundle, mirror, range_download, redirects
 from moorage.adapters.transfer import file_checks as checks
-from moorage.adapters.transfer import mirror, redirects
 from moorage.adapters.transfer import staging_program as program
-from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.handover import Sending, hand_over
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Value
@@ -46,7 +45,7 @@ FED_SECONDS = 60.0
 """How old a container may be that was made and never started, and that nothing is sent to any more:
 its maker is gone."""
 
-PROGRAM = bundle(program, checks, redirects, mirror)
+PROGRAM = bundle(program, checks, redirects, range_download, mirror)
 
 
 class Staged(Value):

@@ -25,8 +25,8 @@ from moorage.adapters.docker.helper import (
     start_with_input,
 )
 from moorage.adapters.hosts.observation import log_of_container
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import lending_program as lend
-from moorage.adapters.transfer.bundle import bundle
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.access import parse_access
 from moorage.inventory.model_store import model_directory

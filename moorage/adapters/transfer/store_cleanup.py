@@ -14,13 +14,13 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
 from moorage.adapters.docker.errors import NO_MOUNT, reach_failure
-from moorage.adapters.docker.helper import PULL_SECONDS, ensure_helper_image, run_helper
-from moorage.adapters.hosts.local_host import describe
+from moorage.adapters.docker.helper import PULL_SECONDS, HelperJob, ensure_helper_image, run_helper
 from moorage.adapters.hosts.remote_host import ask_daemon, with_architecture
+from moorage.adapters.hosts.survey import describe
 from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.host_store import staging_name
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.probe import STORE
@@ -118,8 +118,7 @@ class RemoteStore(Store):
             known = describe(self._host).model_copy(update={"registries": fleet.registries})
             host = with_architecture(known, ask_daemon(access))
             image = ensure_helper_image(host, fleet.helper_image, PULL_SECONDS)
-            output = run_helper(
-                access,
+            job = HelperJob(
                 image,
                 ("python3", "-I", "-c", PROGRAM, action, *arguments),
                 purpose="keep",
@@ -127,6 +126,7 @@ class RemoteStore(Store):
                 mounts=[mount],
                 writes=action != "list",
             )
+            output = run_helper(access, job)
         except (DockerException, RequestException) as error:
             if isinstance(error, APIError) and NO_MOUNT in str(error.explanation):
                 return []  # no model was brought there yet

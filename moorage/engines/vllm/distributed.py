@@ -5,15 +5,15 @@ from __future__ import annotations
 from enum import StrEnum
 
 from moorage.common.failures import Cause, Failure
+from moorage.common.refusal import Refusal
 from moorage.engines.launch import Flag
 from moorage.engines.vllm.context import Executor, LaunchContext, baseline_words
 from moorage.engines.vllm.flags import at_least, derived
 from moorage.engines.vllm.options import SHORT_NAMES
-from moorage.placement.topology import (
+from moorage.placement.parallelism import (
     ParallelSizes,
     Shape,
     Topology,
-    TopologyRefusal,
     multi_host_topology,
 )
 from moorage.spec import Distributed, ModelSpec, Policy
@@ -149,16 +149,15 @@ def topology_of(context: LaunchContext) -> Topology:
     }
     if context.shared and not any(sizes[name] for name in ("tensor", "pipeline", "data")):
         sizes["tensor"], sizes["pipeline"] = context.shared
-    found = multi_host_topology(
-        [member.accelerators for member in context.members], ParallelSizes(**sizes)
-    )
-    if isinstance(found, TopologyRefusal):
+    accelerators = [member.accelerators for member in context.members]
+    try:
+        return multi_host_topology(accelerators, ParallelSizes(**sizes))
+    except Refusal as refusal:
         raise Failure(
             Cause.BAD_SPEC,
-            f"engine.args: {found.reason}",
+            f"engine.args: {refusal.note}",
             suggestion="Leave the parallel sizes out: they are derived from the placement.",
-        )
-    return found
+        ) from refusal
 
 
 def data_ranks(context: LaunchContext) -> int:

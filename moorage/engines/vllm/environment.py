@@ -16,8 +16,8 @@ from moorage.engines.vllm.distributed import (
 )
 from moorage.engines.vllm.flags import derived, variable
 from moorage.engines.vllm.offload import SEED, offload_flags, offload_variables
+from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU
-from moorage.placement.topology import Shape
 
 CANN = "cann"
 ASCEND_VARIABLES = (

@@ -9,8 +9,7 @@ from moorage.engines.vllm.context import LaunchContext, Member
 from moorage.engines.vllm.distributed import joins_natively, topology_of
 from moorage.engines.vllm.flags import derived
 from moorage.engines.vllm.options import SHORT_NAMES
-from moorage.placement.parallelism import split_over_hosts
-from moorage.placement.topology import Shape
+from moorage.placement.parallelism import Shape, split_over_hosts
 from moorage.spec.arguments import is_written
 
 TENSOR, PIPELINE, DATA = (

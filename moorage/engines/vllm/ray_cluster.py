@@ -11,8 +11,8 @@ from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
 from moorage.engines.vllm.flags import at_least, derived, variable
+from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU, Role
-from moorage.placement.topology import Shape
 from moorage.spec import IpcMode
 
 SIDE_VARIABLES = {"RAY_LOG_TO_STDERR": "1"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from moorage.common.refusal import Refusal
 from moorage.placement.baseline.request import Found, gib
 from moorage.placement.baseline.terms import Terms
 from moorage.placement.baseline.views import View
 from moorage.placement.candidate import Candidate, Share
-from moorage.placement.topology import TopologyRefusal, multi_host_topology
+from moorage.placement.parallelism import multi_host_topology
 
 NO_COMBINATION = (
     "No combination of hosts can run the model. If the resources do suffice, select the "
@@ -79,7 +80,7 @@ def _walk(
         refusal = _topology_refusal(terms, len(walk.taken), size)
         if refusal is None:
             return True
-        reasons[refusal.reason] = None
+        reasons[refusal.note] = None
     return False
 
 
@@ -89,11 +90,13 @@ def _usable(terms: Terms, view: View) -> bool:
     )
 
 
-def _topology_refusal(terms: Terms, hosts: int, size: int) -> TopologyRefusal | None:
-    if not terms.native or hosts < 2:
-        return None
-    found = multi_host_topology([size] * hosts, terms.sizes)
-    return found if isinstance(found, TopologyRefusal) else None
+def _topology_refusal(terms: Terms, hosts: int, size: int) -> Refusal | None:
+    if terms.native and hosts > 1:
+        try:
+            multi_host_topology([size] * hosts, terms.sizes)
+        except Refusal as refusal:
+            return refusal
+    return None
 
 
 def _candidate(terms: Terms, name: str, views: Sequence[View]) -> Candidate:

@@ -7,7 +7,7 @@ from math import prod
 from moorage.placement.baseline.parameters import Parameters
 from moorage.placement.baseline.refusal import ErrorClass, RefusedRequest
 from moorage.placement.baseline.request import BaselineRequest
-from moorage.placement.topology import ParallelSizes
+from moorage.placement.parallelism import ParallelSizes
 
 FLAGS = {
     "tensor": ("tensor-parallel-size", "tp"),

@@ -18,7 +18,7 @@ from moorage.placement.baseline.parameters import Parameters
 from moorage.placement.baseline.refusal import ErrorClass, Refusal, RefusedRequest
 from moorage.placement.baseline.request import BaselineRequest
 from moorage.placement.candidate import Share
-from moorage.placement.topology import ParallelSizes
+from moorage.placement.parallelism import ParallelSizes
 
 DEFAULT = 0.9
 FLAG = "gpu-memory-utilization"

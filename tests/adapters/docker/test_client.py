@@ -12,6 +12,7 @@ import pytest
 from docker.errors import TLSParameterError
 
 from moorage.adapters.docker import client as docker_client
+from moorage.adapters.docker.client import follow
 from moorage.inventory.access import Access
 
 PIECE = bytes(1 << 20)
@@ -24,10 +25,10 @@ def busy_daemon(pause: float) -> Iterator[str]:
     def serve() -> None:
         connection, _ = server.accept()
         with connection:
-            said = connection.recv(65_536)
+            received = connection.recv(65_536)
             time.sleep(pause)
-            while not said.endswith(b"0\r\n\r\n"):
-                said = said[-8:] + connection.recv(1 << 20)
+            while not received.endswith(b"0\r\n\r\n"):
+                received = received[-8:] + connection.recv(1 << 20)
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -64,3 +65,53 @@ def test_a_daemon_of_the_environment_is_asked_with_its_certificates(
     monkeypatch.setenv("DOCKER_CERT_PATH", "/nowhere")
     with pytest.raises(TLSParameterError):
         docker_client._arguments(Access(address="local"))
+
+
+def test_items_come_in_order_and_end() -> None:
+    assert list(follow(lambda: iter([1, 2, 3]), lambda: None)) == [1, 2, 3]
+
+
+def test_what_the_stream_raises_is_raised() -> None:
+    def stream() -> Iterator[int]:
+        yield 1
+        raise ValueError("cut")
+
+    found = follow(stream, lambda: None)
+    assert next(found) == 1
+    with pytest.raises(ValueError, match="cut"):
+        next(found)
+
+
+def test_silence_is_borne_as_long_as_the_other_side_answers() -> None:
+    checks, go_on = [], threading.Event()
+
+    def stream() -> Iterator[int]:
+        assert go_on.wait(60)
+        yield 1
+
+    def ask() -> None:
+        checks.append(1)
+        if len(checks) == 2:
+            raise OSError("busy")
+        if len(checks) == 5:
+            go_on.set()
+
+    assert list(follow(stream, ask, silence=0.01, misses=2)) == [1]
+    assert len(checks) >= 5
+
+
+def test_a_side_that_is_gone_ends_the_wait() -> None:
+    never, checks = threading.Event(), []
+
+    def stream() -> Iterator[int]:
+        never.wait(30)
+        yield 1
+
+    def ask() -> None:
+        checks.append(1)
+        raise OSError("no route")
+
+    with pytest.raises(OSError, match="no route"):
+        list(follow(stream, ask, silence=0.01, misses=3))
+    assert len(checks) == 3
+    never.set()

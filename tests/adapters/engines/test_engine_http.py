@@ -57,7 +57,7 @@ FAILURES: dict[str, tuple[type[NoAnswer], str]] = {
     "speaks HTTP 0.9": NO_HTTP,
     "switches protocols": NO_HTTP,
     "hangs up": (Unreachable, "Server disconnected"),
-    "sends a bomb": (Unusable, "the answer is compressed (gzip), which was not asked for"),
+    "sends a bomb": (Unusable, "the answer is compressed (gzip), which was not requested"),
 }
 
 ODD = {
@@ -153,11 +153,10 @@ ELSEWHERE = {
     "moorage/adapters/prefect/approvals.py": "Prefect's API",
     "moorage/adapters/docker/client.py": "the Docker daemon",
     "moorage/adapters/docker/helper.py": "the Docker daemon",
-    "moorage/adapters/secrets/secrets.py": "Prefect's API",
+    "moorage/adapters/secrets.py": "Prefect's API",
     "moorage/adapters/system/os_errors.py": "the Docker daemon",
     "moorage/adapters/registry/registry.py": "registries",
     "moorage/adapters/registry/connection.py": "registries",
-    "moorage/adapters/transfer/staging_program.py": "hubs, on remote hosts",
     "moorage/adapters/transfer/mirror.py": "hubs, on remote hosts",
     "moorage/cli/api_auth.py": "Prefect's API",
     "moorage/cli/flows.py": "Prefect's API",

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
+import tracemalloc
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from threading import Event, Thread
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from moorage.adapters.engines.probe import ask, read_metrics
+from moorage.adapters.engines.probe import MOST_LINE, ask, metrics_total, read_metrics
+from moorage.common.units import MIB
+from moorage.engines.vllm.arguments import IN_FLIGHT
 from moorage.readiness.protocol import Phase, Probe
 
 KEY = "open-sesame"
@@ -126,3 +132,85 @@ def test_who_does_not_answer_is_slow() -> None:
         port = listener.getsockname()[1]
         with pytest.raises(TimeoutError):
             read_metrics(f"http://127.0.0.1:{port}/metrics", 0.05)
+
+
+RUNNING = "vllm:num_requests_running"
+METRICS = """\
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a {b} c"} 3.0
+vllm:num_requests_running{engine="1",model_name="a {b} c"} 1.0
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{engine="0",model_name="a {b} c"} 2.0
+vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 2.0
+python_gc_objects_collected_total{generation="0"} 12345.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (METRICS, 6),
+        ("vllm:num_requests_running 0.0\nvllm:num_requests_waiting 0.0 1700000000", 0),
+        ("vllm:num_requests_running 2", 2),
+        ("vllm:num_requests_waiting_by_reason 2", None),
+        ('{"detail": "Not Found"}', None),
+        ("", None),
+    ],
+)
+def test_what_is_in_flight_is_added_up_over_ranks_and_kinds(text: str, count: int | None) -> None:
+    assert metrics_total(text, IN_FLIGHT.metrics) == count
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("NaN", "+Inf", "-1", "1e999", "1e300", "many", "1_0", "0x10", "\u0665\u0665x"),
+        *("9" * 5000, "9" * 900, "1 " + "9" * 900),
+    ],
+)
+def test_what_is_no_count_tells_nothing(value: str) -> None:
+    assert metrics_total(f"vllm:num_requests_running {value}", IN_FLIGHT.metrics) is None
+    mixed = f"vllm:num_requests_running 3\nvllm:num_requests_waiting {value}\n"
+    assert metrics_total(mixed, IN_FLIGHT.metrics) is None
+
+
+LABELLED = RUNNING + "{" + ",".join(f'a{number}=""' for number in range(110))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        LABELLED + "} 1\n",
+        RUNNING + '{a="' + "x" * MOST_LINE + '"} 1\n',
+        "\n",
+        "x\n",
+        "vllm:num_requests_running{",
+        "vllm:num_requests_running{}\n",
+        "} ",
+        "{",
+        "vllm:num_requests_running 1\n",
+        'vllm:num_requests_running{a="b"} 1 \n',
+    ],
+)
+def test_millions_of_lines_are_read_soon_and_in_little_memory(piece: str) -> None:
+    text = "vllm:num_requests_running" * (piece == "{") + piece * (8 * MIB // len(piece))
+    tracemalloc.start()
+    began = time.monotonic()
+    metrics_total(text, IN_FLIGHT.metrics)
+    assert time.monotonic() - began < 10  # a square of it would take hours
+    assert tracemalloc.get_traced_memory()[1] < 16 * MIB
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "labels", ['a="b', 'a="x", ="y"', 'a="b",a="c"', 'a="' + "x" * MOST_LINE + '"']
+)
+def test_a_line_that_cannot_be_read_tells_nothing(labels: str) -> None:
+    assert metrics_total(f"{RUNNING} 3\n{RUNNING}{{{labels}}} 0\n", IN_FLIGHT.metrics) is None
+
+
+@given(st.text())
+def test_no_text_is_more_than_nothing_or_a_count(text: str) -> None:
+    count = metrics_total(f"vllm:num_requests_running {text}", IN_FLIGHT.metrics)
+    assert count is None or count >= 0

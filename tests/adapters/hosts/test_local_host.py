@@ -1,47 +1,23 @@
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Iterator
+import socket
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
 from moorage.adapters.hosts import local_host
-from moorage.adapters.hosts.local_host import installed_program, runner_images, survey_host
-from moorage.common.units import GIB
+from moorage.adapters.hosts.local_host import installed_program, nvidia_accelerators, ports_in_use
+from moorage.adapters.hosts.survey import survey_host
+from moorage.common.units import MIB
 from moorage.engines.vllm import Vllm
 from moorage.inventory.fleet import Host
-from moorage.spec import RuntimeName
+from moorage.inventory.snapshot import Accelerator
+from moorage.inventory.survey.facts import Found
 
-
-def test_this_machine_is_seen_as_it_is() -> None:
-    seen = survey_host(Host(name="here", runtimes=("process",)))
-    assert seen.unreachable == ""
-    assert seen.runtimes == (RuntimeName.PROCESS,)
-    assert seen.cpus == psutil.cpu_count()
-    assert seen.ram_total == psutil.virtual_memory().total
-    assert 0 < seen.ram_free <= seen.ram_total
-
-
-def test_what_is_written_down_wins_over_what_is_detected() -> None:
-    host = Host.model_validate(
-        {
-            "name": "here",
-            "runtimes": ["process"],
-            "ram": "1GiB",
-            "reserve": {"ram": "256MiB"},
-            "accelerators": [{"type": "cuda", "index": 3, "memory": "80GiB"}],
-        }
-    )
-    seen = survey_host(host)
-    assert (seen.ram_total, seen.ram_reserve) == (GIB, GIB // 4)
-    assert seen.ram_free <= GIB
-    (gpu,) = seen.accelerators
-    assert (gpu.type, gpu.index, gpu.memory_free) == ("cuda", 3, 80 * GIB)
+HERE = "127.0.0.1"
 
 
 def test_a_program_without_its_packages_metadata_counts_as_none(
@@ -57,57 +33,152 @@ def test_a_program_without_its_packages_metadata_counts_as_none(
     assert installed_program(Acme()) is None
 
 
-def test_a_host_without_any_runtime_is_unreachable_with_the_reason() -> None:
-    seen = survey_host(Host(name="gone", address="unix:///nowhere/docker.sock"))
-    assert seen.runtimes == ()
-    assert "/nowhere/docker.sock" in seen.unreachable
+class Recording:
+    """NVML's answers, as nvidia-ml-py gives them on a host with these GPUs."""
+
+    class NVMLError(Exception):
+        """As in nvidia-ml-py."""
+
+    def __init__(
+        self, *gpus: dict[str, Any], driver: Any = "570.124.06", init: bool = True
+    ) -> None:
+        self.gpus, self.driver, self.init = gpus, driver, init
+        self.open = False
+
+    def nvmlInit(self) -> None:
+        if not self.init:
+            raise self.NVMLError("NVML Shared Library Not Found")
+        self.open = True
+
+    def nvmlShutdown(self) -> None:
+        self.open = False
+
+    def nvmlSystemGetDriverVersion(self) -> Any:
+        return self.driver
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 12080
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.gpus)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> dict[str, Any]:
+        return self.gpus[index]
+
+    def nvmlDeviceGetName(self, handle: dict[str, Any]) -> Any:
+        return handle["name"]
+
+    def nvmlDeviceGetUUID(self, handle: dict[str, Any]) -> Any:
+        return handle["uuid"]
+
+    def nvmlDeviceGetMigMode(self, handle: dict[str, Any]) -> list[int]:
+        if "mig" not in handle:
+            raise self.NVMLError("Not Supported")
+        return [handle["mig"], handle["mig"]]
+
+    def nvmlDeviceGetMemoryInfo(self, handle: dict[str, Any]) -> SimpleNamespace:
+        if "memory" not in handle:
+            raise self.NVMLError("GPU is lost")
+        total, free = handle["memory"]
+        return SimpleNamespace(total=total * MIB, free=free * MIB, used=(total - free) * MIB)
 
 
-def record(kind: str, platform: str = "linux/amd64", **more: Any) -> dict[str, Any]:
-    return {
-        "backend": kind,
-        "backend_version": "1.0",
-        "backend_variant": "",
-        "service": "vllm",
-        "service_version": "0.9.2",
-        "platform": platform,
-        "docker_image": f"gpustack/runner:{kind}1.0-vllm0.9.2",
-        "deprecated": False,
-        "dependencies": {"torch": "2.7"},
-        **more,
-    }
+H200 = {"name": "NVIDIA H200", "uuid": "GPU-7a1c", "memory": (143771, 143164)}
+L4 = {"name": "NVIDIA L4", "uuid": "GPU-90fe", "memory": (23034, 512)}
 
 
-RECORDS = [record("musa"), record("dtk"), record("cann", "linux/arm64"), record("cuda")]
+def test_gpus_are_described_as_their_driver_reports_them() -> None:
+    nvml = Recording(H200, L4)
+    h200, l4 = nvidia_accelerators(nvml).accelerators
+    assert h200 == Accelerator(
+        type="cuda",
+        index=0,
+        name="NVIDIA H200",
+        uuid="GPU-7a1c",
+        memory_total=143771 * MIB,
+        memory_free=143164 * MIB,
+        driver="570.124.06",
+        runtime_version="12.8",
+    )
+    assert (l4.index, l4.name, l4.uuid) == (1, "NVIDIA L4", "GPU-90fe")
+    assert (l4.memory_total, l4.memory_free) == (23034 * MIB, 512 * MIB)
+    assert (l4.type, l4.driver, l4.runtime_version) == ("cuda", h200.driver, "12.8")
+    assert not nvml.open
 
 
-@pytest.fixture
-def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The package, with these records in it."""
-    fake: Any = ModuleType("gpustack_runner")
-    fake.__spec__ = importlib.util.spec_from_loader("gpustack_runner", None)
-    fake.list_runners = lambda todict: RECORDS if todict else None
-    monkeypatch.setitem(sys.modules, "gpustack_runner", fake)
-    local_host._runner_rows.cache_clear()
-    yield
-    local_host._runner_rows.cache_clear()
+def test_older_bindings_answer_in_bytes() -> None:
+    old = {**L4, "name": b"NVIDIA L4", "uuid": b"GPU-90fe"}
+    new = nvidia_accelerators(Recording(L4))
+    assert nvidia_accelerators(Recording(old, driver=b"570.124.06")) == new
 
 
-@pytest.mark.usefixtures("package")
-def test_a_host_gets_the_images_for_its_own_hardware() -> None:
-    found = runner_images({"musa", "dcu", "cann"}, "amd64")
-    assert [(row.accelerator_type, row.reference("0.9.2")) for row in found] == [
-        ("musa", "gpustack/runner:musa1.0-vllm0.9.2"),
-        ("dcu", "gpustack/runner:dtk1.0-vllm0.9.2"),
-    ]
-    assert runner_images(set(), "amd64") == ()
+@pytest.mark.parametrize("nvml", [Recording(init=False), Recording()], ids=["no driver", "no GPU"])
+def test_without_a_driver_or_a_gpu_there_are_none(nvml: Recording) -> None:
+    assert nvidia_accelerators(nvml) == Found()
+    assert not nvml.open
 
 
-def test_without_the_package_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_host, "RUNNER_PACKAGE", "a_package_that_nobody_has")
-    assert runner_images({"musa"}, "amd64") == ()
+def test_a_gpu_that_is_lost_does_not_hide_the_others() -> None:
+    lost = {"name": "NVIDIA L4", "uuid": "GPU-dead"}
+    nvml = Recording(lost, H200)
+    seen = nvidia_accelerators(nvml)
+    assert [(item.index, item.name) for item in seen.accelerators] == [(1, "NVIDIA H200")]
+    assert seen.troubles == ("GPU 0 cannot be used: GPU is lost",)
+    assert not nvml.open
 
 
-def test_the_package_as_it_is_published_can_be_read() -> None:
-    pytest.importorskip("gpustack_runner", reason="gpustack-runner is not installed")
-    assert {row.variant for row in runner_images({"cann"}, "arm64")} >= {"910b", "310p"}
+def test_a_gpu_that_is_split_is_a_trouble() -> None:
+    seen = nvidia_accelerators(Recording({**H200, "mig": 1}, {**H200, "mig": 0}))
+    assert [item.index for item in seen.accelerators] == [1]
+    assert "GPU 0 (NVIDIA H200) is split by MIG" in seen.troubles[0]
+
+
+def test_without_nvml_the_tools_are_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(
+        "#!/bin/sh\ncase $1 in --query*) echo"
+        " '0, GPU-a, NVIDIA GB10, [N/A], [N/A], 580.126.09, [N/A]';; esac\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(local_host, "nvidia_accelerators", Found)
+    seen = local_host.local_accelerators()
+    assert seen.unified_memory
+    assert [item.name for item in seen.accelerators] == ["NVIDIA GB10"]
+    assert seen.accelerators[0].memory_total == psutil.virtual_memory().total
+
+
+def test_a_port_is_in_use_as_soon_as_it_is_bound() -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as every server does
+        taken.bind((HERE, 0))
+        port = taken.getsockname()[1]
+        assert port in ports_in_use(HERE, port, port)
+        taken.listen()
+        assert port in ports_in_use(HERE, 1, 1)
+    assert port not in ports_in_use(HERE, port, port)
+
+
+def test_a_port_is_free_though_connections_of_a_server_that_ended_linger_there() -> None:
+    with socket.create_server((HERE, 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection((HERE, port)) as client:
+            served, _ = server.accept()
+            served.close()  # who closes first is the one that lingers
+            assert client.recv(1) == b""
+    assert _states(port) == {psutil.CONN_TIME_WAIT}
+    assert port not in ports_in_use(HERE, port, port)
+    with socket.create_server((HERE, port)):
+        assert port in ports_in_use(HERE, port, port)
+
+
+def test_a_survey_tells_the_ports_of_its_host_that_are_taken() -> None:
+    with socket.create_server((HERE, 0)) as server:
+        port = server.getsockname()[1]
+        host = Host(name="here", runtimes=("process",), ports=f"{port}-{port}")
+        assert port in survey_host(host).ports_in_use
+
+
+def _states(port: int) -> set[str]:
+    seen = psutil.net_connections(kind="tcp")
+    return {one.status for one in seen if one.laddr and one.laddr.port == port}

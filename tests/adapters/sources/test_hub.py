@@ -1,4 +1,4 @@
-"""Resolving and staging: what a model is, where it ends up, and what is asked of the hub for it."""
+"""Resolving and staging: what a model is, where it ends up, and which requests that takes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from moorage.adapters.sources import source_for
+from moorage.adapters.sources import Keys, source_for
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.hub_client import HubClient
-from moorage.adapters.sources.source_keys import Keys
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.common.failures import Cause, Failure

@@ -209,8 +209,8 @@ def test_the_token_is_sent_to_the_hub_and_to_nobody_else() -> None:
         commit, files = client.list_files("main")
         weights = next(file.name for file in files if file.name.endswith(".safetensors"))
         client.read(commit, weights, 0, 8)
-        told = {(seen.host, seen.authorization) for seen in hub.requests}
-        assert told == {("hub", f"Bearer {TOKEN}"), ("cdn", None)}
+        authorized = {(seen.host, seen.authorization) for seen in hub.requests}
+        assert authorized == {("hub", f"Bearer {TOKEN}"), ("cdn", None)}
 
 
 def test_without_a_token_none_is_sent(

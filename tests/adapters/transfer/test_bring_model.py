@@ -1,4 +1,4 @@
-"""Bringing a model: what has to be there first, before a neighbour waits to be asked."""
+"""Bringing a model: what has to be there first, before a neighbour lends."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from moorage.memory.spec_options import memory_options
 from moorage.models.assets import assets_of
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile
-from moorage.placement.placed import Placed
+from moorage.placement.placement import Placed
 from moorage.spec import AdapterUpdatesSpec, ModelSpec, RuntimeName
 from moorage.spec.arguments import user_tokens
 from tests.builders import (

@@ -10,8 +10,7 @@ from moorage.engines.plan import plan_launch
 from moorage.images.image import Image
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.assets import AssetRole, Pin
-from moorage.placement.placed import Placed
-from moorage.placement.placement import Placement
+from moorage.placement.placement import Placed, Placement
 from moorage.readiness.protocol import Phase, ProbeResult, Readiness
 from moorage.releases.release import Release
 from moorage.spec import ModelSpec

@@ -11,7 +11,7 @@ from moorage.placement.baseline.parallelism import (
 )
 from moorage.placement.baseline.parameters import Parameters
 from moorage.placement.baseline.refusal import ErrorClass, RefusedRequest
-from moorage.placement.topology import ParallelSizes
+from moorage.placement.parallelism import ParallelSizes
 from tests.placement.baseline.builders import a_request, named
 
 MP = "--distributed-executor-backend=mp"

@@ -1,0 +1,173 @@
+"""Folders of a host that outlive containers: caches of engines, and adapters of a served model."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path, PurePosixPath
+
+from docker.errors import DockerException
+from docker.types import Mount
+from requests.exceptions import RequestException
+
+from moorage.adapters.docker.errors import reach_failure
+from moorage.adapters.docker.helper import HelperJob, run_helper
+from moorage.adapters.sources.verify import verify
+from moorage.adapters.system.os_errors import disk_failures
+from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import ContainerSpec
+from moorage.inventory.access import parse_access
+from moorage.inventory.snapshot import HostSnapshot
+from moorage.inventory.survey.probe import STORE
+from moorage.models.assets import Pin
+from moorage.models.source import ResolvedModel
+
+PRIVATE, ANYONE = 0o700, 0o777
+HELPER_SECONDS = 30
+PARTIAL = ".partial"
+
+SCRIPT = """\
+while [ $# -gt 0 ]; do
+  if [ -L "$1" ]; then echo "$1 is a link"; exit 1; fi
+  mkdir -p "$1" && chmod "$2" "$1" || exit 1
+  shift 2
+done
+"""
+"""Links are refused: engines write here, and a link could lead to files of others."""
+
+
+def make_cache_folders(spec: ContainerSpec) -> None:
+    """Make the cache folders of a container on this machine.
+
+    Any user id of a container may write into such a folder. On the host only the owner can enter
+    the parent folder, because caches hold code that engines will run.
+
+    Raises:
+        Failure: `STORE_UNWRITABLE`.
+    """
+    for path, mode in _folders(spec):
+        folder = Path(path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if folder.stat().st_mode & ANYONE != mode:
+                folder.chmod(mode)
+        except OSError as error:
+            raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror or error}") from error
+
+
+def has_caches(spec: ContainerSpec) -> bool:
+    """Whether a container has cache folders."""
+    return any(mount.kept for mount in spec.mounts)
+
+
+def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]) -> None:
+    """Make the cache folders on a remote host, with a helper container. Its store exists.
+
+    Args:
+        host: The host; all folders are in its store.
+        specs: Containers that will run there.
+
+    Raises:
+        Failure: `STORE_UNWRITABLE`, or `RUNTIME_UNAVAILABLE` when the host does not answer.
+    """
+    access = parse_access(host.address)
+    folders = dict(chain.from_iterable(map(_folders, specs)))
+    words = [word for path, mode in folders.items() for word in (_inside(path, host), f"{mode:o}")]
+    try:
+        run_helper(
+            access,
+            HelperJob(
+                host.helper_image,
+                ("sh", "-c", SCRIPT, "keep", *words),
+                purpose="keep",
+                seconds=HELPER_SECONDS,
+                mounts=[Mount(STORE, host.store, type="bind")],
+            ),
+        )
+    except Failure as failure:
+        if failure.cause is Cause.RUNTIME_UNAVAILABLE:
+            detail = f"{host.name}: {host.store}: {failure.detail}"
+            raise Failure(Cause.STORE_UNWRITABLE, detail) from failure
+        raise failure.at(host.name) from failure
+    except (DockerException, RequestException) as error:
+        raise reach_failure(error, access.address) from error
+
+
+def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:
+    """Folders with their modes, parents first."""
+    kept = [mount for mount in spec.mounts if mount.kept]
+    for mount in kept:
+        source = PurePosixPath(mount.source)
+        yield str(source.parent), PRIVATE
+        yield str(source), ANYONE
+        for other in kept:
+            if other.target.startswith(f"{mount.target}/"):
+                # The daemon would make the mount point of a nested folder for root alone.
+                inner = PurePosixPath(other.target).relative_to(mount.target)
+                places = (inner, *inner.parents)
+                yield from ((str(source / one), ANYONE) for one in reversed(places[:-1]))
+
+
+def _inside(path: str, host: HostSnapshot) -> str:
+    return f"{STORE}/{PurePosixPath(path).relative_to(host.store)}"
+
+
+def adapter_path(folder: Path, pin: Pin) -> Path:
+    """Where an adapter lies in the folder of a served model: at `NAME/REVISION`.
+
+    Another revision has another path, because vLLM keeps what it cached for a path.
+    """
+    return folder / pin.name / pin.revision
+
+
+def install_adapter(adapter: ResolvedModel, pin: Pin, folder: Path) -> Path:
+    """Copy an adapter into the folder and verify it. An existing copy is kept.
+
+    It is copied, not linked: a local directory may change or vanish while a server still needs the
+    files, because a server that evicted an adapter reads them again.
+
+    Args:
+        adapter: The adapter, staged.
+        pin: What it was pinned to.
+        folder: The folder that is mounted into the servers.
+
+    Raises:
+        Failure: `DISK_FULL`, `STORE_UNWRITABLE`, or `DOWNLOAD_CORRUPT` when a file has changed.
+    """
+    place = adapter_path(folder, pin)
+    if place.is_dir():
+        return place
+    partial = place.with_name(place.name + PARTIAL)
+    with disk_failures(folder):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for file in adapter.files:
+            shutil.copyfile(Path(adapter.path, file.name), partial / file.name)
+            verify(partial / file.name, file)
+        partial.rename(place)
+    return place
+
+
+def remove_empty_folder(folder: Path) -> None:
+    """Remove the folder itself if it is empty. No container may mount it any more."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def remove_unused_adapters(folder: Path, kept: Collection[Pin]) -> None:
+    """Remove adapters that no server has loaded. The folder stays, because containers mount it.
+
+    Args:
+        folder: The folder.
+        kept: The adapters that are loaded.
+    """
+    places = {adapter_path(folder, pin) for pin in kept}
+    names = {place.parent for place in places}
+    for name in folder.glob("*"):
+        for found in name.glob("*"):
+            if found not in places:
+                shutil.rmtree(found, ignore_errors=True)
+        if name not in names:
+            shutil.rmtree(name, ignore_errors=True)

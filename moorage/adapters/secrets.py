@@ -1,0 +1,219 @@
+"""Secrets by name: an environment variable of this process, else a Prefect Secret block.
+
+Every value that is read is registered. From then on it is removed from engines' logs, answers and
+failures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+
+from moorage.adapters.prefect.api_errors import server_failure
+from moorage.adapters.system.settings import Settings
+from moorage.common.failures import Cause, Failure
+from moorage.common.redaction import Redactor
+from moorage.engines.api_key import is_generated
+
+KEY_BYTES = 32
+FOLDER = "keys"
+
+AnyFailure = TypeVar("AnyFailure", bound=Failure)
+
+
+def read_secrets(names: Iterable[str]) -> dict[str, str]:
+    """The values of secrets, by name. Call it outside the event loop.
+
+    Raises:
+        Failure: `SECRET_MISSING`, naming all that are not there.
+    """
+    found = {name: value for name in names if (value := _read(name)) is not None}
+    missing = sorted(set(names) - set(found))
+    if missing:
+        raise Failure(Cause.SECRET_MISSING, ", ".join(missing))
+    remember(found)
+    return found
+
+
+def provide_secrets(names: Iterable[str]) -> dict[str, str]:
+    """The values of secrets by name; a missing key of moorage's own is made.
+
+    Raises:
+        Failure: `SECRET_MISSING`, or the failure of storing a key.
+    """
+    wanted = set(names)
+    made = {name: provide_key(name) for name in wanted if is_generated(name)}
+    remember(made)
+    return made | read_secrets(wanted - set(made))
+
+
+def learn_secrets(names: Iterable[str]) -> None:
+    """Register the secrets that can be read here at once, so that text is redacted."""
+    for name in names:
+        with contextlib.suppress(Failure):
+            if name in os.environ or is_generated(name) or has_api():
+                read_secrets([name])
+
+
+def _read(name: str) -> str | None:
+    if is_generated(name):
+        return find_key(name)
+    if (value := os.environ.get(name)) is not None:
+        return value
+    # Prefect takes seconds to import, and a bad spec is refused before that.
+    return read_block(name)
+
+
+def find_key(name: str) -> str | None:
+    """The key of that name; None = there is none.
+
+    Raises:
+        Failure: `SERVER_UNAVAILABLE` when the configured Prefect API does not answer.
+    """
+    if not has_api():
+        return _read_file(name)
+    return read_block(name)
+
+
+def provide_key(name: str) -> str:
+    """The key of that name, made where there is none.
+
+    A key that this machine made before it had a Prefect API is moved there, because serving
+    engines already require it.
+
+    Raises:
+        Failure: `SERVER_UNAVAILABLE` or `STORE_UNWRITABLE` when it cannot be stored.
+    """
+    if found := find_key(name):
+        return found
+    key = _read_file(name) or secrets.token_urlsafe(KEY_BYTES)
+    remember({name: key})
+    return _save_block(name, key) if has_api() else _save_file(name, key)
+
+
+def has_api() -> bool:
+    """Whether a Prefect API is configured. A temporary one, for one command, stores nothing."""
+    from prefect.settings import get_current_settings  # noqa: PLC0415  (takes seconds)
+
+    return bool(get_current_settings().api.url)
+
+
+def read_block(name: str) -> str | None:
+    """The Prefect Secret block of a name; None = there is none.
+
+    Raises:
+        Failure: `SERVER_UNAVAILABLE`.
+    """
+    from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
+
+    from moorage.adapters.prefect.api_login import sign_in  # noqa: PLC0415
+
+    sign_in()
+    try:
+        found = Secret.load(_block(name), _sync=True)  # type: ignore[call-arg]
+    except Exception as error:
+        failure = server_failure(error)
+        if failure is None and isinstance(error, ValueError):
+            return None
+        raise failure or error from None
+    return str(found.get())  # type: ignore[union-attr]
+
+
+def _save_block(name: str, key: str) -> str:
+    """Store a key. If another process stored one first, that one is returned."""
+    from prefect.blocks.system import Secret  # noqa: PLC0415  (takes seconds)
+
+    try:
+        Secret(value=key).save(_block(name), _sync=True)  # type: ignore[call-arg]
+    except (ValueError, httpx.HTTPError, RuntimeError) as error:
+        if found := read_block(name):
+            return found
+        raise Failure(
+            Cause.SERVER_UNAVAILABLE,
+            f"keeping the key {name} as a Prefect Secret block: {error}",
+            suggestion="Let the API store blocks; or name a secret of your own in `secrets`, or"
+            " set `engine.api_key: none`.",
+        ) from None
+    return key
+
+
+def _block(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def _read_file(name: str) -> str | None:
+    try:
+        return _path(name).read_text().strip() or None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Failure(Cause.STORE_UNWRITABLE, f"{_path(name)}: {error.strerror}") from None
+
+
+def _save_file(name: str, key: str) -> str:
+    """Store a key in a file, atomically. If another process stored one first, that one counts."""
+    path = _path(name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.chmod(0o700)
+        # Made for this user alone.
+        descriptor, draft = tempfile.mkstemp(prefix=f".{name}.", dir=path.parent)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{key}\n")
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+        os.unlink(draft)
+    except OSError as error:
+        raise Failure(Cause.STORE_UNWRITABLE, f"{path}: {error.strerror}") from None
+    return _read_file(name) or key
+
+
+def _path(name: str) -> Path:
+    return Settings().root / FOLDER / name
+
+
+class _KnownSecrets:
+    """Names by value. A changed secret has several values."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self.redactor = Redactor({})
+
+    def add(self, values: Mapping[str, str]) -> None:
+        """Register secrets by name."""
+        names = {value: name for name, value in values.items()}
+        with self._lock:
+            if not names.items() <= self._names.items():
+                self._names |= names
+                self.redactor = Redactor(self._names)
+
+
+_KNOWN = _KnownSecrets()
+
+
+def remember(values: Mapping[str, str]) -> None:
+    """Register the values of secrets by name."""
+    _KNOWN.add(values)
+
+
+def redact(text: str) -> str:
+    """A text without the secrets that this process knows."""
+    return _KNOWN.redactor(text)
+
+
+def redact_failure(failure: AnyFailure) -> AnyFailure:
+    """The same failure with all its text redacted."""
+    failure.detail = redact(failure.detail)
+    failure.log_tail = redact(failure.log_tail)
+    failure.evidence = redact(failure.evidence)
+    failure.args = tuple(redact(one) if type(one) is str else one for one in failure.args)
+    return failure

@@ -1,1 +1,0 @@
-"""Secrets by name, and their removal from text."""

@@ -1,0 +1,259 @@
+"""Tunnels to remote Docker sockets through the `ssh` program of this machine.
+
+The user's SSH configuration, agent and jump hosts apply. One connection carries any number of
+requests: a forwarded socket is not a session, of which servers allow few.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import math
+import os
+import selectors
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from moorage.adapters.secrets import read_secrets
+from moorage.adapters.system.os_errors import NETWORK_ERRORS
+from moorage.common.failures import Cause, Failure
+from moorage.inventory.access import Access
+
+CONNECT_SECONDS = 10
+OPEN_SECONDS = 30.0
+"""Limit for the login and the remote shell, which may hang on a network home."""
+
+ALIVE_SECONDS = 5
+ALIVE_MISSES = 2
+"""A lost connection is noticed after about `ALIVE_SECONDS * ALIVE_MISSES`; requests then end."""
+
+OPTIONS = {
+    "BatchMode": "yes",
+    "StrictHostKeyChecking": "yes",
+    "ConnectTimeout": str(CONNECT_SECONDS),
+    "ServerAliveInterval": str(ALIVE_SECONDS),
+    "ServerAliveCountMax": str(ALIVE_MISSES),
+    # The user's configuration may forward ports of its own, which another session holds already:
+    # the tunnel does not need them. Whether its own socket is there is looked at.
+    "ExitOnForwardFailure": "no",
+    "ControlPath": "none",
+    "RemoteCommand": "none",
+}
+
+OPEN = b"open"
+"""Output of the remote shell once it is ready; start-up files may print more before."""
+
+ERRORS: tuple[tuple[str, Cause, str], ...] = (
+    (
+        "REMOTE HOST IDENTIFICATION HAS CHANGED",
+        Cause.HOST_UNTRUSTED,
+        "The host shows another key than the known one. If it was set up anew, replace its line"
+        " in the file of known hosts.",
+    ),
+    (
+        "Host key verification failed",
+        Cause.HOST_UNTRUSTED,
+        "Add its key to the file of known hosts, after checking it: `ssh-keyscan HOST`.",
+    ),
+    (
+        "Permission denied",
+        Cause.HOST_UNAUTHORIZED,
+        "Check the user in the address, and that the key is in its authorized_keys.",
+    ),
+    (
+        "error in libcrypto",
+        Cause.HOST_UNAUTHORIZED,
+        "The secret does not hold a private key in OpenSSH's form.",
+    ),
+    (
+        "is not there or not writable",
+        Cause.RUNTIME_UNAVAILABLE,
+        "Start Docker there, and let the user of the address use it (group `docker`).",
+    ),
+    *NETWORK_ERRORS,
+)
+"""Messages of `ssh`, with cause and remedy; the first match counts."""
+
+
+class Tunnel:
+    """A local socket that is forwarded to a remote daemon's socket.
+
+    Args:
+        access: An `ssh://` address.
+
+    Raises:
+        Failure: `HOST_UNTRUSTED`, `HOST_UNAUTHORIZED` or `RUNTIME_UNAVAILABLE`.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="moorage-ssh-"))
+        self.socket = self._folder / "docker.sock"
+        self._errors = self._folder / "errors"
+        try:
+            self._process = self._open(access)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the tunnel works."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """Close the tunnel, and with it all its requests."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream:
+                stream.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _open(self, access: Access) -> subprocess.Popen[bytes]:
+        with _private_key(access) as key, self._errors.open("wb") as errors:
+            try:
+                process = subprocess.Popen(
+                    _command(access, self.socket, key),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,
+                )
+            except FileNotFoundError:
+                raise Failure(
+                    Cause.PROGRAM_MISSING,
+                    "`ssh` is not installed on this machine",
+                    suggestion="Install the OpenSSH client.",
+                ) from None
+            late = _wait_for_shell(process, OPEN_SECONDS)
+            if late is not None or not self.socket.is_socket():
+                process.kill()
+                process.wait()
+                output = self._errors.read_text(errors="replace")
+                raise _failure(access, f"{output}\n{late or ''}")
+        return process
+
+
+class Tunnels:
+    """The tunnels of this process, opened on demand and reopened after a break."""
+
+    def __init__(self) -> None:
+        self._tunnels: dict[Access, Tunnel] = {}
+        self._locks: dict[Access, threading.Lock] = {}
+        self._failed: dict[Access, tuple[float, Failure]] = {}
+        self._lock = threading.Lock()
+        atexit.register(self.close)
+
+    def socket(self, access: Access) -> Path:
+        """The local socket of a daemon's tunnel. Only callers for the same host wait.
+
+        Raises:
+            Failure: As `Tunnel`. Callers that waited for a failed attempt share its failure.
+        """
+        since = time.monotonic()
+        with self._lock:
+            lock = self._locks.setdefault(access, threading.Lock())
+        with lock:
+            tunnel = self._tunnels.get(access)
+            if tunnel is None or not tunnel.is_open:
+                if tunnel:
+                    tunnel.close()
+                tunnel = self._tunnels[access] = self._open_or_share(access, since)
+            return tunnel.socket
+
+    def close(self) -> None:
+        """Close all tunnels."""
+        for tunnel in self._tunnels.values():
+            tunnel.close()
+        self._tunnels.clear()
+
+    def _open_or_share(self, access: Access, since: float) -> Tunnel:
+        at, failed = self._failed.get(access, (-math.inf, None))
+        if failed and at >= since:
+            raise Failure(failed.cause, failed.detail, suggestion=failed.suggestion)
+        try:
+            return Tunnel(access)
+        except Failure as failure:
+            self._failed[access] = (time.monotonic(), failure)
+            raise
+
+
+def _command(access: Access, socket: Path, key: str) -> list[str]:
+    options = dict(OPTIONS)
+    if access.known_hosts:
+        options |= {"UserKnownHostsFile": access.known_hosts, "GlobalKnownHostsFile": os.devnull}
+    if key:
+        options |= {"IdentityFile": key, "IdentitiesOnly": "yes"}
+    there = shlex.quote(access.socket)
+    # The shell ends with this process, even a killed one, because its input ends.
+    script = (
+        f"[ -w {there} ] || {{ echo {there} is not there or not writable >&2; exit 1; }};"
+        f" echo {OPEN.decode()}; exec cat >/dev/null"
+    )
+    return [
+        "ssh",
+        "-T",
+        *(word for name, value in options.items() for word in ("-o", f"{name}={value}")),
+        *(("-p", str(access.port)) if access.port else ()),
+        *("-L", f"{socket}:{access.socket}"),
+        *("--", access.login, script),
+    ]
+
+
+def _wait_for_shell(process: subprocess.Popen[bytes], seconds: float) -> str | None:
+    """Wait for the remote shell; None = it is ready, else the reason, if it is known here."""
+    assert process.stdout
+    out, output, until = process.stdout.fileno(), b"", time.monotonic() + seconds
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(out, selectors.EVENT_READ)
+        while waiting.select(max(0.0, until - time.monotonic())):
+            piece = os.read(out, 4096)
+            output = output[-len(OPEN) - 1 :] + piece
+            if OPEN in output.splitlines():
+                return None
+            if not piece:
+                return ""
+    return f"the shell there timed out: it was silent for {seconds:g} s"
+
+
+@contextlib.contextmanager
+def _private_key(access: Access) -> Iterator[str]:
+    """A temporary file with the key of a named secret; empty without one."""
+    if not access.key:
+        yield ""
+        return
+    key = read_secrets([access.key])[access.key].strip() + "\n"
+    descriptor, path = _nameless_file() if hasattr(os, "memfd_create") else _short_lived_file()
+    try:
+        os.fchmod(descriptor, 0o600)
+        os.write(descriptor, key.encode())
+        yield path
+    finally:
+        os.close(descriptor)
+        if not path.startswith("/proc/"):
+            Path(path).unlink()
+
+
+def _nameless_file() -> tuple[int, str]:
+    """A file in memory, available on Linux."""
+    descriptor = os.memfd_create("key")
+    return descriptor, f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+def _short_lived_file() -> tuple[int, str]:
+    return tempfile.mkstemp(prefix="moorage-key-")
+
+
+def _failure(access: Access, output: str) -> Failure:
+    lines = [line.strip() for line in output.splitlines() if line.strip(" @\r")]
+    detail = f"{access.address}: {lines[-1] if lines else 'the connection ended at once'}"
+    for fragment, cause, suggestion in ERRORS:
+        if fragment in output:
+            return Failure(cause, detail, suggestion=suggestion)
+    return Failure(Cause.RUNTIME_UNAVAILABLE, detail)

@@ -1,1 +1,0 @@
-"""SSH tunnels to remote Docker sockets."""

@@ -1,0 +1,193 @@
+"""What became of each host, in numbers, and in words on one screen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from moorage.common.refusal import Reason, Refusal
+from moorage.common.units import human_bytes
+from moorage.inventory.snapshot import HostSnapshot
+
+MOST_NAMED = 4
+"""Releases that are named as holders; the others are counted."""
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Verdict:
+    """What became of one host. Nobody changes it; a frozen one takes ten times as long to make.
+
+    Attributes:
+        host: Its name.
+        refusal: The named reason, or None when the host could take the model.
+        note: The reason in words, where the numbers do not say all.
+        needed: What was needed of the scarce resource: bytes, or cores; 0 = it was not about that.
+        available: What was available of it; of accelerators, on the one with least room.
+        count: Accelerators that were wanted together, 0 = it was not about them.
+        there: Accelerators of that kind on the host.
+        held_by: Releases that hold some of the resource.
+        score: Out of 100, for a host that could take the model.
+        points: What the score is made of, in the order of the placement's `terms`.
+    """
+
+    host: str
+    refusal: Reason | None = None
+    note: str = ""
+    needed: int = 0
+    available: int = 0
+    count: int = 0
+    there: int = 0
+    held_by: tuple[str, ...] = ()
+    score: float = 0.0
+    points: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, host: str, refusal: Refusal) -> Verdict:
+        """The verdict of a host that is refused."""
+        return cls(
+            host,
+            refusal.reason,
+            refusal.note,
+            refusal.needed,
+            refusal.available,
+            refusal.count,
+            refusal.there,
+            refusal.held_by,
+        )
+
+    @property
+    def detail(self) -> str:
+        """The reason with its numbers, or how the host scored."""
+        if self.refusal is None:
+            return self._praise()
+        words = [part for part in (self._numbers(), self.note) if part]
+        if self.held_by:
+            more = len(self.held_by) - MOST_NAMED
+            names = ", ".join(self.held_by[:MOST_NAMED])
+            words.append(f"held by {names}{f' and {more} more' if more > 0 else ''}")
+        return "; ".join(words)
+
+    def _praise(self) -> str:
+        scored = self.needed or self.score or self.points
+        score = f"score {self.score:.1f}" if scored else ""
+        words = (self._numbers(), self.note, score)
+        return "; ".join(part for part in words if part)
+
+    def _numbers(self) -> str:
+        if not self.needed:
+            return ""
+        if self.refusal == Reason.CORES:
+            return f"{self.needed} cores needed, {self.available} available"
+        numbers = f"{human_bytes(self.needed)} needed, {human_bytes(self.available)} available"
+        if not self.count:
+            return f"RAM: {numbers}"
+        of = f" (of {self.there})" if self.there else ""
+        return f"{numbers} on each of {self.count}{of}"
+
+
+def count_refusals(verdicts: Iterable[Verdict]) -> dict[Reason, int]:
+    """How many hosts were refused for each reason, most first."""
+    counts = Counter(verdict.refusal for verdict in verdicts if verdict.refusal)
+    return dict(counts.most_common())
+
+
+MOST_SHOWN = 12
+
+
+def explain(verdicts: Sequence[Verdict]) -> str:
+    """Why hosts were refused: counted by reason where they are many, then host by host.
+
+    The nearest misses come first; hosts that were refused with the same words share a line.
+    """
+    refused = sorted((verdict for verdict in verdicts if verdict.refusal), key=_miss)
+    if not refused:
+        return "every host would do" if verdicts else "the fleet has no hosts"
+    lines = [f"{hosts}: {outcome}: {why}" for hosts, outcome, why in _grouped(refused)]
+    return "\n".join([*summary(verdicts), *_cut(lines)])
+
+
+def summary(verdicts: Sequence[Verdict]) -> list[str]:
+    """One line that counts the hosts by reason; none for a single host, or without refusals."""
+    counts = count_refusals(verdicts)
+    if len(verdicts) < 2 or not counts:
+        return []
+    parts = [f"{number} {reason}" for reason, number in counts.items()]
+    return [f"{sum(counts.values())} of {len(verdicts)} hosts refused: {', '.join(parts)}"]
+
+
+def troubles(hosts: Iterable[HostSnapshot]) -> tuple[str, ...]:
+    """What could not be found out about hosts, by host: it may be why one is not taken."""
+    told = [f"{host.name}: {trouble}" for host in hosts for trouble in host.troubles]
+    return tuple(_cut(told))
+
+
+def rows(
+    verdicts: Sequence[Verdict], terms: Sequence[str], chosen: Collection[str]
+) -> list[tuple[str, str, str]]:
+    """Rows of a table that fits one screen: hosts, outcome, why.
+
+    Args:
+        verdicts: One for each host.
+        terms: What their points stand for.
+        chosen: The hosts that were taken; they come first, with the parts of their score.
+    """
+    taken = [
+        (verdict.host, "taken", f"{verdict.detail}{_parts(verdict, terms)}")
+        for verdict in verdicts
+        if verdict.host in chosen
+    ]
+    others = [verdict for verdict in verdicts if verdict.host not in chosen]
+    able = sorted((v for v in others if not v.refusal), key=lambda v: -v.score)
+    refused = sorted((v for v in others if v.refusal), key=_miss)
+    return [*taken, *_shown(_grouped(able)), *_shown(_grouped(refused))]
+
+
+def _grouped(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
+    """Hosts with the same words together. The words follow from what they are grouped by."""
+    alike: dict[tuple[object, ...], list[Verdict]] = {}
+    for one in verdicts:
+        available = human_bytes(one.available)
+        score = 0.0 if one.refusal else round(one.score, 1)
+        key = (
+            one.refusal,
+            one.note,
+            one.needed,
+            available,
+            one.count,
+            one.there,
+            one.held_by,
+            score,
+        )
+        alike.setdefault(key, []).append(one)
+    return [
+        (_names([one.host for one in group]), group[0].refusal or "fits", group[0].detail)
+        for group in alike.values()
+    ]
+
+
+def _shown(lines: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    if len(lines) <= MOST_SHOWN:
+        return lines
+    return [*lines[:MOST_SHOWN], (f"... {len(lines) - MOST_SHOWN} more", lines[-1][1], "")]
+
+
+def _cut(lines: list[str]) -> list[str]:
+    if len(lines) <= MOST_SHOWN:
+        return lines
+    return [*lines[:MOST_SHOWN], f"... and {len(lines) - MOST_SHOWN} more"]
+
+
+def _parts(verdict: Verdict, terms: Sequence[str]) -> str:
+    named = zip(terms, verdict.points, strict=False)
+    told = ", ".join(f"{name} {points:.1f}" for name, points in named if points)
+    return f" ({told})" if told else ""
+
+
+def _miss(verdict: Verdict) -> tuple[bool, int]:
+    return (not verdict.needed, verdict.needed - verdict.available)
+
+
+def _names(hosts: Sequence[str]) -> str:
+    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
+    return ", ".join(hosts[:3]) + more

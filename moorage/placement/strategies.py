@@ -1,0 +1,170 @@
+"""The strategies that look for candidates: one host, many, processors, overcommitted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from moorage.placement.candidates import (
+    Candidate,
+    Layout,
+    layouts_on_one_host,
+    tightest,
+    within_ram,
+)
+from moorage.placement.demand import Split
+from moorage.placement.links import join_refusal
+from moorage.placement.many_hosts import many_hosts
+from moorage.placement.refusals import cpu_refusal
+from moorage.placement.request import Request
+from moorage.placement.view import AcceleratorKind, HostView, narrowed
+from moorage.spec import Strategy
+
+
+def one_host(request: Request, views: Sequence[HostView]) -> list[Candidate]:
+    """The hosts that can take the replica on the fewest accelerators with which any can."""
+    largest: dict[AcceleratorKind, int] = {}
+    for view in views:
+        for kind, room in view.groups.items():
+            if len(room) > largest.get(kind, 0):
+                largest[kind] = len(room)
+    for layout in layouts_on_one_host(request, max(largest.values(), default=0)):
+        bounds = {
+            kind: _bounds(request, kind, layout.split)
+            for kind, most in largest.items()
+            if layout.count <= most
+        }
+        # Hosts are asked only where an empty accelerator would do.
+        possible = any(least <= kind.total for kind, (least, _) in bounds.items())
+        if possible and (candidates := _offers(request, views, layout, bounds)):
+            return candidates
+    return []
+
+
+def _offers(
+    request: Request,
+    views: Sequence[HostView],
+    layout: Layout,
+    bounds: dict[AcceleratorKind, tuple[int, int]],
+) -> list[Candidate]:
+    count, split = layout.count, layout.split
+    packs = request.spec.placement.strategy == Strategy.BINPACK
+    candidates = []
+    for view in views:
+        for kind, room in view.groups.items():
+            if len(room) < count:
+                continue
+            least, full = bounds[kind]
+            chosen = within_ram(request, view, kind, room[:count])
+            left = chosen[-1]
+            if left >= full:
+                if packs:
+                    chosen = within_ram(request, view, kind, tightest(room, count, full))
+                candidates.append(Candidate((view,), (chosen,), kind, split, full))
+            elif left >= least:
+                candidates.append(Candidate((view,), (chosen,), kind, split, left, is_full=False))
+    return candidates
+
+
+def _bounds(request: Request, kind: AcceleratorKind, split: Split) -> tuple[int, int]:
+    """Bytes that must be there, and bytes for the whole context; a refusal fits nowhere."""
+    least, full = request.demand.least(kind, split), request.demand.full(kind, split)
+    nowhere = kind.total + 1
+    return (
+        least.bytes if least else nowhere,
+        full.bytes if full else nowhere,
+    )
+
+
+def on_cpu(request: Request, views: Sequence[HostView]) -> list[Candidate]:
+    """The hosts without accelerators to use whose RAM and cores do."""
+    least, full = request.cpu_demand.least().bytes, request.cpu_demand.full().bytes
+    candidates = []
+    for view in views:
+        if view.groups or cpu_refusal(request, view, least):
+            continue
+        is_full = view.room.ram >= full
+        needed = full if is_full else view.room.ram
+        candidates.append(Candidate((view,), ([view.room.ram],), None, Split(), needed, is_full))
+    return candidates
+
+
+def on_many_cpus(request: Request, views: Sequence[HostView]) -> list[Candidate]:
+    """The fewest hosts whose RAM and cores do; tensor parallelism alone, as vLLM on CPU can.
+
+    With pipeline stages on CPU vLLM 0.32 dies at its first request.
+    """
+    there = [view for view in views if not view.groups and not join_refusal(request, view.host)]
+    for hosts in request.host_counts(len(there)):
+        split = Split(tensor=hosts)
+        if request.demand.uneven(hosts) or not _goes_with(request, split):
+            continue
+        asks = request.cpu_demand
+        least, full = asks.least(hosts).bytes, asks.full(hosts).bytes
+        able = [view for view in there if not cpu_refusal(request, view, least)]
+        if len(able) < hosts:
+            continue
+        roomy = [view for view in able if view.room.ram >= full]
+        is_full = len(roomy) >= hosts
+        packs = is_full and request.spec.placement.strategy == Strategy.BINPACK
+        chosen = sorted(roomy if is_full else able, key=lambda v: v.room.ram, reverse=not packs)
+        taken = tuple(chosen[:hosts])
+        rooms = tuple([view.room.ram] for view in taken)
+        needed = full if is_full else min(view.room.ram for view in taken)
+        return [Candidate(taken, rooms, None, split, needed, is_full)]
+    return []
+
+
+def _goes_with(request: Request, split: Split) -> bool:
+    """Whether the sizes that the user states are those of the hosts."""
+    stated = request.stated
+    return stated is None or (stated.tensor, stated.world) == (split.tensor, split.tensor)
+
+
+def overcommitted(request: Request, views: Sequence[HostView]) -> list[Candidate]:
+    """What would be offered if nothing else were on the accelerators, with the least claim.
+
+    An accelerator that is too small even when it is empty is not offered, and none that lives
+    in the host's RAM: beyond that, the host itself fails.
+    """
+    views = [view for view in views if not view.host.unified_memory]
+    empty = [_emptied(view) for view in views]
+    candidates = [] if request.must_span else one_host(request, empty)
+    if not candidates and request.spans_hosts:
+        candidates = many_hosts(request, empty)
+    there = {view.host.name: view for view in views}
+    return [_as_it_is(request, candidate, there) for candidate in candidates]
+
+
+def _emptied(view: HostView) -> HostView:
+    return narrowed(view, {kind: [kind.total] * len(room) for kind, room in view.groups.items()})
+
+
+def _as_it_is(request: Request, candidate: Candidate, there: dict[str, HostView]) -> Candidate:
+    assert candidate.kind is not None
+    views = tuple(there[view.host.name] for view in candidate.views)
+    rooms = zip(views, candidate.rooms, strict=True)
+    least = request.demand.least(candidate.kind, candidate.split)
+    return Candidate(
+        views=views,
+        rooms=tuple(view.groups[candidate.kind][: len(room)] for view, room in rooms),
+        kind=candidate.kind,
+        split=candidate.split,
+        needed=least.bytes if least else candidate.needed,
+        is_full=False,
+    )
+
+
+Search = Callable[[Request, Sequence[HostView]], list[Candidate]]
+
+
+def strategies(request: Request) -> tuple[Search, ...]:
+    """In order; the first that offers anything decides. Selection by hand is a filter before."""
+    alone, spans = not request.must_span, request.spans_hosts
+    table: tuple[tuple[bool, Search], ...] = (
+        (alone and not request.on_cpu, one_host),
+        (spans and not request.on_cpu, many_hosts),
+        (request.may_overcommit, overcommitted),
+        (alone and not request.count, on_cpu),
+        (spans and not request.count, on_many_cpus),
+    )
+    return tuple(strategy for concerns, strategy in table if concerns)

@@ -1,0 +1,71 @@
+"""What a daemon says of a pull that fails, and the one clear cause that it stands for."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.adapters.docker.errors import pull_failure
+from moorage.common.failures import CAUSES, Cause
+
+NOW = "current time 2019-01-01T00:00:00Z is before 2024-05-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "suggestion"),
+    [
+        ("manifest for a:1 not found: manifest unknown", Cause.IMAGE_MISSING, ""),
+        ("pull access denied for a, repository does not exist", Cause.IMAGE_MISSING, ""),
+        ("Get https://own.io/v2/: no basic auth credentials", Cause.REGISTRY_UNAUTHORIZED, ""),
+        ("unauthorized: incorrect username or password", Cause.REGISTRY_UNAUTHORIZED, ""),
+        (
+            "no matching manifest for linux/s390x in the manifest list entries",
+            Cause.NO_IMAGE,
+            "",
+        ),
+        (
+            "toomanyrequests: You have reached your unauthenticated pull rate limit.",
+            Cause.REGISTRY_RATE_LIMITED,
+            "registries.logins",
+        ),
+        (
+            "received unexpected HTTP status: 429 Too Many Requests",
+            Cause.REGISTRY_RATE_LIMITED,
+            "six hours",
+        ),
+        (
+            'Get "https://own.io/v2/": x509: certificate signed by unknown authority',
+            Cause.REGISTRY_UNTRUSTED,
+            "/etc/docker/certs.d/",
+        ),
+        (
+            f"x509: certificate has expired or is not yet valid: {NOW}",
+            Cause.REGISTRY_UNTRUSTED,
+            "clock",
+        ),
+        ("remote error: tls: bad certificate", Cause.REGISTRY_UNTRUSTED, "ca.crt"),
+        (
+            'Get "https://own.io/v2/": http: server gave HTTP response to HTTPS client',
+            Cause.REGISTRY_UNTRUSTED,
+            "insecure-registries",
+        ),
+        (
+            "failed to register layer: Error processing tar file(exit status 1): write /x:"
+            " no space left on device",
+            Cause.DISK_FULL,
+            "docker system df",
+        ),
+        (
+            "write /var/lib/docker/tmp/GetImageBlob1353045285: no space left on device",
+            Cause.DISK_FULL,
+            "docker system df",
+        ),
+        ("dial tcp 127.0.0.1:5000: connect: connection refused", Cause.IMAGE_PULL_FAILED, ""),
+        ("net/http: TLS handshake timeout", Cause.IMAGE_PULL_FAILED, ""),
+        ("unexpected EOF", Cause.IMAGE_PULL_FAILED, ""),
+    ],
+)
+def test_a_pull_that_fails_has_one_clear_cause(text: str, cause: Cause, suggestion: str) -> None:
+    failure = pull_failure(text, "team/alert-tls:1")
+    assert failure.cause is cause
+    assert failure.detail == f"team/alert-tls:1: {text}"
+    assert (suggestion or CAUSES[cause].suggestion) in failure.suggestion
