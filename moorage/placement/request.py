@@ -27,7 +27,6 @@ from moorage.placement.memory_models import (
 )
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
-from moorage.spec.arguments import user_tokens
 
 MOST_HOSTS = 64
 """Hosts that a replica spans at most."""
@@ -185,7 +184,7 @@ def request_for(
         engine=engine,
         demand=Demand(_memory(subject, engine, fleet), wanted),
         cpu_demand=CpuDemand(subject.memory, profile, engine, wanted, stated),
-        stated=stated_parallelism(user_tokens(spec.engine.args)),
+        stated=stated_parallelism(spec.engine.arguments),
         staged=subject.staged,
         adapter_bytes=subject.adapter_bytes,
     )
@@ -218,6 +217,6 @@ def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None)
     known = KnownOrEstimated(subject.memory, profile, subject.beside)
     configured = fleet.engine_versions(engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
-    given = user_tokens(spec.engine.args)
+    given = spec.engine.arguments.words
     arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)
