@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prefect import task
 
-from moorage.adapters.files.desired import load_specs
+from moorage.adapters.files.specs import load_specs
 from moorage.adapters.registry.pinning import current_digest
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure

@@ -23,7 +23,7 @@ async def survey(fleet: Fleet, cluster: str | None = None) -> FleetSnapshot:
     with step("survey") as note:
         if cluster:
             seen = await in_thread(survey_cluster, cluster, fleet.clusters[cluster])
-            note.say(seen.told)
+            note.say(seen.summary)
             return FleetSnapshot(hosts=(), clusters=(seen,))
         snapshot = await take_snapshot(fleet)
         reachable = [host for host in snapshot.hosts if not host.unreachable]

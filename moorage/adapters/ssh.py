@@ -219,7 +219,7 @@ def _wait_for_shell(process: subprocess.Popen[bytes], seconds: float) -> str | N
                 return None
             if not piece:
                 return ""
-    return f"the shell there timed out: it said nothing for {seconds:g} s"
+    return f"the shell there timed out: it was silent for {seconds:g} s"
 
 
 @contextlib.contextmanager

@@ -10,8 +10,7 @@ import typer
 
 from moorage.adapters.engines.argument_check import check_early
 from moorage.adapters.files.specs import load_fleet, load_spec
-from moorage.adapters.sources import resolve_all
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_code, exit_on_failure
 from moorage.cli.options import AsJson, SpecFile, existing

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     ONE_HOST_ONLY = "one-host-only"
     NOT_JOINABLE = "not-reachable-by-others"
     TOO_FEW_HOSTS = "too-few-hosts"
+    TAKEN = "place-taken"
 
     # Of a memory prediction.
     REJECTED = "rejected"

@@ -41,7 +41,7 @@ class ClusterSnapshot(Value):
     applications: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The cluster in one line."""
         free = self.accelerators_free
         idle = "" if free is None else f", {free} of them free"

@@ -10,7 +10,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.inventory.claims import Resource
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.baseline_request import by_baseline_rules
+from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Protocol
+from typing import Any, Protocol
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
@@ -24,7 +24,7 @@ from moorage.models.profile import ModelProfile
 
 
 class Memory(Protocol):
-    """Whoever knows how much memory an engine takes; `MemoryModel` is the exact one."""
+    """Knows how much memory an engine takes; `MemoryModel` is the exact one."""
 
     def need(
         self,
@@ -36,11 +36,11 @@ class Memory(Protocol):
         tokens: int,
         concurrency: int,
     ) -> Need | Refusal:
-        """What one accelerator has to give."""
+        """Memory of one rank on an accelerator, or why there is no answer."""
 
 
 OVERHEAD = GIB
-"""Bytes for intermediate results and graphs, beside a fifth of the weights."""
+"""Bytes for intermediate results and graphs, in addition to a fifth of the weights."""
 
 SHARE_WHEN_UNKNOWN = 0.9
 """Share of an accelerator that is taken where nothing is known about the cache."""
@@ -52,11 +52,11 @@ class EstimatedMemory:
     Args:
         profile: The model.
         why: Why it is only estimated.
-        beside: Bytes of the files of adapters and draft model.
+        companion_bytes: Bytes of the files of adapters and draft model.
     """
 
-    def __init__(self, profile: ModelProfile, why: str, beside: int = 0) -> None:
-        self._profile, self._why, self._beside = profile, why, beside
+    def __init__(self, profile: ModelProfile, why: str, companion_bytes: int = 0) -> None:
+        self._profile, self._why, self._companion_bytes = profile, why, companion_bytes
 
     def need(
         self,
@@ -68,11 +68,11 @@ class EstimatedMemory:
         tokens: int,
         concurrency: int,
     ) -> Need | Refusal:
-        """What one accelerator has to give."""
+        """Memory of one rank on an accelerator, or why there is no answer."""
         if not self._profile.weight_bytes:
             reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
             return Refusal(Reason.UNKNOWN, reason)
-        weights = self._profile.weight_bytes // (tensor * pipeline) + self._beside
+        weights = self._profile.weight_bytes // (tensor * pipeline) + self._companion_bytes
         rest = (weights, weights // 5 + OVERHEAD)
         terms = (
             _term("weights", rest[0], f"{self._why}: the size of the files over the ranks"),
@@ -100,7 +100,7 @@ class EstimatedMemory:
 
 
 class StatedMemory:
-    """All that one accelerator has to give, as the spec states it; nothing is worked out.
+    """The memory that the spec states for each accelerator; nothing is derived.
 
     Args:
         claim: Bytes of each accelerator.
@@ -119,7 +119,7 @@ class StatedMemory:
         tokens: int,
         concurrency: int,
     ) -> Need | Refusal:
-        """What one accelerator has to give."""
+        """Memory of one rank on an accelerator, or why there is no answer."""
         return Need(
             tokens=tokens,
             concurrency=concurrency,
@@ -131,21 +131,19 @@ class StatedMemory:
         )
 
 
-class KnownOrEstimated:
+class ExactOrEstimatedMemory:
     """The exact model, and the estimate where its rules do not cover a question."""
 
-    def __init__(self, exact: Memory, profile: ModelProfile, beside: int = 0) -> None:
-        self._exact, self._profile, self._beside = exact, profile, beside
+    def __init__(self, exact: Memory, profile: ModelProfile, companion_bytes: int = 0) -> None:
+        self._exact, self._profile, self._companion_bytes = exact, profile, companion_bytes
 
-    def need(self, **question: object) -> Need | Refusal:
-        """What one accelerator has to give."""
-        answer = self._exact.need(**question)  # type: ignore[arg-type]
-        if isinstance(answer, Refusal) and answer.reason == Reason.UNKNOWN:
-            return self._estimate(answer).need(**question)  # type: ignore[arg-type]
-        return answer
-
-    def _estimate(self, refusal: Refusal) -> EstimatedMemory:
-        return EstimatedMemory(self._profile, f"not exact ({refusal.note})", self._beside)
+    def need(self, **question: Any) -> Need | Refusal:
+        """Memory of one rank on an accelerator, or why there is no answer."""
+        answer = self._exact.need(**question)
+        if not isinstance(answer, Refusal) or answer.reason != Reason.UNKNOWN:
+            return answer
+        why = f"not exact ({answer.note})"
+        return EstimatedMemory(self._profile, why, self._companion_bytes).need(**question)
 
 
 def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
@@ -161,7 +159,7 @@ class CalibratedMemory:
         engine: Name of the engine.
         version: Its version.
         arguments: Engine arguments of the spec: what its fields make, then the user's own.
-        measured: What starts of this model's architecture told, the newest first.
+        measured: Measurements of this architecture, the newest first.
     """
 
     def __init__(
@@ -187,7 +185,7 @@ class CalibratedMemory:
         tokens: int,
         concurrency: int,
     ) -> Need | Refusal:
-        """What one accelerator has to give."""
+        """Memory of one rank on an accelerator, or why there is no answer."""
         need = self._exact.need(
             total=total,
             device_name=device_name,
@@ -198,39 +196,36 @@ class CalibratedMemory:
         )
         if isinstance(need, Refusal):
             return need
-        found = self._found(device_name, tensor, pipeline, need)
-        return _corrected(need, found) if found else need
+        measurement = self._measurement(device_name, tensor, pipeline, need)
+        return _correct(need, measurement) if measurement else need
 
-    def _found(self, device: str, tensor: int, pipeline: int, need: Need) -> Measurement | None:
-        """The newest measurement with these settings; a device's name tells its type."""
+    def _measurement(
+        self, device: str, tensor: int, pipeline: int, need: Need
+    ) -> Measurement | None:
+        """The newest measurement with these settings; a device's name implies its type."""
         sizes = {TENSOR[0]: tensor, PIPELINE[0]: pipeline}
         derived = [word for name, size in sizes.items() if size > 1 for word in (name, str(size))]
-        # The launch says these too, where the need is exact.
+        # The launch states these too where the need is exact.
         derived += [BATCHED[0], str(need.batch.tokens), SEQUENCES[0], str(need.batch.seqs)]
         key = calibration_key(
             self._profile, self._engine, self._version, "", device, (*derived, *self._arguments)
         )
-        return next((one for one in self._measured if _untyped(one.key) == key), None)
+        return next((one for one in self._measured if _without_type(one.key) == key), None)
 
 
-def _untyped(key: CalibrationKey) -> CalibrationKey:
+def _without_type(key: CalibrationKey) -> CalibrationKey:
     return key.model_copy(update={"accelerator_type": ""})
 
 
-def _corrected(need: Need, found: Measurement) -> Need:
+def _correct(need: Need, measurement: Measurement) -> Need:
     predicted = {term.name: term.bytes for term in need.terms}
-    corrected = apply(predicted, found.residual(predicted))
-    return need.model_copy(
-        update={
-            "terms": tuple(
-                _corrected_term(term, corrected[term.name], found) for term in need.terms
-            )
-        }
-    )
+    corrected = apply(predicted, measurement.residual(predicted))
+    terms = tuple(_correct_term(term, corrected[term.name], measurement) for term in need.terms)
+    return need.model_copy(update={"terms": terms})
 
 
-def _corrected_term(term: Term, measured: int, found: Measurement) -> Term:
-    if measured == term.bytes:
+def _correct_term(term: Term, size: int, measurement: Measurement) -> Term:
+    if size == term.bytes:
         return term
-    reason = f"as {found.release} measured; predicted {human_bytes(term.bytes)}"
-    return term.model_copy(update={"bytes": measured, "exact": False, "reason": reason})
+    reason = f"as {measurement.release} measured; predicted {human_bytes(term.bytes)}"
+    return term.model_copy(update={"bytes": size, "exact": False, "reason": reason})

@@ -92,16 +92,16 @@ def _with_engine(
 
     Where the user allows it, accelerators are overcommitted before the model is given up.
     """
-    ways = ReplacementPolicy(request.spec.replace.strategy, running)
-    beside = place(request.within_limits, fleet, origin, why)
-    if beside.fits and ways.beside:
-        return beside
-    if ways.instead:
+    policy = ReplacementPolicy(request.spec.replace.strategy, running)
+    alongside = place(request.within_limits, fleet, origin, why)
+    if alongside.fits and policy.may_overlap:
+        return alongside
+    if policy.may_stop_first:
         instead = place(request.within_limits, fleet.without(running), origin, why)
         if instead.fits:
-            reason = ways.why(explain(beside.verdicts))
+            reason = policy.stop_reason(explain(alongside.verdicts))
             return instead.model_copy(update={"stop_first": reason})
-    return place(request, fleet, origin, why) if request.may_overcommit else beside
+    return place(request, fleet, origin, why) if request.may_overcommit else alongside
 
 
 def _refuse_owned_arguments(spec: ModelSpec) -> None:
@@ -132,10 +132,10 @@ def _refusal(
 
 def _stopping(request: Request, fleet: FleetSnapshot, running: str) -> tuple[str, ...]:
     """That it would fit if the running release might stop first, where the spec forbids that."""
-    ways = ReplacementPolicy(request.spec.replace.strategy, running)
-    if not running or ways.instead:
+    policy = ReplacementPolicy(request.spec.replace.strategy, running)
+    if not running or policy.may_stop_first:
         return ()
     instead, _ = place_replicas(
         request.within_limits, list(map(view_of, fleet.without(running).hosts))
     )
-    return (ways.remedy,) if instead else ()
+    return (policy.remedy,) if instead else ()

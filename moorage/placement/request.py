@@ -9,11 +9,7 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
-from moorage.placement.baseline_request import (
-    baseline_request,
-    by_baseline_rules,
-    require_consistent,
-)
+from moorage.placement.baseline.terms import by_baseline_rules, terms
 from moorage.placement.demand import CpuDemand, Demand, memory_request
 from moorage.placement.engine import (
     EngineTraits,
@@ -21,7 +17,7 @@ from moorage.placement.engine import (
 from moorage.placement.memory_models import (
     CalibratedMemory,
     EstimatedMemory,
-    KnownOrEstimated,
+    ExactOrEstimatedMemory,
     Memory,
     StatedMemory,
 )
@@ -145,16 +141,16 @@ class Subject:
         profile: What the model is.
         memory: How much memory it takes; None = only a rough estimate is possible.
         staged: The model as hosts list what they have, `source@revision`.
-        beside: Bytes of the files of its adapters and draft model, for an estimate.
+        companion_bytes: Bytes of the files of its adapters and draft model, for an estimate.
         adapter_bytes: Bytes of the files of its adapters alone.
-        measured: What earlier starts of its architecture told about memory, the newest first.
+        measured: Measurements of earlier starts of its architecture, the newest first.
     """
 
     spec: ModelSpec
     profile: ModelProfile
     memory: MemoryModel | None = None
     staged: str = ""
-    beside: int = 0
+    companion_bytes: int = 0
     adapter_bytes: int = 0
     measured: tuple[Measurement, ...] = ()
 
@@ -175,7 +171,7 @@ def request_for(
     spec, profile = subject.spec, subject.profile
     by_rules = by_baseline_rules(spec)
     if by_rules:
-        require_consistent(baseline_request(spec, profile, engine, subject.adapter_bytes))
+        terms(spec, profile, subject.adapter_bytes)  # refuses what contradicts itself
     wanted, ram = memory_request(spec, profile), spec.placement.ram
     stated = 0 if ram == "auto" else int(ram)
     request = Request(
@@ -213,8 +209,8 @@ def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None)
         estimated = EstimatedMemory(profile, f"the engine is {engine.name}")
         return estimated if claim is None else StatedMemory(int(claim))
     if subject.memory is None:
-        return EstimatedMemory(profile, "no tensor headers", subject.beside)
-    known = KnownOrEstimated(subject.memory, profile, subject.beside)
+        return EstimatedMemory(profile, "no tensor headers", subject.companion_bytes)
+    known = ExactOrEstimatedMemory(subject.memory, profile, subject.companion_bytes)
     configured = fleet.engine_versions(engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
     given = spec.engine.arguments.words

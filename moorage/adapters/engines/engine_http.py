@@ -159,7 +159,7 @@ async def _answer(question: Question, most: int) -> Answer:
 async def _body(response: httpx.Response, most: int) -> bytes:
     coding = response.headers.get("content-encoding", "identity")
     if coding.lower() not in ("", "identity"):
-        raise Unusable(f"the answer is compressed ({_short(coding)}), which was not asked for")
+        raise Unusable(f"the answer is compressed ({_short(coding)}), which was not requested")
     found = bytearray()
     async for piece in response.aiter_raw():
         found += piece

@@ -82,7 +82,7 @@ def local_accelerators() -> Found:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Found(troubles=(f"the accelerators could not be asked: {error}",))
+        return Found(troubles=(f"the accelerators did not answer: {error}",))
     memory = psutil.virtual_memory()
     return read_vendors(done.stdout.decode(errors="replace"), (memory.total, memory.available))
 

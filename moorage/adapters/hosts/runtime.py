@@ -105,7 +105,7 @@ def list_workloads(
         known: Workloads that should run there. A Ray cluster has no labels: only these are queried.
 
     Raises:
-        Failure: When the host cannot be asked.
+        Failure: When the host does not answer.
     """
     if place.runtime == RuntimeName.PROCESS:
         return tuple(_processes(settings.root / "run", ledger))
@@ -121,7 +121,7 @@ def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings
     """Remove what was found; nothing happens when it is gone or is not what it was any more.
 
     Raises:
-        Failure: When the host cannot be asked.
+        Failure: When the host does not answer.
     """
     if found.helper:
         with daemon(place.address, LIST_SECONDS) as client, suppress(NotFound):

@@ -16,7 +16,7 @@ from moorage.common.failures import Cause, Failure
 MARKER = ".made"
 """Suffix of the file that stays in the folder of a ledger after its first opening."""
 
-MARKER_TEXT = "A ledger was made beside this file. Remove both to begin a new one.\n"
+MARKER_TEXT = "A ledger was made in this folder. Remove it and this file to begin a new one.\n"
 
 WRITE_AHEAD = ("-wal", "-shm")
 """Suffixes of files that SQLite keeps while a database is in use, after the first write."""

@@ -109,7 +109,7 @@ def _check_cluster(item: tuple[str, RayCluster]) -> tuple[Check, ...]:
     except Failure as failure:
         found = f"{failure.facts.summary}: {failure.detail}"
         return (broken("dashboard", found, failure.suggestion),)
-    return (fine("dashboard", seen.told), _serve(cluster.serve, seen))
+    return (fine("dashboard", seen.summary), _serve(cluster.serve, seen))
 
 
 def _serve(address: str, seen: ClusterSnapshot) -> Check:

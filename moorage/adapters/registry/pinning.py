@@ -15,7 +15,7 @@ from moorage.inventory.registries import Registries
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.spec.image_reference import parse_reference
 
-UNCHECKED = "; its registry could not be asked, it is taken as the host has it:"
+UNCHECKED = "; its registry did not answer, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"
 
 

@@ -7,7 +7,9 @@ killed at any moment: what it finished stays, and nothing half-done looks finish
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
@@ -17,16 +19,15 @@ from typing import Literal
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.sources.refs import Refs
 from moorage.adapters.sources.verify import file_record
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
-    damaged,
+    damaged_files,
     is_whole,
-    put_stamps,
-    recorded,
+    manifest_files,
     sha256_of,
+    write_stamps,
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
@@ -69,6 +70,53 @@ def staged_models(models: Path) -> frozenset[str]:
             continue  # it is being removed, or of other rules: it will be staged anew
         found.add(f"{manifest.source}@{manifest.revision}")
     return frozenset(found)
+
+
+REFS = "refs.json"
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""A full commit id, as Git writes it with SHA-1 or SHA-256."""
+
+DEFAULT_BRANCH = "main"
+"""The hub calls it so in every repository."""
+
+
+class Refs:
+    """The remembered revisions of one repository.
+
+    Args:
+        folder: Directory of the repository in the store.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def commit_of(self, revision: str) -> str | None:
+        """Tell the commit of a revision without asking the hub, if it is known here."""
+        if COMMIT.fullmatch(revision):
+            return revision
+        return self.all().get(revision or DEFAULT_BRANCH)
+
+    def all(self) -> dict[str, str]:
+        """Tell the commits by branch or tag."""
+        try:
+            refs = json.loads((self._folder / REFS).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return {
+            str(name): commit
+            for name, commit in (refs.items() if isinstance(refs, dict) else ())
+            if isinstance(commit, str) and COMMIT.fullmatch(commit)
+        }
+
+    def remember(self, revision: str, commit: str) -> None:
+        """Keep which commit a branch or tag stands for; empty = the default branch."""
+        name = revision or DEFAULT_BRANCH
+        if COMMIT.fullmatch(name) or self.all().get(name) == commit:
+            return
+        with FileLock(self._folder / f".{REFS}.lock"):
+            fresh = self._folder / f".{REFS}.new"
+            fresh.write_text(json.dumps({**self.all(), name: commit}, indent=1, sort_keys=True))
+            os.replace(fresh, self._folder / REFS)
 
 
 class ModelStore:
@@ -153,11 +201,11 @@ class ModelStore:
         place.parent.mkdir(parents=True, exist_ok=True)
         self.incomplete(commit, file.name).replace(place)
 
-    def summed(self, manifest: Manifest) -> Manifest:
+    def with_checksums(self, manifest: Manifest) -> Manifest:
         """The manifest, with the checksums of files whose source announced no lasting one."""
         workspace = self.workspace(manifest.revision)
         return manifest.model_copy(
-            update={"files": tuple(_summed(workspace, file) for file in manifest.files)}
+            update={"files": tuple(_with_checksum(workspace, file) for file in manifest.files)}
         )
 
     def publish(self, manifest: Manifest) -> None:
@@ -172,7 +220,7 @@ class ModelStore:
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{names} vanished from {workspace}")
         shutil.rmtree(workspace / INCOMPLETE, ignore_errors=True)
         (workspace / MANIFEST).write_text(manifest.model_dump_json(indent=1))
-        put_stamps(str(workspace), _records(manifest.files))
+        write_stamps(str(workspace), _records(manifest.files))
         directory = self.directory(manifest.revision)
         shutil.rmtree(directory, ignore_errors=True)
         workspace.rename(directory)
@@ -183,7 +231,7 @@ class ModelStore:
             os.utime(self.directory(commit) / MANIFEST)
 
     def _drop_damaged(self, workspace: Path) -> None:
-        for file in damaged(str(workspace), recorded(str(workspace))):
+        for file in damaged_files(str(workspace), manifest_files(str(workspace))):
             (workspace / file["name"]).unlink(missing_ok=True)
 
     def _bytes_of(self, commit: str, file: ModelFile) -> int:
@@ -200,7 +248,7 @@ def _records(files: Iterable[ModelFile]) -> list[File]:
     return [file_record(file) for file in files]
 
 
-def _summed(workspace: Path, file: ModelFile) -> ModelFile:
+def _with_checksum(workspace: Path, file: ModelFile) -> ModelFile:
     path = workspace / file.name
     if file.sha256 or file.git_oid or not path.is_file():
         return file

@@ -18,9 +18,9 @@ from moorage.adapters.docker.helper import PULL_SECONDS, HelperJob, ensure_helpe
 from moorage.adapters.hosts.remote_host import ask_daemon, with_architecture
 from moorage.adapters.hosts.survey import describe
 from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.host_store import staging_name
 from moorage.inventory.fleet import Fleet, Host
 from moorage.inventory.survey.probe import STORE

@@ -57,7 +57,7 @@ FAILURES: dict[str, tuple[type[NoAnswer], str]] = {
     "speaks HTTP 0.9": NO_HTTP,
     "switches protocols": NO_HTTP,
     "hangs up": (Unreachable, "Server disconnected"),
-    "sends a bomb": (Unusable, "the answer is compressed (gzip), which was not asked for"),
+    "sends a bomb": (Unusable, "the answer is compressed (gzip), which was not requested"),
 }
 
 ODD = {

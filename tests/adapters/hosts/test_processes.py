@@ -193,6 +193,7 @@ def test_an_engine_that_ends_by_itself_leaves_no_child_behind(
     workload = runtime.start(python(code), {})
     ended(runtime, workload)
     until(lambda: not marked(tmp_path))
+    assert marked(tmp_path) == []
 
 
 def test_a_leftover_is_found_by_its_mark_when_its_state_is_lost(

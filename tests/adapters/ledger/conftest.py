@@ -21,7 +21,7 @@ START_SECONDS = 20
 
 
 class Account(TypedDict, total=False):
-    """Who a process runs as, as `subprocess` is told; empty = who runs the tests."""
+    """The user of a process, as arguments of `subprocess`; empty = the user of the tests."""
 
     user: int
     group: int
@@ -77,7 +77,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def opened(url: str) -> Iterator[Callable[[], Ledger]]:
-    """Opens the ledger, as often as asked."""
+    """Opens the ledger, any number of times."""
     ledgers: list[Ledger] = []
 
     def open_ledger() -> Ledger:

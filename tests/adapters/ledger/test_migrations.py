@@ -106,7 +106,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["ledger.db", "", "nosuch://host/db"])
 def test_a_url_that_makes_no_sense_is_refused(url: str) -> None:
-    refused(url)
+    assert refused(url).cause is Cause.LEDGER_UNAVAILABLE
 
 
 def test_a_missing_driver_is_told_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
