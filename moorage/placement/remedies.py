@@ -21,7 +21,6 @@ from moorage.placement.memory_models import ExactOrEstimatedMemory, Memory
 from moorage.placement.request import Request
 from moorage.placement.view import view_of
 from moorage.spec import EngineName
-from moorage.spec.arguments import has_argument, user_tokens
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--kv-cache-dtype fp8", {"kv_cache_dtype": "fp8"}),
@@ -122,7 +121,7 @@ def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
     wanted, spec, one = request.demand.request, request.spec, "`concurrency: 1`"
     if wanted.concurrency > 1:
         yield one, replace(wanted, concurrency=1)
-    by_argument = has_argument(user_tokens(spec.engine.args), "--max-model-len")
+    by_argument = spec.engine.arguments.has("--max-model-len")
     for tokens in CONTEXTS:
         if tokens >= wanted.least_context:
             continue
