@@ -213,4 +213,4 @@ def s3_mirror(model: ResolvedModel, http: S3Http, seconds: float) -> dict[str, A
         seconds: How long a download may take.
     """
     until = seconds + SPARE_SECONDS
-    return {"name": "s3", "urls": {f.name: http.presigned(f.name, until) for f in model.files}}
+    return {"name": "s3", "urls": {f.name: http.presigned_url(f.name, until) for f in model.files}}

@@ -62,7 +62,7 @@ class HubHttp:
     ) -> None:
         self.repo = repo
         self._endpoint = endpoint.rstrip("/")
-        self._token = _usable(token)
+        self._token = _checked_token(token)
         self._timeout, self._listing_seconds = timeout, listing_seconds
 
     def listing(self, revision: str) -> dict[str, Any]:
@@ -80,8 +80,8 @@ class HubHttp:
             raise Failure(Cause.SOURCE_MISSING, str(error)) from None
         at = f"/revision/{quote(revision, safe='')}" if revision else ""
         url = f"{self._endpoint}/api/models/{self.repo}{at}"
-        with self._translating(revision):
-            body = self._small(url)
+        with self._failures(revision):
+            body = self._read_answer(url)
         try:
             found = decode(body, LISTING)
         except JsonError as error:
@@ -103,8 +103,8 @@ class HubHttp:
         url = hf_hub_url(self.repo, name, revision=commit, endpoint=self._endpoint)
         headers = self._headers() | {"Range": f"bytes={start}-{stop - 1}"}
         with (
-            self._translating(commit, name),
-            self._begun(url, headers) as response,
+            self._failures(commit, name),
+            self._open_stream(url, headers) as response,
         ):
             yield response
 
@@ -118,7 +118,7 @@ class HubHttp:
         headers = {"User-Agent": "moorage", "Accept-Encoding": "identity"}
         return headers | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
-    def _small(self, url: str) -> bytes:
+    def _read_answer(self, url: str) -> bytes:
         """A whole answer that has one deadline and one limit."""
         found = bytearray()
         with (
@@ -139,7 +139,7 @@ class HubHttp:
         return bytes(found)
 
     @contextmanager
-    def _begun(self, url: str, headers: dict[str, str]) -> Iterator[Any]:
+    def _open_stream(self, url: str, headers: dict[str, str]) -> Iterator[Any]:
         """An answer whose headers have come in time; its body may take as long as it grows."""
         client = session(self._endpoint)
         request = client.build_request("GET", url, headers=headers, timeout=self._timeout)
@@ -150,7 +150,7 @@ class HubHttp:
             yield response
 
     @contextmanager
-    def _translating(self, revision: str, name: str = "") -> Iterator[None]:
+    def _failures(self, revision: str, name: str = "") -> Iterator[None]:
         try:
             require_online()
             yield
@@ -162,7 +162,7 @@ class HubHttp:
             raise Failure(failure.cause, detail[:SHOWN]) from None
 
 
-def _usable(token: str | None) -> str:
+def _checked_token(token: str | None) -> str:
     token = (token or "").strip()
     # The HTTP library would refuse such a header, and quote it.
     if token and not (token.isascii() and token.isprintable() and " " not in token):

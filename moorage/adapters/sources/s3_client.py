@@ -65,11 +65,11 @@ class S3Client(RemoteClient):
         self, commit: str, name: str, start: int, stop: int
     ) -> AbstractContextManager[Answer]:
         """Ask for a range of the content that was listed."""
-        return self._http.ranged(name, start, stop, self._etag(commit, name))
+        return self._http.open_range(name, start, stop, self._etag(commit, name))
 
     def _list(self) -> list[tuple[str, int, str]]:
         listed = []
-        for name, size, etag in self._http.listed():
+        for name, size, etag in self._http.list_objects():
             if any(part.startswith(".") for part in name.split("/")):
                 continue
             if not is_size(size):

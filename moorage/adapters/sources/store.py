@@ -23,11 +23,11 @@ from moorage.adapters.sources.verify import file_record
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,
-    damaged,
+    damaged_files,
     is_whole,
-    put_stamps,
-    recorded,
+    manifest_files,
     sha256_of,
+    write_stamps,
 )
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_bytes
@@ -201,11 +201,11 @@ class ModelStore:
         place.parent.mkdir(parents=True, exist_ok=True)
         self.incomplete(commit, file.name).replace(place)
 
-    def summed(self, manifest: Manifest) -> Manifest:
+    def with_checksums(self, manifest: Manifest) -> Manifest:
         """The manifest, with the checksums of files whose source announced no lasting one."""
         workspace = self.workspace(manifest.revision)
         return manifest.model_copy(
-            update={"files": tuple(_summed(workspace, file) for file in manifest.files)}
+            update={"files": tuple(_with_checksum(workspace, file) for file in manifest.files)}
         )
 
     def publish(self, manifest: Manifest) -> None:
@@ -220,7 +220,7 @@ class ModelStore:
             raise Failure(Cause.DOWNLOAD_CORRUPT, f"{names} vanished from {workspace}")
         shutil.rmtree(workspace / INCOMPLETE, ignore_errors=True)
         (workspace / MANIFEST).write_text(manifest.model_dump_json(indent=1))
-        put_stamps(str(workspace), _records(manifest.files))
+        write_stamps(str(workspace), _records(manifest.files))
         directory = self.directory(manifest.revision)
         shutil.rmtree(directory, ignore_errors=True)
         workspace.rename(directory)
@@ -231,7 +231,7 @@ class ModelStore:
             os.utime(self.directory(commit) / MANIFEST)
 
     def _drop_damaged(self, workspace: Path) -> None:
-        for file in damaged(str(workspace), recorded(str(workspace))):
+        for file in damaged_files(str(workspace), manifest_files(str(workspace))):
             (workspace / file["name"]).unlink(missing_ok=True)
 
     def _bytes_of(self, commit: str, file: ModelFile) -> int:
@@ -248,7 +248,7 @@ def _records(files: Iterable[ModelFile]) -> list[File]:
     return [file_record(file) for file in files]
 
 
-def _summed(workspace: Path, file: ModelFile) -> ModelFile:
+def _with_checksum(workspace: Path, file: ModelFile) -> ModelFile:
     path = workspace / file.name
     if file.sha256 or file.git_oid or not path.is_file():
         return file

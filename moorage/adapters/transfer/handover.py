@@ -60,16 +60,16 @@ class Sending:
         self._model, self._patience = model, patience_seconds
         self._sent, self._grew, self._looked = -1, -math.inf, -math.inf
 
-    def goes_on(self, container: Container) -> bool:
+    def is_active(self, container: Container) -> bool:
         """Look how much is there, if the last look was long enough ago."""
         now = time.monotonic()
         if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
-            sent, self._looked = self._found(container), now
+            sent, self._looked = self._bytes_there(container), now
             if sent != self._sent:
                 self._sent, self._grew = sent, now
         return now - self._grew <= self._patience
 
-    def _found(self, container: Container) -> int:
+    def _bytes_there(self, container: Container) -> int:
         home = model_directory(STORE, self._model.source, self._model.revision)
         sizes = ([_size(container, at) for at in _places(home, f)] for f in self._model.files)
         with contextlib.suppress(DockerException, RequestException):
