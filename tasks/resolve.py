@@ -7,8 +7,7 @@ import asyncio
 from prefect import task
 
 from moorage.adapters.secrets import read_secrets
-from moorage.adapters.sources import resolve_one
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.sources import read_keys, resolve_one
 from moorage.adapters.system.threads import in_thread
 from moorage.common.units import human_bytes
 from moorage.models.assets import Asset, assets_of

@@ -9,7 +9,7 @@ from typing import Any
 from prefect import task
 
 from moorage.adapters.engines.probe import ask
-from moorage.adapters.system.pattern_search import has_match
+from moorage.adapters.system.process import has_match
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import LaunchPlan, Workload, serving

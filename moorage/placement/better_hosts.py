@@ -1,4 +1,4 @@
-"""Hosts on which a model would fit: those that are there, emptied, extended or with larger ones."""
+"""Hosts on which a model would fit: emptied, extended, or with larger accelerators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moorage.placement.view import AcceleratorKind, HostView, view_of
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is tried.
+    """A request that fits nowhere, to be tried under other circumstances.
 
     Attributes:
         request: What fits nowhere.
@@ -46,13 +46,13 @@ def empty_or_extended_host(trial: Trial) -> Iterator[str]:
     """The largest host of each kind with nothing else on it, else with more accelerators."""
     for kind, view in _largest(trial).items():
         there = len(view.groups[kind])
-        if taken := _taken_on(trial, view, _emptied(view)):
-            each, count, _ = taken
+        if usage := _usage_on(trial, view, _emptied(view)):
+            each, count, _ = usage
             yield f"{view.host.name} would do with nothing else on it: {each} on each of {count}."
             continue
-        for number in _enough(trial, view, kind):
-            if taken := _taken_on(trial, view, _with(view, kind, number)):
-                each, count, tokens = taken
+        for number in _plentiful_counts(trial, view, kind):
+            if usage := _usage_on(trial, view, _with(view, kind, number)):
+                each, count, tokens = usage
                 yield (
                     f"A host with {count} x {kind} would do: {each} on each for {tokens} tokens"
                     f" (the largest host has {there})."
@@ -60,16 +60,16 @@ def empty_or_extended_host(trial: Trial) -> Iterator[str]:
                 break
 
 
-def larger(trial: Trial) -> Iterator[str]:
-    """How large the accelerators of the largest host would have to be; not for a list by hand."""
+def larger_accelerators(trial: Trial) -> Iterator[str]:
+    """The size at which accelerators of the largest host would do; none for listed accelerators."""
     largest = _largest(trial)
     if not largest or trial.request.listed_accelerators:
         return
     kind, view = max(largest.items(), key=lambda one: len(one[1].groups[one[0]]) * one[0].total)
     for total in (size * GIB for size in SIZES if size * GIB > kind.total):
         bought = AcceleratorKind(kind.type, "", total)
-        if taken := _taken_on(trial, view, _with(view, bought, len(view.groups[kind]))):
-            each, count, _ = taken
+        if usage := _usage_on(trial, view, _with(view, bought, len(view.groups[kind]))):
+            each, count, _ = usage
             size = f"{human_bytes(total)} ({kind.type})"
             yield f"{count} x {size} on one host would do: {each} on each."
             return
@@ -79,17 +79,17 @@ def _largest(trial: Trial) -> dict[AcceleratorKind, HostView]:
     """By kind that the engine can use, and the user wants, the host with most of it."""
     request = trial.request
     types, wanted = request.engine.accelerator_types, request.spec.placement.accelerator_kinds
-    found: dict[AcceleratorKind, HostView] = {}
+    largest: dict[AcceleratorKind, HostView] = {}
     for view in trial.views:
         for kind, room in view.groups.items():
             if kind.type not in types or not kind.is_one_of(wanted):
                 continue
-            if kind not in found or len(room) > len(found[kind].groups[kind]):
-                found[kind] = view
-    return found
+            if kind not in largest or len(room) > len(largest[kind].groups[kind]):
+                largest[kind] = view
+    return largest
 
 
-def _enough(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:
+def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:
     """Accelerators that one replica, and all together, would take where there are plenty."""
     if trial.request.listed_accelerators:
         return []
@@ -98,7 +98,7 @@ def _enough(trial: Trial, view: HostView, kind: AcceleratorKind) -> list[int]:
     return sorted({_number(seats) for seats in (one, trial.seats(views=plenty)) if seats})
 
 
-def _taken_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, int] | None:
+def _usage_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, int] | None:
     """Bytes of each, accelerators and tokens on another host in a host's place, if all fits."""
     if not place_replica(trial.request, [other], 0)[0]:
         return None

@@ -40,7 +40,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class ScoredCandidate:
-    """An offer with its points out of 100, in all and by term."""
+    """A candidate with its points out of 100, in all and by term."""
 
     candidate: Candidate
     points: tuple[float, ...]
@@ -64,7 +64,7 @@ class Layout:
 
 
 def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
-    """Shapes on one host, the fewest accelerators first: each is taken from somebody else.
+    """Shapes on one host, the fewest accelerators first.
 
     Args:
         request: What is to be placed.
@@ -84,7 +84,7 @@ def layouts_on_one_host(request: Request, most: int) -> Iterator[Layout]:
 def within_ram(
     request: Request, view: HostView, kind: AcceleratorKind, room: list[int]
 ) -> list[int]:
-    """What each accelerator can give when all of these, and RAM beside them, are taken together.
+    """Bytes that each accelerator can give where all are taken, with the RAM that goes with them.
 
     An extended cache takes more RAM the more memory is claimed; with unified memory both come
     from the same bytes.
@@ -111,7 +111,7 @@ def within_ram(
 
 
 def tightest(room: list[int], count: int, needed: int) -> list[int]:
-    """The fullest accelerators that still have the room, most room first."""
+    """The room of the fullest accelerators that still have what is needed, most room first."""
     if room[-1] >= needed:
         return room[-count:]
     fitting = sum(1 for left in room if left >= needed)

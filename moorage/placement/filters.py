@@ -8,7 +8,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.baseline_request import by_baseline_rules
+from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.fit import free_ports, holders
 from moorage.placement.links import join_refusal
 from moorage.placement.placement import CPU
@@ -39,6 +39,7 @@ class Filters:
             (True, self._has_a_port if port == "auto" else self._has_the_port),
             (placement.ram != "auto", self._has_the_ram),
             (request.must_span, self._can_be_joined),
+            (by_rules, self._has_accelerators),
         )
         self.checks = tuple(check for concerns, check in table if concerns)
 
@@ -189,6 +190,11 @@ class Filters:
     def _can_be_joined(self, view: HostView) -> HostView:
         if refused := join_refusal(self._request, view.host):
             raise refused
+        return view
+
+    def _has_accelerators(self, view: HostView) -> HostView:
+        if not view.groups:
+            raise Refusal(Reason.NO_ACCELERATOR, "the baseline places on accelerators only")
         return view
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.placement.baseline_request import by_baseline_rules
-from moorage.placement.by_baseline import considered, place_by_baseline
+from moorage.placement.baseline.place import place_by_rules, weigh_by_rules
+from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.candidates import Candidate, ScoredCandidate
 from moorage.placement.explanation import Verdict, troubles
 from moorage.placement.filters import Filters
@@ -48,7 +48,7 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
         verdicts=verdicts,
         troubles=troubles(fleet.hosts),
         terms=() if by_rules else tuple(WEIGHTS[request.spec.placement.strategy]),
-        considered=considered(request, views) if by_rules else None,
+        considered=weigh_by_rules(request, _filtered(request, views)[0]) if by_rules else None,
     )
 
 
@@ -58,7 +58,7 @@ def place_replicas(
     """Seats for all replicas, or none; the verdicts of the replica that was looked at last."""
     seats: list[Seat] = []
     verdicts: tuple[Verdict, ...] = ()
-    place_one = place_by_baseline if by_baseline_rules(request.spec) else place_replica
+    place_one = _place_by_baseline if by_baseline_rules(request.spec) else place_replica
     for replica in range(request.spec.replicas):
         found, verdicts = place_one(request, views, replica)
         if not found:
@@ -80,6 +80,15 @@ def place_replica(
     if not scored:
         return (), verdicts
     return seats_of(request, best(request, scored), replica), verdicts
+
+
+def _place_by_baseline(
+    request: Request, views: Sequence[HostView], replica: int
+) -> tuple[tuple[Seat, ...], tuple[Verdict, ...]]:
+    able, refused = _filtered(request, views)
+    seats, verdicts = place_by_rules(request, able, replica)
+    verdicts |= refused
+    return seats, tuple(verdicts[view.host.name] for view in views)
 
 
 def _filtered(

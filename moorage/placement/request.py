@@ -9,11 +9,7 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
-from moorage.placement.baseline_request import (
-    baseline_request,
-    by_baseline_rules,
-    require_consistent,
-)
+from moorage.placement.baseline.terms import by_baseline_rules, terms
 from moorage.placement.demand import CpuDemand, Demand, memory_request
 from moorage.placement.engine import (
     EngineTraits,
@@ -21,13 +17,12 @@ from moorage.placement.engine import (
 from moorage.placement.memory_models import (
     CalibratedMemory,
     EstimatedMemory,
-    KnownOrEstimated,
+    ExactOrEstimatedMemory,
     Memory,
     StatedMemory,
 )
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
-from moorage.spec.arguments import user_tokens
 
 MOST_HOSTS = 64
 """Hosts that a replica spans at most."""
@@ -176,7 +171,7 @@ def request_for(
     spec, profile = subject.spec, subject.profile
     by_rules = by_baseline_rules(spec)
     if by_rules:
-        require_consistent(baseline_request(spec, profile, engine, subject.adapter_bytes))
+        terms(spec, profile, subject.adapter_bytes)  # refuses what contradicts itself
     wanted, ram = memory_request(spec, profile), spec.placement.ram
     stated = 0 if ram == "auto" else int(ram)
     request = Request(
@@ -185,7 +180,7 @@ def request_for(
         engine=engine,
         demand=Demand(_memory(subject, engine, fleet), wanted),
         cpu_demand=CpuDemand(subject.memory, profile, engine, wanted, stated),
-        stated=stated_parallelism(user_tokens(spec.engine.args)),
+        stated=stated_parallelism(spec.engine.arguments),
         staged=subject.staged,
         adapter_bytes=subject.adapter_bytes,
     )
@@ -215,9 +210,9 @@ def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None)
         return estimated if claim is None else StatedMemory(int(claim))
     if subject.memory is None:
         return EstimatedMemory(profile, "no tensor headers", subject.companion_bytes)
-    known = KnownOrEstimated(subject.memory, profile, subject.companion_bytes)
+    known = ExactOrEstimatedMemory(subject.memory, profile, subject.companion_bytes)
     configured = fleet.engine_versions(engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
-    given = user_tokens(spec.engine.args)
+    given = spec.engine.arguments.words
     arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)

@@ -67,7 +67,7 @@ def _cpu_seat(request: Request, candidate: Candidate, at: int, replica: int) -> 
         runtime=choose_runtime(request.spec, request.engine, host, CPU),
         ram_bytes=ask.bytes,
         cores=0 if cores == "auto" else cores,
-        port=_port(request, host),
+        port=port_on(request, host),
         tokens=ask.tokens,
         cache_bytes=ask.cache,
         tensor=ranks,
@@ -89,7 +89,7 @@ def _seat(request: Request, candidate: Candidate, at: int, ask: Allocation, repl
         accelerators=tuple(item.index for item in chosen),
         accelerator_bytes=(ask.bytes,) * len(chosen),
         ram_bytes=request.ram_for(candidate.kind.type, ask.bytes * len(chosen)),
-        port=_port(request, host),
+        port=port_on(request, host),
         utilization=ask.utilization,
         tokens=ask.tokens,
         tensor=candidate.split.tensor,
@@ -137,7 +137,8 @@ def _listed(request: Request, host: HostSnapshot) -> list[str]:
     return [one for one in request.listed_accelerators if one.rsplit(":", 2)[0] == host.name]
 
 
-def _port(request: Request, host: HostSnapshot) -> int:
+def port_on(request: Request, host: HostSnapshot) -> int:
+    """The port on which it serves there: as stated, else the lowest free one."""
     stated = request.spec.port
     return free_ports(host, 1)[0] if stated == "auto" else stated
 

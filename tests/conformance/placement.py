@@ -18,7 +18,7 @@ from moorage.common.failures import Failure
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.placement.candidate import Candidate, Share
+from moorage.placement.considered import BaselineCandidate, Share
 from moorage.placement.fit import misfits
 from moorage.placement.placement import Placement
 from moorage.placement.propose import NoFit, propose
@@ -115,7 +115,7 @@ def chosen(got: Answer) -> int | None:
     return held.index(taken)
 
 
-def _is_refused(candidate: Candidate, fleet: FleetSnapshot) -> bool:
+def _is_refused(candidate: BaselineCandidate, fleet: FleetSnapshot) -> bool:
     return any(
         misfits(fleet.host(share.host), _claims(share), overcommit=candidate.overcommit)
         for share in candidate.shares
@@ -145,7 +145,7 @@ def _stated_share(share: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _written(item: Candidate, workers: Mapping[str, str]) -> dict[str, Any]:
+def _written(item: BaselineCandidate, workers: Mapping[str, str]) -> dict[str, Any]:
     return {
         "gpu_type": item.accelerator_type,
         "overcommit": item.overcommit,

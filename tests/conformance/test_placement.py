@@ -10,13 +10,16 @@ import pytest
 
 from tests.conformance.placement import cases, differences, main
 
-FILE = Path(__file__).parent / "data" / "placement.json"
+DATA = Path(__file__).parent / "data"
+FILE = DATA / "placement.json"
 CASES = cases(FILE)
+RANDOM = cases(DATA / "placement_random.json")
+"""Cases at random (`placement_cases.py`) and the answers that the rules have to keep."""
 
 Change = Callable[[dict[str, Any]], None]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+@pytest.mark.parametrize("case", [*CASES, *RANDOM], ids=[case["id"] for case in (*CASES, *RANDOM)])
 def test_the_baseline_places_as_the_peer_does(case: dict[str, Any]) -> None:
     assert not differences(case)
 

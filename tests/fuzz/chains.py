@@ -11,8 +11,7 @@ from moorage.adapters.engines.argument_check import check_early
 from moorage.adapters.engines.probe import ask, metrics_total, read_metrics, served_names
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.adapters.hosts.survey import describe, fleet_snapshot
-from moorage.adapters.sources import resolve_all
-from moorage.adapters.sources.source_keys import read_keys
+from moorage.adapters.sources import read_keys, resolve_all
 from moorage.adapters.system.settings import Settings
 from moorage.cli.flows import exit_on_failure
 from moorage.cli.options import existing

@@ -15,8 +15,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.input_value import RECORDED
 from moorage.engines.launch import Workload
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, release_id
-from moorage.releases.states import SERVING, UNFINISHED
-from moorage.releases.timeline import Transition
+from moorage.releases.states import SERVING, UNFINISHED, Transition
 from moorage.spec import ModelSpec
 
 

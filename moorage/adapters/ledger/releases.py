@@ -15,8 +15,7 @@ from moorage.adapters.ledger.transitions import Change, changing, logged
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.claims import Claim
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
-from moorage.releases.states import SERVING, UNFINISHED
-from moorage.releases.timeline import outage
+from moorage.releases.states import SERVING, UNFINISHED, outage
 from moorage.spec import ModelSpec
 
 RESTARTS_KEPT = 100

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from moorage.adapters.sources.hub_http import HubHttp
-from moorage.adapters.sources.refs import COMMIT
 from moorage.adapters.sources.remote_client import (
     WAITS,
     RemoteClient,
     retryable_failures,
     with_retries,
 )
+from moorage.adapters.sources.store import COMMIT
 from moorage.adapters.sources.verify import CHECKSUM, MOST_FILES, is_size, require_inside
 from moorage.adapters.transfer.range_download import Answer
 from moorage.common.failures import Cause, Failure
@@ -33,10 +33,7 @@ class HubClient(RemoteClient):
         self._http = http
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """Ask for the files of a revision; empty = the default branch.
-
-        Returns:
-            The commit that the revision stands for now, and its files.
+        """The commit that a revision stands for now, and its files; empty = the default branch.
 
         Raises:
             Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere,

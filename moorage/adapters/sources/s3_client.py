@@ -7,13 +7,15 @@ listed, so a file that is replaced later is refused by the store, and never mixe
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from typing import Any
 
 from moorage.adapters.sources.remote_client import WAITS, RemoteClient
-from moorage.adapters.sources.s3_answers import announced_file
 from moorage.adapters.sources.s3_http import S3Http
 from moorage.adapters.sources.verify import MOST_FILES, is_size, require_inside
 from moorage.adapters.transfer.range_download import Answer
@@ -21,6 +23,8 @@ from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile
 
 HEADS = 8
+MD5 = re.compile(r"[0-9a-f]{32}(-\d+)?")
+WHOLE = "FULL_OBJECT"
 
 
 class S3Client(RemoteClient):
@@ -61,11 +65,11 @@ class S3Client(RemoteClient):
         self, commit: str, name: str, start: int, stop: int
     ) -> AbstractContextManager[Answer]:
         """Ask for a range of the content that was listed."""
-        return self._http.ranged(name, start, stop, self._etag(commit, name))
+        return self._http.open_range(name, start, stop, self._etag(commit, name))
 
     def _list(self) -> list[tuple[str, int, str]]:
         listed = []
-        for name, size, etag in self._http.listed():
+        for name, size, etag in self._http.list_objects():
             if any(part.startswith(".") for part in name.split("/")):
                 continue
             if not is_size(size):
@@ -89,10 +93,37 @@ class S3Client(RemoteClient):
 
 
 def digest_of(listed: Sequence[tuple[str, int, str]]) -> str:
-    """The revision of a listing.
-
-    Args:
-        listed: Name, size in bytes and ETag of every file.
-    """
+    """The revision of a listing: of the name, size and ETag of every file."""
     lines = "".join(f"{name}\0{size}\0{etag}\n" for name, size, etag in sorted(listed))
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def announced_file(name: str, size: int, etag: str, head: dict[str, Any]) -> ModelFile:
+    """A file as it was listed, with the best checksum of its head.
+
+    An ETag is made of MD5 checksums unless a key of the store's own service encrypts the file.
+
+    Raises:
+        Failure: `SOURCE_INCOMPLETE` when the file is another one already.
+    """
+    if str(head.get("ETag")).strip('"') != etag:
+        detail = f"{name} was replaced while it was looked at"
+        raise Failure(Cause.SOURCE_INCOMPLETE, detail, suggestion="Deploy again: it is new.")
+    whole = head.get("ChecksumType", WHOLE) == WHOLE and "-" not in head.get("ChecksumSHA256", "")
+    if whole and (sha256 := head.get("ChecksumSHA256")):
+        checked = _decoded(sha256, name)
+        return ModelFile(name=name, size=size, sha256=checked, etag=etag)
+    encrypted = head.get("ServerSideEncryption", "AES256") != "AES256"
+    if encrypted or "SSECustomerAlgorithm" in head or not MD5.fullmatch(etag):
+        return ModelFile(name=name, size=size, etag=etag)
+    part, parts = head.get("part", 0), int(etag.partition("-")[2] or 0)
+    if parts and (not part or -(-size // part) != parts):
+        return ModelFile(name=name, size=size, etag=etag)  # sent in parts of different sizes
+    return ModelFile(name=name, size=size, md5=etag, part=part if parts else 0, etag=etag)
+
+
+def _decoded(sha256: str, name: str) -> str:
+    try:
+        return base64.b64decode(sha256).hex()
+    except ValueError:
+        raise Failure(Cause.SOURCE_CORRUPT, f"the store gives no checksum of {name}") from None

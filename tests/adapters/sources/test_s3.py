@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moorage.adapters.sources import mirrors_of, source_for
+from moorage.adapters.sources import Keys, mirrors_of, read_keys, source_for
 from moorage.adapters.sources.hub import HubSource
-from moorage.adapters.sources.s3_answers import announced_file
-from moorage.adapters.sources.s3_client import S3Client
+from moorage.adapters.sources.s3_client import S3Client, announced_file
 from moorage.adapters.sources.s3_http import S3Http
-from moorage.adapters.sources.source_keys import Keys, read_keys
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.adapters.transfer.bring_model import job_of

@@ -15,7 +15,7 @@ import pytest
 
 from moorage.adapters.sources.hub import HubSource
 from moorage.adapters.sources.store import ModelStore
-from moorage.adapters.sources.transfer_jobs import TICK_SECONDS
+from moorage.adapters.system.parallel import TICK_SECONDS
 from moorage.models.source import ResolvedModel
 from moorage.spec import ModelSpec
 from tests.adapters.sources.conftest import REPO
@@ -142,7 +142,7 @@ def test_progress_is_reported_while_bytes_arrive(
     hub: Hub, source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert TICK_SECONDS <= 0.5
-    monkeypatch.setattr("moorage.adapters.sources.transfer_jobs.TICK_SECONDS", 0.02)
+    monkeypatch.setattr("moorage.adapters.system.parallel.TICK_SECONDS", 0.02)
     found = source().resolve(spec)
     hub.fail(SHARDS[1], Fault(pause=0.02))
     seen: list[tuple[int, int]] = []

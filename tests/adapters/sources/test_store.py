@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.sources.refs import Refs
-from moorage.adapters.sources.store import Manifest, ModelStore
+from moorage.adapters.sources.store import Manifest, ModelStore, Refs
 from moorage.adapters.sources.verify import verify
 from moorage.common.failures import Failure
 from moorage.models.source import ModelFile, SkippedFile, WeightSummary

@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import lending_program as lend
-from moorage.adapters.transfer.bundle import bundle
 
 DATA = os.urandom(300_000)
 TOKEN = {"Authorization": "Bearer a-token"}

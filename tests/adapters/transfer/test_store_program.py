@@ -11,9 +11,9 @@ import pytest
 
 from moorage.adapters.sources.store import Manifest, ModelStore
 from moorage.adapters.system.settings import Settings
+from moorage.adapters.transfer import bundle
 from moorage.adapters.transfer import file_checks as checks
 from moorage.adapters.transfer import store_program as keeper
-from moorage.adapters.transfer.bundle import bundle
 from moorage.adapters.transfer.store_cleanup import OwnStore, RemoteStore, prune
 from moorage.inventory.fleet import Fleet, Host
 from moorage.models.source import ModelFile, WeightSummary
@@ -35,7 +35,7 @@ def place(tmp_path: Path) -> Path:
         skipped=(),
         weights=WeightSummary(family="bin", bytes=5),
     )
-    store.publish(store.summed(manifest))
+    store.publish(store.with_checksums(manifest))
     return store.directory(COMMIT)
 
 

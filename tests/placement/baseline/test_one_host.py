@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.placement.baseline import CacheInRam, decide
+from moorage.placement.baseline.place import weigh
 from tests.placement.baseline.builders import (
     a_request,
     accelerator,
@@ -63,7 +63,7 @@ def test_only_candidates_with_the_fewest_accelerators_stay() -> None:
 def test_a_number_that_does_not_divide_is_passed_over(
     heads: int | None, vocabulary: int | None, taken: int
 ) -> None:
-    request = a_request(250, attention_heads=heads, vocabulary=vocabulary)
+    request = a_request(250, attention_heads=heads, vocab_size=vocabulary)
     expected = alone("a", accelerators=range(taken)) if taken else []
     assert seats(request, host("a", *[100] * 5)) == expected
 
@@ -81,8 +81,8 @@ def test_vision_heads_count_unless_there_is_no_vision(
 
 def test_seven_do_for_the_memory_but_not_for_the_heads() -> None:
     claim = 7 * 136360009728
-    request = a_request(claim, attention_heads=128, vocabulary=129280)
-    decision = decide(request, [host("h200", *[151511121920] * 8)])
+    request = a_request(claim, attention_heads=128, vocab_size=129280)
+    decision = weigh(request, [host("h200", *[151511121920] * 8)])
     assert found(decision) == [[("h200", tuple(range(8)), (136360009728,) * 8)]]
 
 
@@ -111,16 +111,14 @@ def test_a_pipeline_of_three_takes_four_when_three_do_not_divide_the_heads() -> 
 
 
 def test_without_a_share_all_that_is_left_is_taken() -> None:
-    decision = decide(
-        a_request(150, **EMBEDDING), [host("a", 100, 100, 100, claims=(held(1, 30),))]
-    )
+    decision = weigh(a_request(150, **EMBEDDING), [host("a", 100, 100, 100, claims=(held(1, 30),))])
     assert found(decision) == [[("a", (0, 2), (100, 100))]]
 
 
 def test_without_a_share_a_full_accelerator_is_left_out() -> None:
     full = host("a", 100, 100, claims=(held(1, 100),))
     assert seats(a_request(101, **EMBEDDING), full) == []
-    assert seats(a_request(0, "--tp=2", **EMBEDDING), full) == []
+    assert seats(a_request(0, "--tp=2", categories=("image",)), full) == []
 
 
 def test_a_host_with_one_accelerator_is_left_out() -> None:
@@ -130,9 +128,9 @@ def test_a_host_with_one_accelerator_is_left_out() -> None:
 
 
 def test_hosts_without_the_ram_are_left_out() -> None:
-    cache = CacheInRam(size=8 * GIB)
+    cache = {"ram": 8 * GIB}
     hosts = (host("a", 100, 100, ram_total=8 * GIB - 1), host("b", 100, 100, ram_total=8 * GIB))
-    decision = decide(a_request(150, cache_in_ram=cache), hosts)
+    decision = weigh(a_request(150, extended_kv_cache=cache), hosts)
     assert [(item.leader.host, item.leader.ram_bytes) for item in decision.candidates] == [
         ("b", 8 * GIB)
     ]
@@ -173,7 +171,7 @@ def test_types_come_in_the_order_of_the_first_look_only_if_this_is_the_first(
                 "The largest host has 70.00 GiB allocatable.",
             ],
         ),
-        ({"cache_in_ram": CacheInRam(size=2000 * GIB)}, ["No host offers several accelerators."]),
+        ({"extended_kv_cache": {"ram": 2000 * GIB}}, ["No host offers several accelerators."]),
     ],
 )
 def test_the_largest_host_is_told(changes: dict[str, Any], lines: list[str]) -> None:
@@ -181,6 +179,6 @@ def test_the_largest_host_is_told(changes: dict[str, Any], lines: list[str]) -> 
         host("a", 10 * GIB, 10 * GIB),
         host("b", 40 * GIB, 40 * GIB, claims=(held(0, 10 * GIB),)),
     ]
-    request = a_request(500 * GIB, distributed_allowed=False, **changes)
-    messages = decide(request, hosts).messages
+    request = a_request(500 * GIB, across_hosts=False, **changes)
+    messages = weigh(request, hosts).messages
     assert list(messages[-len(lines) :]) == lines

@@ -1,4 +1,4 @@
-"""What is left on each host, and what runs there: one pass over the claims."""
+"""The fleet as the rules see it: what is left on each host, what runs there, and its types."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
+from moorage.placement.fit import claimed_amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,35 +58,72 @@ class Room:
         return {item.index: free for item, free in pairs if item.type == name}
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a strategy sees of one host.
+
+    Attributes:
+        room: The host.
+        accelerators: Those that the strategy may take, in fleet order.
+        free: Bytes left of them, by index; what is missing counts as 0.
+    """
+
+    room: Room
+    accelerators: tuple[Accelerator, ...]
+    free: Mapping[int, int]
+
+    def left(self, item: Accelerator) -> int:
+        """Bytes left of an accelerator."""
+        return self.free.get(item.index, 0)
+
+    def ratio(self, item: Accelerator) -> float:
+        """The part of an accelerator that is left."""
+        return self.left(item) / item.memory_total
+
+
+Groups = Mapping[str, Sequence[View]]
+"""Hosts by accelerator type."""
+
 NOTHING = Load({}, 0)
 
 
 def rooms(hosts: Iterable[HostSnapshot], same_model: Collection[str]) -> tuple[Room, ...]:
-    """Look once at every host and claim.
+    """What is left on each host by its claims. What devices report as free does not count.
 
     Args:
-        hosts: The fleet, in its order. What devices report as free does not count here.
+        hosts: The fleet, in its order.
         same_model: Releases of the model that is being placed.
     """
     return tuple(_room(host, same_model) for host in hosts)
 
 
+def by_type(rooms: Iterable[Room], first_look: bool) -> dict[str, list[View]]:
+    """Group hosts by accelerator type, in the order in which types and hosts appear.
+
+    The peer's defect 5 is part of the rules: of a host with several types only the last type is
+    ever usable. The first strategy that groups the fleet still lists such a host under each of its
+    types, but with the last type's accelerators and nothing left on them.
+    """
+    groups: dict[str, list[View]] = {}
+    for room in rooms:
+        types = list(dict.fromkeys(item.type for item in room.accelerators))
+        for name in types if first_look else types[-1:]:
+            items = tuple(item for item in room.accelerators if item.type == types[-1])
+            free = room.free_of_type(name) if name == types[-1] else {}
+            groups.setdefault(name, []).append(View(room, items, free))
+    return groups
+
+
 def _room(host: HostSnapshot, same_model: Collection[str]) -> Room:
-    held: Counter[int] = Counter()
-    ram = 0
-    for claim in host.claims:
-        if claim.resource is Resource.ACCELERATOR:
-            held[claim.index] += claim.amount
-        elif claim.resource is Resource.RAM:
-            ram += claim.amount
+    held, _ = claimed_amounts(host.claims)
     same, others = _loads(host.claims, same_model)
     items = tuple(item for item in host.accelerators if item.memory_total)
     reserve = host.accelerator_reserve
     return Room(
         host=host.name,
         accelerators=items,
-        free=tuple(max(item.memory_total - held[item.index] - reserve, 0) for item in items),
-        ram=max(host.ram_total - ram - host.ram_reserve, 0),
+        free=tuple(max(i.memory_total - held.get(i.index, 0) - reserve, 0) for i in items),
+        ram=max(host.ram_total - held.get(Resource.RAM, 0) - host.ram_reserve, 0),
         same=same,
         others=others,
         releases=frozenset(claim.release for claim in host.claims),

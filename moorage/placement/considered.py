@@ -1,8 +1,10 @@
-"""One way to seat a replica: which accelerators of which hosts, and what it takes of each."""
+"""What the rules of the policy `baseline` weigh: candidates with their scores."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from moorage.common.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class BaselineCandidate:
     """One seat for a whole replica.
 
     Attributes:
@@ -42,3 +44,19 @@ class Candidate:
     def shares(self) -> tuple[Share, ...]:
         """Every share, the leader's first."""
         return (self.leader, *self.followers)
+
+
+class Considered(Value):
+    """The answer of the baseline's rules for the first replica.
+
+    Attributes:
+        needed: Bytes of accelerator memory that a replica needs in all, as the rules estimate it.
+        candidates: All of the first strategy that found any, in fleet order.
+        scores: One for each candidate, 0 to 100.
+        messages: Why nothing fits, or what is overcommitted.
+    """
+
+    needed: int
+    candidates: tuple[BaselineCandidate, ...] = ()
+    scores: tuple[float, ...] = ()
+    messages: tuple[str, ...] = ()

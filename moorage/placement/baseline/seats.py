@@ -1,8 +1,8 @@
-"""From a candidate of the policy `baseline` to seats, and what the gate says of them."""
+"""From a candidate of the rules to seats, and why the gate refuses them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor
 
@@ -10,16 +10,17 @@ from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import Terms
-from moorage.placement.candidate import Candidate, Share
+from moorage.placement.considered import BaselineCandidate, Share
 from moorage.placement.demand import GRAIN
 from moorage.placement.explanation import Verdict
-from moorage.placement.fit import free_ports, misfits
+from moorage.placement.fit import misfits
 from moorage.placement.links import join_refusal, join_seats
 from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
+from moorage.placement.seating import port_on
 from moorage.spec import Distributed
 
 LONGEST_CONTEXT = 8192
@@ -44,30 +45,31 @@ class Seating:
     hosts: Mapping[str, HostSnapshot]
     replica: int
 
-    def seats_of(self, candidate: Candidate) -> tuple[Seat, ...] | dict[str, Verdict]:
+    def seats_of(self, candidate: BaselineCandidate) -> tuple[Seat, ...] | dict[str, Verdict]:
         """The seats, or why hosts of the candidate cannot have them.
 
         The peer asks nothing of the hosts that it joins, and looks neither at what is really in use
         nor at RAM by ratio; the gate does.
         """
-        if refused := self._not_there(candidate) or self._not_joined(candidate):
+        if refused := self._missing(candidate) or self._unjoinable(candidate):
             return refused
-        seats = join_seats(self.request, [*self._seats(candidate)], self.hosts)
-        found = [self._misfit(seat, candidate) for seat in seats]
-        return {one.host: one for one in found if one} or seats
+        seats = [self._seat(candidate, part) for part in candidate.shares]
+        linked = join_seats(self.request, seats, self.hosts)
+        refused = {seat.host: one for seat in linked if (one := self._misfit(seat, candidate))}
+        return refused or linked
 
-    def _not_there(self, candidate: Candidate) -> dict[str, Verdict]:
-        """The peer takes what a person listed without a look whether the host has it."""
-        kind, found = candidate.accelerator_type, {}
+    def _missing(self, candidate: BaselineCandidate) -> dict[str, Verdict]:
+        """Hosts without the listed accelerators: the peer does not look whether they are there."""
+        kind, refused = candidate.accelerator_type, {}
         for part in candidate.shares:
             there = {i.index for i in self.hosts[part.host].accelerators if i.type == kind}
             missing = [f"{kind}:{index}" for index in part.accelerators if index not in there]
             if missing or not part.accelerators:
                 note = f"{', '.join(missing)} is not there" if missing else "gives no accelerator"
-                found[part.host] = Verdict(part.host, Reason.NO_ACCELERATOR, note)
-        return found
+                refused[part.host] = Verdict(part.host, Reason.NO_ACCELERATOR, note)
+        return refused
 
-    def _not_joined(self, candidate: Candidate) -> dict[str, Verdict]:
+    def _unjoinable(self, candidate: BaselineCandidate) -> dict[str, Verdict]:
         if len(candidate.shares) < 2:
             return {}
         request, names = self.request, [share.host for share in candidate.shares]
@@ -81,24 +83,21 @@ class Seating:
         reasons = {name: join_refusal(request, self.hosts[name]) for name in names}
         return {name: Verdict.of(name, reason) for name, reason in reasons.items() if reason}
 
-    def _seats(self, candidate: Candidate) -> Sequence[Seat]:
-        return [self._seat(candidate, part) for part in candidate.shares]
-
-    def _seat(self, candidate: Candidate, part: Share) -> Seat:
-        request, host = self.request, self.hosts[part.host]
-        claims, port = self._claims(candidate, part), request.spec.port
+    def _seat(self, candidate: BaselineCandidate, part: Share) -> Seat:
+        request, host, kind = self.request, self.hosts[part.host], candidate.accelerator_type
+        claims = self._claims(candidate, part)
         tensor, pipeline = self._split(candidate)
         over = "; more than there is, as the accelerators were listed" * candidate.overcommit
         return Seat(
             replica=self.replica,
             host=host.name,
-            runtime=choose_runtime(request.spec, request.engine, host, candidate.accelerator_type),
-            accelerator_type=candidate.accelerator_type,
+            runtime=choose_runtime(request.spec, request.engine, host, kind),
+            accelerator_type=kind,
             accelerators=part.accelerators,
             accelerator_bytes=claims,
-            ram_bytes=request.ram_for(candidate.accelerator_type, sum(claims)),
-            port=free_ports(host, 1)[0] if port == "auto" else port,
-            utilization=self.terms.utilization or _share(host, candidate, part, claims),
+            ram_bytes=request.ram_for(kind, sum(claims)),
+            port=port_on(request, host),
+            utilization=self.terms.utilization or _utilization(host, kind, part, claims),
             tokens=request.demand.request.capped_context(LONGEST_CONTEXT),
             tensor=tensor,
             pipeline=pipeline,
@@ -106,26 +105,25 @@ class Seating:
             f" {len(part.accelerators)} accelerators{over}",
         )
 
-    def _claims(self, candidate: Candidate, part: Share) -> tuple[int, ...]:
+    def _claims(self, candidate: BaselineCandidate, part: Share) -> tuple[int, ...]:
         """What is really taken: the peer claims nothing over hosts where it knows no share."""
         if any(part.accelerator_bytes):
             return part.accelerator_bytes
         number = sum(len(share.accelerators) for share in candidate.shares)
         return (-(-self.terms.claim // number),) * len(part.accelerators)
 
-    def _split(self, candidate: Candidate) -> tuple[int, int]:
+    def _split(self, candidate: BaselineCandidate) -> tuple[int, int]:
         stated = self.request.stated
         if stated:
             return stated.tensor, stated.pipeline
-        natively = self.request.joined_by != Distributed.RAY
         counts = [len(share.accelerators) for share in candidate.shares]
-        return split_over_hosts(counts, natively=natively)
+        return split_over_hosts(counts, natively=self.request.joined_by != Distributed.RAY)
 
-    def _misfit(self, seat: Seat, candidate: Candidate) -> Verdict | None:
-        host, allowed = self.hosts[seat.host], self.request.may_overcommit
+    def _misfit(self, seat: Seat, candidate: BaselineCandidate) -> Verdict | None:
+        allowed = self.request.may_overcommit
         if candidate.overcommit and not allowed:
             return Verdict(seat.host, Reason.ACCELERATOR_MEMORY, note=OVERCOMMITTED)
-        reasons = misfits(host, seat.claims, overcommit=allowed)
+        reasons = misfits(self.hosts[seat.host], seat.claims, overcommit=allowed)
         if not reasons:
             return None
         of_ram = all(reason.startswith("RAM") for reason in reasons)
@@ -133,10 +131,9 @@ class Seating:
         return Verdict(seat.host, refusal, note="; ".join(reasons))
 
 
-def _share(host: HostSnapshot, candidate: Candidate, part: Share, claims: tuple[int, ...]) -> float:
-    """The share of each accelerator that the claims are, in the steps that the engine is told."""
-    kind = candidate.accelerator_type
+def _utilization(host: HostSnapshot, kind: str, part: Share, claims: tuple[int, ...]) -> float:
+    """The share of each accelerator that the claims are, in steps that the engine accepts."""
     totals = {item.index: item.memory_total for item in host.accelerators if item.type == kind}
     pairs = zip(part.accelerators, claims, strict=True)
-    taken = min(claimed / totals[index] for index, claimed in pairs)
-    return max(1, floor(taken * GRAIN)) / GRAIN
+    claimed = min(amount / totals[index] for index, amount in pairs)
+    return max(1, floor(claimed * GRAIN)) / GRAIN
