@@ -21,7 +21,6 @@ from moorage.placement.replacement import ReplacementPolicy
 from moorage.placement.request import Request, Subject, request_for
 from moorage.placement.view import view_of
 from moorage.spec import Mode, ModelSpec
-from moorage.spec.arguments import has_argument, user_tokens
 
 OWNED_ARGUMENTS = {
     "--port": "`port`",
@@ -106,9 +105,8 @@ def _with_engine(
 
 
 def _refuse_owned_arguments(spec: ModelSpec) -> None:
-    tokens = user_tokens(spec.engine.args)
     for flag, field in OWNED_ARGUMENTS.items():
-        if has_argument(tokens, flag):
+        if spec.engine.arguments.has(flag):
             raise Failure(
                 Cause.BAD_SPEC,
                 f"engine.args: {flag} would move the engine away from where it is looked for",

@@ -23,7 +23,6 @@ from moorage.placement.memory_models import (
 )
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
-from moorage.spec.arguments import user_tokens
 
 MOST_HOSTS = 64
 """Hosts that a replica spans at most."""
@@ -181,7 +180,7 @@ def request_for(
         engine=engine,
         demand=Demand(_memory(subject, engine, fleet), wanted),
         cpu_demand=CpuDemand(subject.memory, profile, engine, wanted, stated),
-        stated=stated_parallelism(user_tokens(spec.engine.args)),
+        stated=stated_parallelism(spec.engine.arguments),
         staged=subject.staged,
         adapter_bytes=subject.adapter_bytes,
     )
@@ -214,6 +213,6 @@ def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None)
     known = ExactOrEstimatedMemory(subject.memory, profile, subject.companion_bytes)
     configured = fleet.engine_versions(engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
-    given = user_tokens(spec.engine.args)
+    given = spec.engine.arguments.words
     arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)

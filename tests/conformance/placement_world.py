@@ -20,8 +20,9 @@ from moorage.placement.links import is_peer_address
 from moorage.placement.propose import OWNED_ARGUMENTS
 from moorage.placement.request import Subject
 from moorage.spec import Mode, ModelSpec, RuntimeName
-from moorage.spec.arguments import has_argument, is_option, user_tokens
+from moorage.spec.arguments import parse_words
 from moorage.spec.patterns import NAME_PATTERN, VERSION_PATTERN
+from moorage.spec.tokenize import is_option, user_tokens
 
 Case = Mapping[str, Any]
 
@@ -118,7 +119,7 @@ def _arguments(entries: Sequence[str | None]) -> list[str]:
     """Without what a spec says in a field of its own; it decides nothing about the place."""
     written = [entry for entry in entries if entry]
     words = user_tokens(written)
-    if not any(has_argument(words, flag) for flag in OWNED_ARGUMENTS):
+    if not any(parse_words(words).has(flag) for flag in OWNED_ARGUMENTS):
         return written
     kept: list[str] = []
     owned = False
