@@ -16,7 +16,7 @@ from moorage.adapters.engines.engine_folders import has_caches, make_remote_cach
 from moorage.adapters.sources import mirrors_of, read_keys, source_for
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.system.threads import in_thread
-from moorage.adapters.transfer.bring_model import bring
+from moorage.adapters.transfer.bring_model import Delivery, bring
 from moorage.adapters.transfer.host_store import Staged
 from moorage.adapters.transfer.store_cleanup import Store, prune, stores_of
 from moorage.common.units import human_bytes
@@ -60,12 +60,12 @@ async def stage(placed: Placed) -> ResolvedModel:
     at_once = settings().hosts_at_once
     staged, _ = await gather_all(
         map_hosts(
-            stage_asset, [_on(host, spec, *pair) for host in here for pair in pairs], at_once
+            stage_asset, [_host_call(host, spec, *pair) for host in here for pair in pairs], at_once
         ),
         map_hosts(
             stage_remotely,
             [
-                _on(host, spec, *pair, host=host, fleet=snapshot)
+                _host_call(host, spec, *pair, host=host, fleet=snapshot)
                 for host in remote
                 for pair in pairs
             ],
@@ -139,18 +139,10 @@ async def stage_remotely(
         lender = None if asset.role == AssetRole.ADAPTER else lender_for(host, found, fleet)
 
         async def work(progress: Progress) -> Staged:
-            return await in_thread(
-                bring,
-                found,
-                host,
-                folder_of(asset.role, host.store),
-                await in_thread(mirrors_of, found, settings(), keys, deadline),
-                lender,
-                progress,
-                workers=settings().download_workers,
-                deadline_seconds=deadline,
-                say=tell,
-            )
+            mirrors = await in_thread(mirrors_of, found, settings(), keys, deadline)
+            folder, workers = folder_of(asset.role, host.store), settings().download_workers
+            delivery = Delivery(found, host, folder, mirrors, lender, workers)
+            return await in_thread(bring, delivery, progress, deadline_seconds=deadline, say=tell)
 
         origin = f" from {lender.name}" if lender else ""
         title = f"Bringing {asset.source} to {host.name}{origin}"
@@ -161,7 +153,7 @@ async def stage_remotely(
         return note.summary
 
 
-def _on(
+def _host_call(
     seen: HostSnapshot,
     spec: ModelSpec,
     asset: Asset,

@@ -37,7 +37,7 @@ from moorage.readiness.diagnosis import LogCause
 from moorage.readiness.measured import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import ModelSpec
-from moorage.spec.arguments import user_tokens
+from moorage.spec.arguments import parse_words
 
 
 class Engine(EngineTraits):
@@ -173,10 +173,10 @@ class Engine(EngineTraits):
     def _command(self, request: LaunchRequest) -> tuple[Flag, ...]:
         if request.spec.engine.command is not None:
             return (own_command(request),)
-        tokens = user_tokens(request.spec.engine.args)
+        tokens = request.spec.engine.arguments.words
         first, *derived = (*self.base_command(request), *self.serving_flags(request))
         start = start_flags(request, self.name, first)
-        stated = (*(word for flag in start for word in flag.tokens), *tokens)
+        stated = parse_words((*(word for flag in start for word in flag.tokens), *tokens))
         kept = without_user_flags(derived, stated, self.aliases)
         own = Flag(tokens=tokens, origin=Origin.USER, reason="engine.args", written=True)
         return (*start, *kept, *[own] * bool(tokens))

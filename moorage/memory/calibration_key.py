@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from moorage.common.strict_json import JsonError, decode
 from moorage.common.values import Value
 from moorage.models.profile import ModelProfile
-from moorage.spec.abbreviations import in_full
-from moorage.spec.arguments import WRITTEN
+from moorage.spec.arguments import WRITTEN, full_name
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp")
@@ -157,7 +156,7 @@ def _options(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
     for word in arguments:
         if word.startswith("-"):
             written, equals, value = word.partition("=")
-            name = in_full(written.replace("_", "-"))
+            name = full_name(written.replace("_", "-"))
             found[name] = (value,) if equals else ()
         elif name:
             found[name] = (*found[name], word)

@@ -17,7 +17,6 @@ from moorage.models.profile import ModelProfile
 from moorage.models.rope import POSITIONS, ROPE_KEYS, RopeRule, rope_rule, stretched
 from moorage.models.source import ResolvedModel
 from moorage.spec import Mode, ModelSpec
-from moorage.spec.arguments import json_argument, user_tokens
 
 Config = Mapping[str, Any]
 
@@ -66,7 +65,7 @@ def derive_profile(spec: ModelSpec, model: ResolvedModel) -> ModelProfile:
             overrides a field with what no model has.
     """
     # What overrides the configuration for the engine overrides it for every decision here.
-    overrides = json_argument(user_tokens(spec.engine.args), "--hf-overrides") or {}
+    overrides = spec.engine.arguments.json_object("--hf-overrides") or {}
     require_limits(overrides, "engine.args: --hf-overrides", Cause.BAD_SPEC)
     config = overridden(model.config, overrides)
     text = text_config(config)

@@ -11,6 +11,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
 from moorage.memory import MemoryModel
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import CpuNeed, Need
 from moorage.memory.numbers import largest
 from moorage.memory.spec_options import wanted_concurrency
@@ -19,7 +20,6 @@ from moorage.placement.engine import EngineTraits
 from moorage.placement.memory_models import Memory
 from moorage.placement.view import AcceleratorKind
 from moorage.spec import ModelSpec, Policy
-from moorage.spec.arguments import argument, switch, user_tokens, whole_number
 
 LEAST_CONTEXT = 8192
 """An `auto` context is shortened to what fits, and below this not for the sake of fitting."""
@@ -101,20 +101,20 @@ def memory_request(spec: ModelSpec, profile: ModelProfile) -> MemoryRequest:
     Raises:
         Failure: `BAD_SPEC` when an argument is malformed.
     """
-    tokens = user_tokens(spec.engine.args)
-    length = argument(tokens, "--max-model-len")
+    args = spec.engine.arguments
+    length = args.value("--max-model-len")
     stated = profile.context_origin == Origin.USER
     context = profile.context
     if length not in (None, "auto", "-1"):
-        context, stated = whole_number(tokens, "--max-model-len") or context, True
+        context, stated = args.whole_number("--max-model-len") or context, True
     return MemoryRequest(
         context=context,
         stated=stated,
         concurrency=wanted_concurrency(spec, context),
         policy=spec.placement.policy,
-        utilization=_share(argument(tokens, "--gpu-memory-utilization")),
+        utilization=_share(args.value("--gpu-memory-utilization")),
         attention_heads=profile.attention_heads or 0,
-        vision_heads=0 if switch(tokens, "--language-model-only") else profile.vision_heads or 0,
+        vision_heads=0 if args.switch("--language-model-only") else profile.vision_heads or 0,
     )
 
 
@@ -201,12 +201,14 @@ class Demand:
         if uneven := self.uneven(split.tensor):
             raise Refusal(Reason.PARALLELISM, uneven)
         need = self.memory.need(
-            total=kind.total,
-            device_name=kind.name,
-            tensor=split.tensor,
-            pipeline=split.pipeline,
-            tokens=tokens,
-            concurrency=self.request.concurrency,
+            MemoryQuery(
+                total=kind.total,
+                device_name=kind.name,
+                tensor=split.tensor,
+                pipeline=split.pipeline,
+                tokens=tokens,
+                concurrency=self.request.concurrency,
+            )
         )
         if isinstance(need, Refusal):
             raise Refusal(Reason.ENGINE, need.note)

@@ -14,7 +14,6 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.spec import Distributed, EngineName, EngineSpec, Mode, ModelSpec, RuntimeName
-from moorage.spec.arguments import has_argument, user_tokens
 
 
 class EngineTraits(ABC):
@@ -164,9 +163,8 @@ def refuse_owned_arguments(spec: EngineSpec) -> None:
     Raises:
         Failure: `BAD_SPEC`.
     """
-    tokens = user_tokens(spec.args)
     for flag, field in OWNED_ARGUMENTS.items():
-        if has_argument(tokens, flag):
+        if spec.arguments.has(flag):
             raise Failure(
                 Cause.BAD_SPEC,
                 f"engine.args: {flag} would move the engine away from where it is looked for",

@@ -16,7 +16,6 @@ from moorage.placement.parallelism import stated_parallelism
 from moorage.placement.placement import RAY_SERVICES, Links, Role, Seat
 from moorage.placement.request import Request
 from moorage.spec import Distributed, ModelSpec, RuntimeName
-from moorage.spec.arguments import user_tokens
 
 USES = {
     "rpc": "data-parallel RPC",
@@ -74,7 +73,7 @@ def require_ports(spec: ModelSpec, fleet: Fleet, joined_by: Distributed) -> None
         Failure: `BAD_SPEC`.
     """
     span = spec.placement.hosts
-    stated = stated_parallelism(user_tokens(spec.engine.args))
+    stated = stated_parallelism(spec.engine.arguments)
     kinds = _of_leader(joined_by, stated is not None and stated.data > 1)
     needed = 1 + len(kinds)
     narrow = [host for host in fleet.hosts if len(range(*host.port_range)) + 1 < needed]

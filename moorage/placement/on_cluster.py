@@ -15,7 +15,6 @@ from moorage.placement.placement import CPU, Placement, Seat
 from moorage.placement.propose import NoFit
 from moorage.placement.replacement import ReplacementPolicy
 from moorage.spec import ApplicationSpec, EngineName, Mode, ModelSpec, RuntimeName
-from moorage.spec.arguments import user_tokens
 
 OLDEST = {EngineName.CUSTOM: "2.40", EngineName.VLLM: "2.44"}
 """Oldest Ray: for the REST API as it is read here, and for `ray.serve.llm:build_openai_app`."""
@@ -86,7 +85,7 @@ def _sizes(spec: ModelSpec, profile: ModelProfile) -> Parallelism | None:
         raise _bad("mode", f"Ray Serve LLM does not serve {profile.mode}")
     given = spec.placement.accelerators
     wanted = given if isinstance(given, int) else 1
-    stated = stated_parallelism(user_tokens(spec.engine.args))
+    stated = stated_parallelism(spec.engine.arguments)
     if wanted == 0:
         return None
     if stated and given != "auto" and stated.world != wanted:

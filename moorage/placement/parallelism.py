@@ -12,13 +12,13 @@ from operator import floordiv
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Value
-from moorage.spec.arguments import whole_number
+from moorage.spec.arguments import EngineArguments
 
 SIZES = {
-    "tensor": ("--tensor-parallel-size", "-tp"),
-    "pipeline": ("--pipeline-parallel-size", "-pp"),
-    "data": ("--data-parallel-size", "-dp"),
-    "prefill_context": ("--prefill-context-parallel-size", "-pcp"),
+    "tensor": "--tensor-parallel-size",
+    "pipeline": "--pipeline-parallel-size",
+    "data": "--data-parallel-size",
+    "prefill_context": "--prefill-context-parallel-size",
 }
 """vLLM's options by field. Decode-context parallelism reuses tensor ranks and adds none."""
 
@@ -64,17 +64,17 @@ def split_over_hosts(counts: Sequence[int], *, natively: bool = False) -> tuple[
     return (1, sum(counts)) if len(set(counts)) > 1 else (counts[0], len(counts))
 
 
-def stated_parallelism(tokens: Sequence[str]) -> Parallelism | None:
+def stated_parallelism(args: EngineArguments) -> Parallelism | None:
     """What the user's arguments say; None when they say nothing about it.
 
     Raises:
         Failure: `BAD_SPEC` when a size is no positive number.
     """
-    found = {name: whole_number(tokens, *flags) for name, flags in SIZES.items()}
+    found = {name: args.whole_number(flag) for name, flag in SIZES.items()}
     sizes = {name: size for name, size in found.items() if size is not None}
     for name, size in sizes.items():
         if size < 1:
-            flag = SIZES[name][0]
+            flag = SIZES[name]
             raise Failure(
                 Cause.BAD_SPEC,
                 f"engine.args: {flag} {size} must be positive",

@@ -11,6 +11,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
 from moorage.memory.spec_options import wanted_concurrency
 from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger_accelerators
@@ -20,7 +21,6 @@ from moorage.placement.memory_models import ExactOrEstimatedMemory, Memory
 from moorage.placement.request import Request
 from moorage.placement.view import view_of
 from moorage.spec import EngineName
-from moorage.spec.arguments import has_argument, user_tokens
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--kv-cache-dtype fp8", {"kv_cache_dtype": "fp8"}),
@@ -62,9 +62,9 @@ class LighterMemory:
     def __init__(self, memory: Memory, share: float) -> None:
         self._memory, self._share = memory, share
 
-    def need(self, **question: Any) -> Need | Refusal:
+    def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator."""
-        need = self._memory.need(**question)
+        need = self._memory.need(query)
         if isinstance(need, Refusal):
             return need
         terms = tuple(
@@ -112,7 +112,7 @@ def _smaller_requests(request: Request) -> Iterator[tuple[str, MemoryRequest]]:
     wanted, spec, one = request.demand.request, request.spec, "`concurrency: 1`"
     if wanted.concurrency > 1:
         yield one, replace(wanted, concurrency=1)
-    by_argument = has_argument(user_tokens(spec.engine.args), "--max-model-len")
+    by_argument = spec.engine.arguments.has("--max-model-len")
     for tokens in CONTEXTS:
         if tokens >= wanted.least_context:
             continue

@@ -9,7 +9,7 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
-from moorage.placement.baseline.terms import by_baseline_rules, terms
+from moorage.placement.baseline.terms import by_baseline_rules, read_terms
 from moorage.placement.demand import CpuDemand, Demand, memory_request
 from moorage.placement.engine import (
     EngineTraits,
@@ -23,7 +23,6 @@ from moorage.placement.memory_models import (
 )
 from moorage.placement.parallelism import Parallelism, stated_parallelism
 from moorage.spec import Distributed, ModelSpec
-from moorage.spec.arguments import user_tokens
 
 MOST_HOSTS = 64
 """Hosts that a replica spans at most."""
@@ -175,7 +174,7 @@ class Subject:
             engine=engine,
             demand=Demand(_memory(self, engine, fleet), wanted),
             cpu_demand=CpuDemand(self.memory, profile, engine, wanted, stated),
-            stated=stated_parallelism(user_tokens(spec.engine.args)),
+            stated=stated_parallelism(spec.engine.arguments),
             staged=self.staged,
             adapter_bytes=self.adapter_bytes,
         )
@@ -186,7 +185,7 @@ class Subject:
 def _require_consistent_sizes(subject: Subject) -> None:
     """The rules of the policy `baseline` refuse sizes that contradict each other or the model."""
     if by_baseline_rules(subject.spec):
-        terms(subject.spec, subject.profile, subject.adapter_bytes)
+        read_terms(subject.spec, subject.profile, subject.adapter_bytes)
 
 
 def _require_possible(request: Request) -> None:
@@ -219,6 +218,6 @@ def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None)
     known = ExactOrEstimatedMemory(subject.memory, profile, subject.companion_bytes)
     configured = fleet.engine_versions(engine.name).default_version if fleet else ""
     version = spec.engine.version or configured or engine.default_version
-    given = user_tokens(spec.engine.args)
+    given = spec.engine.arguments.words
     arguments = (*engine.memory_arguments(spec, subject.memory.options.lora), *given)
     return CalibratedMemory(known, profile, engine.name, version, arguments, subject.measured)

@@ -9,7 +9,7 @@ from moorage.common.units import human_bytes
 from moorage.common.values import Value
 from moorage.readiness.measured import Measured, Size
 from moorage.readiness.protocol import MOST_TOKENS, shorten
-from moorage.spec.arguments import argument, whole_number
+from moorage.spec.arguments import parse_words
 
 T = TypeVar("T")
 
@@ -106,9 +106,10 @@ def engine_facts(
 
 
 def _planned_context(arguments: Sequence[str]) -> int | None:
-    if argument(arguments, LENGTH) in LEFT_TO_THE_ENGINE:
+    stated = parse_words(arguments)
+    if stated.value(LENGTH) in LEFT_TO_THE_ENGINE:
         return None
-    return whole_number(arguments, LENGTH)
+    return stated.whole_number(LENGTH)
 
 
 def _length(listed: dict[str, Any]) -> int | None:

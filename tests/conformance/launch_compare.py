@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from moorage.spec.arguments import is_option
+from moorage.spec.tokenize import is_option
 from tests.conformance.launch_answer import CLASSES
 
 Json = Mapping[str, Any]

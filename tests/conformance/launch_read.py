@@ -13,7 +13,8 @@ from moorage.common.values import Origin
 from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Flag, LaunchPlan
 from moorage.inventory.claims import Resource
 from moorage.placement.placement import Role, Seat
-from moorage.spec.arguments import in_one_writing, is_option
+from moorage.spec.tokenize import is_option
+from tests.conformance.launch_words import in_one_writing
 from tests.conformance.launch_world import ADAPTER, adapters, is_on, number
 
 Json = Mapping[str, Any]

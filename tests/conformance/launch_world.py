@@ -13,7 +13,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
-from moorage.engines.vllm.seat_context import words_of
+from moorage.engines.vllm.seat_context import arguments_of
 from moorage.inventory.fleet_engines import EngineVersion, EngineVersions
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.assets import AssetRole
@@ -23,7 +23,6 @@ from moorage.models.source import Companion, ResolvedModel, WeightSummary
 from moorage.placement.parallelism import split_over_hosts, stated_parallelism
 from moorage.placement.placement import Links, Placed, Placement, Role, Seat
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec, RuntimeName
-from moorage.spec.arguments import is_written
 from moorage.spec.safe import plain_environment
 from tests.conformance.launch_words import written_entries
 
@@ -221,9 +220,9 @@ def _seats(given: Json, spec: ModelSpec) -> tuple[Seat, ...]:
     members = [placement["leader"]]
     members += (placement.get("followers") or ()) if placement["role"] != "single" else ()
     counts = [len(seat.get("accelerators") or ()) for seat in members]
-    words = words_of(spec)
+    args = arguments_of(spec)
     # Of the sizes GPUStack looks at these three; the others leave the split to the hosts.
-    stated = stated_parallelism(words) if is_written(words, *SPLITTING) else None
+    stated = stated_parallelism(args) if args.states(*SPLITTING) else None
     vllm = ENGINES[EngineName.VLLM]
     natively = vllm.joined_by(spec) != Distributed.RAY
     split = split_over_hosts(counts, natively=natively)

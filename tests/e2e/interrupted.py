@@ -82,7 +82,7 @@ HALFWAY: dict[str, tuple[str, str, str]] = {
     "the new one is forked": (
         "before",
         "moorage.adapters.hosts.processes",
-        "ProcessRuntime._appeared",
+        "ProcessRuntime._await_state",
     ),
 }
 """Points inside the stop and the start of a process, of a deploy that stops the old one first."""

@@ -40,7 +40,7 @@ def an_outage(
     assert not now.refused, now.refused[:3]
     answered, new = drill.answered(caller, old), drill.serving().id != old.id
     left = drill.leaks_nothing(drill.serving())
-    repeated = drill.repeated(spec, new=new)
+    repeated = drill.repeated(spec, new=new, recovery=f"{how_it_ended(ended)}: {done}")
     drill.leaks_nothing(drill.serving())
     return what, step, how_it_ended(ended), done, left, answered, repeated
 

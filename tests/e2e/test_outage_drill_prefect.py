@@ -15,7 +15,7 @@ from tests.prefect_server import PrefectApi
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
-QUICKLY = {"PREFECT_CLIENT_MAX_RETRIES": "1", "PREFECT_API_REQUEST_TIMEOUT": "10"}
+QUICKLY = {"PREFECT_CLIENT_MAX_RETRIES": "0", "PREFECT_API_REQUEST_TIMEOUT": "10"}
 """Else Prefect's client asks for a minute before it gives up."""
 
 SHOWN_AS_RUNNING = {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}}

@@ -13,9 +13,9 @@ import pytest
 
 from moorage.adapters.sources import hub_mirror
 from moorage.adapters.transfer import lending
-from moorage.adapters.transfer.bring_model import bring
+from moorage.adapters.transfer.bring_model import Delivery, bring
 from moorage.adapters.transfer.host_store import Staged
-from moorage.adapters.transfer.lending import lent
+from moorage.adapters.transfer.lending import lend_model
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.models.source import ResolvedModel
@@ -60,19 +60,12 @@ def brought(
     wanted: ResolvedModel,
     to: HostSnapshot,
     lender: HostSnapshot | None = None,
-    said: list[str] | None = None,
+    lines: list[str] | None = None,
 ) -> Staged:
-    return bring(
-        wanted,
-        to,
-        f"{to.store}/models",
-        [hub_mirror(wanted, hub.url, None)],
-        lender,
-        lambda *_: None,
-        workers=4,
-        deadline_seconds=90,
-        say=(said if said is not None else []).append,
-    )
+    mirrors = [hub_mirror(wanted, hub.url, None)]
+    delivery = Delivery(wanted, to, f"{to.store}/models", mirrors, lender, workers=4)
+    say = (lines if lines is not None else []).append
+    return bring(delivery, lambda *_: None, deadline_seconds=90, say=say)
 
 
 def test_the_hub_sends_nothing_to_the_second_host(equipped: TestFleet, hub: Hub) -> None:
@@ -90,7 +83,7 @@ def test_without_the_token_nothing_is_lent(equipped: TestFleet, hub: Hub) -> Non
     lender = snapshot(equipped, equipped.hosts[0])
     wanted = on_hub(hub, REPO)
     brought(hub, wanted, lender)
-    with lent(lender, f"{lender.store}/models", wanted) as mirror:
+    with lend_model(lender, f"{lender.store}/models", wanted) as mirror:
         url, headers = mirror["urls"][WEIGHTS], mirror["headers"]
         assert httpx.get(url).status_code == 401
         assert httpx.get(url, headers={"Authorization": "Bearer no"}).status_code == 401
@@ -124,14 +117,14 @@ def test_a_lender_that_is_gone_is_passed_over(
     hub.push(REPO, contents(SIZE))
     first, second, _ = (snapshot(equipped, host) for host in equipped.hosts)
     wanted = on_hub(hub, REPO)
-    said: list[str] = []
+    lines: list[str] = []
     equipped.hosts[0].link.cut()
     try:
-        staged = brought(hub, wanted, second, first, said)
+        staged = brought(hub, wanted, second, first, lines)
     finally:
         equipped.hosts[0].link.mend()
     assert staged.brought == {"hub": SIZE + 2}
-    assert "w1 has hf://acme/shared and cannot lend it" in said[0]
+    assert "w1 has hf://acme/shared and cannot lend it" in lines[0]
 
 
 def test_what_is_cut_half_way_goes_on_from_the_hub(equipped: TestFleet, hub: Hub) -> None:
@@ -155,7 +148,7 @@ def test_a_lender_ends_when_nobody_asks(
     lender = snapshot(equipped, equipped.hosts[0])
     wanted = on_hub(hub, REPO)
     brought(hub, wanted, lender)
-    with lent(lender, f"{lender.store}/models", wanted):
+    with lend_model(lender, f"{lender.store}/models", wanted):
         pass
     client = equipped.hosts[0].daemon.client()
     until(lambda: client.containers.list(all=True) == [])

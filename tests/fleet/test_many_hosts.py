@@ -31,7 +31,7 @@ CLUSTER_SECONDS = 120
 
 @pytest.fixture(scope="module")
 def ray_image(vllm_image: str) -> str:
-    """The real vLLM with Ray beside it."""
+    """The real vLLM and Ray."""
     script = REPOSITORY / "scripts" / "build_vllm_cpu_ray_image.sh"
     built = subprocess.run([script], capture_output=True, text=True, check=False)
     if built.returncode != 0:
@@ -172,12 +172,13 @@ def test_a_port_that_no_survey_sees_is_given_up_for_another(
 
 @pytest.mark.vllm
 def test_vllm_over_two_hosts_answers_a_chat(
-    workplace: Workplace, fleet: TestFleet, vllm_image: str
+    workplace: Workplace, fleet: TestFleet, ray_image: str
 ) -> None:
-    two_hosts_with(vllm_image, workplace, fleet)
+    """Its image is that of the next test, so that the hosts get one of this size only."""
+    two_hosts_with(ray_image, workplace, fleet)
     spec = workplace.spec(
         # The image has no compiler, and several ranks compile even where the engine runs eagerly.
-        engine=vllm_engine(vllm_image, env={"TORCHDYNAMO_DISABLE": "1"}),
+        engine=vllm_engine(ray_image, env={"TORCHDYNAMO_DISABLE": "1"}),
         placement={"accelerators": 0, "hosts": 2},
         context=1024,
         readiness={"deadlines": {"load_seconds": 400, "warm_up_seconds": 300}},

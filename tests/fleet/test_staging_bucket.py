@@ -12,7 +12,7 @@ import pytest
 
 from moorage.adapters.sources import Keys, mirrors_of, source_for
 from moorage.adapters.system.settings import Settings
-from moorage.adapters.transfer.bring_model import bring
+from moorage.adapters.transfer.bring_model import Delivery, bring
 from moorage.adapters.transfer.host_store import Staged
 from moorage.inventory.access import Access
 from moorage.inventory.snapshot import HostSnapshot
@@ -68,16 +68,9 @@ def test_hosts_fetch_from_the_bucket_without_its_keys(
             for container in host.daemon.client().containers.list(all=True):
                 seen.append(json.dumps(container.attrs) + container.logs().decode())
 
-        staged[host.name] = bring(
-            wanted,
-            target,
-            str(host.daemon.folder / "models"),
-            mirrors_of(wanted, settings, KEYS, 60),
-            None,
-            look,
-            workers=4,
-            deadline_seconds=60,
-        )
+        mirrors, folder = mirrors_of(wanted, settings, KEYS, 60), host.daemon.folder / "models"
+        delivery = Delivery(wanted, target, str(folder), mirrors, workers=4)
+        staged[host.name] = bring(delivery, look, deadline_seconds=60)
 
     threads = [threading.Thread(target=work, args=(host,)) for host in equipped.hosts]
     for thread in threads:

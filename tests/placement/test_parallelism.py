@@ -14,7 +14,7 @@ from moorage.placement.parallelism import (
     multi_host_topology,
     stated_parallelism,
 )
-from moorage.spec.arguments import user_tokens
+from moorage.spec.arguments import parse_entries
 from tests.builders import a_host, a_profile, a_spec, placed
 from tests.placement.requests import a_request
 
@@ -42,7 +42,7 @@ from tests.placement.requests import a_request
     ids=str,
 )
 def test_sizes_are_read_in_every_writing(args: list[str], sizes: dict[str, int]) -> None:
-    found = stated_parallelism(user_tokens(args))
+    found = stated_parallelism(parse_entries(tuple(args)))
     assert found is not None
     assert {name: getattr(found, name) for name in sizes} == sizes
 
@@ -58,13 +58,13 @@ def test_sizes_are_read_in_every_writing(args: list[str], sizes: dict[str, int])
     ids=str,
 )
 def test_what_takes_no_accelerators_of_its_own_is_no_size(args: list[str]) -> None:
-    assert stated_parallelism(user_tokens(args)) is None
+    assert stated_parallelism(parse_entries(tuple(args))) is None
 
 
 @pytest.mark.parametrize("args", [["-tp 0"], ["--pipeline-parallel-size=-1"], ["-dp many"]])
 def test_a_size_that_is_no_positive_number_is_refused(args: list[str]) -> None:
     with pytest.raises(Failure) as caught:
-        stated_parallelism(user_tokens(args))
+        stated_parallelism(parse_entries(tuple(args)))
     assert caught.value.cause is Cause.BAD_SPEC
 
 

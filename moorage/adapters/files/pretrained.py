@@ -61,7 +61,7 @@ def read_config(directory: Path, *, trust_remote_code: bool) -> tuple[Config, st
         Failure: `CONFIG_UNREADABLE` when the file cannot be opened, `SOURCE_CORRUPT` when it is
             malformed, or a field of it is beyond the limits of any model.
     """
-    written = _written(directory)
+    written = _read_file(directory)
     completed = _completed(directory, written, trust_remote_code)
     if isinstance(completed, str):
         return written, CONFIG
@@ -86,7 +86,7 @@ def _import_transformers() -> None:
                 os.environ[NO_ADVICE] = given
 
 
-def _written(directory: Path) -> Config:
+def _read_file(directory: Path) -> Config:
     """The file's content. Nothing is imported for one that is refused."""
     try:
         content = read_json(directory / CONFIG, LIMITS)
@@ -108,9 +108,9 @@ def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Con
         logging.set_verbosity(logging.CRITICAL)
         # Code of the model's own may need torch.
         lean = nullcontext() if trust_remote_code else _without_torch()
-        with lean, _seen_by_transformers(directory, written, trust_remote_code) as seen:
+        with lean, _checked_folder(directory, written, trust_remote_code) as folder:
             config = AutoConfig.from_pretrained(
-                seen, local_files_only=True, trust_remote_code=trust_remote_code
+                folder, local_files_only=True, trust_remote_code=trust_remote_code
             ).to_dict()
         # Through JSON, so that keys are texts and values plain, as in the file.
         plain: Config = json.loads(json.dumps(config, default=str))
@@ -120,7 +120,7 @@ def _completed(directory: Path, written: Config, trust_remote_code: bool) -> Con
 
 
 @contextmanager
-def _seen_by_transformers(directory: Path, written: Config, trusted: bool) -> Iterator[Path]:
+def _checked_folder(directory: Path, written: Config, trusted: bool) -> Iterator[Path]:
     """The directory if its code may run; else one with nothing but what was checked."""
     if trusted:
         yield directory

@@ -49,7 +49,7 @@ class LocalSource:
         try:
             if self._anything and root.is_dir() and not _has(root, self._layout.config):
                 files = list_files(root)
-                return as_it_is(wanted.source, root, files, _fingerprint(root, files))
+                return model_of_files(wanted.source, root, files, _fingerprint(root, files))
             _require_config(root, self._layout.config)
             family, chosen, skipped = self._layout.choose(list_files(root))
             chosen, skipped, size = keep_indexed(root, family, chosen, skipped)
@@ -143,7 +143,9 @@ def _unreadable(error: OSError) -> Failure:
 FAMILY = "files"
 
 
-def as_it_is(source: str, root: Path, files: Sequence[ModelFile], revision: str) -> ResolvedModel:
+def model_of_files(
+    source: str, root: Path, files: Sequence[ModelFile], revision: str
+) -> ResolvedModel:
     """The model of a custom engine: all of its files, and their sizes as its weights.
 
     Raises:

@@ -84,12 +84,12 @@ class S3Http:
         self.named = place.rstrip("/")
         self._bucket, _, prefix = self.named.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
-        with self._translating():
+        with self._failures():
             self._client = _client(endpoint, keys, attempts)
 
-    def listed(self) -> Iterator[tuple[str, int, str]]:
+    def list_objects(self) -> Iterator[tuple[str, int, str]]:
         """Name, size and ETag of every file below the prefix."""
-        with self._translating():
+        with self._failures():
             pages = self._client.get_paginator("list_objects_v2")
             until = time.monotonic() + LISTING_SECONDS
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
@@ -103,7 +103,7 @@ class S3Http:
 
     def head(self, name: str) -> dict[str, Any]:
         """What the store tells of a file; of one that was sent in parts, `part` is their size."""
-        with self._translating(name):
+        with self._failures(name):
             request = {**self._named(name), "ChecksumMode": "ENABLED"}
             head: dict[str, Any] = self._client.head_object(**request)
             if "-" in head["ETag"]:
@@ -112,16 +112,9 @@ class S3Http:
         return head
 
     @contextmanager
-    def ranged(self, name: str, start: int, stop: int, etag: str) -> Iterator[Answer]:
-        """Ask for a file from one offset up to another, and read the answer inside the block.
-
-        Args:
-            name: The file.
-            start: First byte.
-            stop: Byte after the last.
-            etag: Which content; another one is refused.
-        """
-        with self._translating(name):
+    def open_range(self, name: str, start: int, stop: int, etag: str) -> Iterator[Answer]:
+        """Ask for a file from one offset up to another; another content than `etag` is refused."""
+        with self._failures(name):
             answer = self._client.get_object(
                 **self._named(name), Range=f"bytes={start}-{stop - 1}", IfMatch=f'"{etag}"'
             )
@@ -134,13 +127,13 @@ class S3Http:
         # As they arrive: botocore's own `read` waits until a block is full, however slow that is.
         raw = body._raw_stream
         read = getattr(raw, "read1", raw.read)
-        with retryable_failures(), self._translating(name):
+        with retryable_failures(), self._failures(name):
             while block := read(BLOCK):
                 yield block
 
-    def presigned(self, name: str, seconds: float) -> str:
+    def presigned_url(self, name: str, seconds: float) -> str:
         """An address of a file for who has no keys, for so many seconds."""
-        with self._translating(name):
+        with self._failures(name):
             return str(
                 self._client.generate_presigned_url(
                     "get_object",
@@ -153,7 +146,7 @@ class S3Http:
         return {"Bucket": self._bucket, "Key": f"{self._prefix}{name}"}
 
     @contextmanager
-    def _translating(self, name: str = "") -> Iterator[None]:
+    def _failures(self, name: str = "") -> Iterator[None]:
         try:
             yield
         except ImportError as error:
@@ -201,12 +194,7 @@ def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
 
 
 def failure_of(error: Exception, subject: str) -> Failure:
-    """Translate what a request ended with.
-
-    Args:
-        error: One of `S3_ERRORS`.
-        subject: `bucket/prefix/file`.
-    """
+    """Translate one of `S3_ERRORS`, which a request for `bucket/prefix/file` ended with."""
     if not isinstance(error, ClientError):
         lacking = isinstance(error, NoCredentialsError) or "Credential" in type(error).__name__
         cause = Cause.SOURCE_UNAUTHORIZED if lacking else Cause.HUB_UNAVAILABLE

@@ -96,7 +96,7 @@ def run_all(jobs: Sequence[Callable[[Event], T]], *, workers: int, tick: Tick) -
 
 
 @contextmanager
-def holding(lock: BaseFileLock, tick: Tick) -> Iterator[None]:
+def hold(lock: BaseFileLock, tick: Tick) -> Iterator[None]:
     """Wait for a lock and hold it; meanwhile tick at least every half second, which may raise."""
     while True:
         try:

@@ -70,7 +70,7 @@ def md5_of(content: BufferedReader, part: int) -> str:
     return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(sums)}"
 
 
-def damaged(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
+def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
     """Files of a complete directory that are not what they were.
 
     A file of the size and time that it had when it was verified is believed.
@@ -80,7 +80,7 @@ def damaged(folder: str, files: list[File], *, thorough: bool = False) -> list[F
         files: What it has to hold.
         thorough: Read all of them.
     """
-    known = {file["name"]: file for file in recorded(folder)}
+    known = {file["name"]: file for file in manifest_files(folder)}
     stamps = {} if thorough else read_json(os.path.join(folder, STAMPS))
     bad = []
     for file in files:
@@ -94,21 +94,21 @@ def damaged(folder: str, files: list[File], *, thorough: bool = False) -> list[F
 
 def is_whole(folder: str, files: list[File], *, thorough: bool = False) -> bool:
     """Whether a complete directory holds what it has to; what was read need not be read again."""
-    if damaged(folder, files, thorough=thorough):
+    if damaged_files(folder, files, thorough=thorough):
         return False
     if read_json(os.path.join(folder, STAMPS)) != _stamps(folder, files):
         with contextlib.suppress(OSError):
-            put_stamps(folder, files)
+            write_stamps(folder, files)
     return True
 
 
-def recorded(folder: str) -> list[File]:
+def manifest_files(folder: str) -> list[File]:
     """The files in a directory's manifest: with checksums that the source did not announce."""
     listed = read_json(os.path.join(folder, MANIFEST)).get("files", [])
     return listed if isinstance(listed, list) else []
 
 
-def put_stamps(folder: str, files: list[File]) -> None:
+def write_stamps(folder: str, files: list[File]) -> None:
     """Note that the files are verified as they are now."""
     write(os.path.join(folder, STAMPS), json.dumps(_stamps(folder, files)))
 
@@ -122,7 +122,7 @@ def stamp(path: str) -> list[int]:
     return [found.st_size, found.st_mtime_ns]
 
 
-def size_of(path: str) -> int:
+def size_of(path: str | os.PathLike[str]) -> int:
     """Bytes of a file; -1 when it is not there."""
     try:
         return os.stat(path).st_size

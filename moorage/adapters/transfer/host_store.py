@@ -63,11 +63,11 @@ class Staged(Value):
 
 
 class HostStore:
-    """The store of one host.
+    """The store of one host, which has the image of helper containers.
 
     Args:
         access: Access to its daemon.
-        image: Image of helper containers; it is there.
+        image: That image.
         folder: Directory of all models on the host.
     """
 
@@ -77,16 +77,7 @@ class HostStore:
     def stage(
         self, model: ResolvedModel, job: str, on_progress: Report, deadline_seconds: float
     ) -> Staged:
-        """Have a model there, whole and verified.
-
-        Args:
-            model: As it was resolved here.
-            job: The input of the program (`job_of`).
-            on_progress: Told the bytes, done and in all.
-            deadline_seconds: How long it may take.
-
-        Returns:
-            Where it is, and whom it came from.
+        """Have a model there, whole and verified, by a job of the staging program (`job_of`).
 
         Raises:
             Failure: With the program's cause; what it fetched stays. `RUNTIME_UNAVAILABLE` when
@@ -114,7 +105,7 @@ class HostStore:
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
         """Start the program, unless it runs already; tells whether it was started."""
-        with self._talking():
+        with self._reach_failures():
             client = connect(self._access, ASK_SECONDS)
             try:
                 container = client.containers.create(self._image, name=name, **self._arguments())
@@ -134,20 +125,14 @@ class HostStore:
             return True
 
     def _watch(
-        self,
-        name: str,
-        model: ResolvedModel,
-        on_progress: Report,
-        until: float,
-        *,
-        at_work: bool,
+        self, name: str, model: ResolvedModel, on_progress: Report, until: float, *, at_work: bool
     ) -> dict[str, Any] | None:
-        """Follow a container to its end by asking, for a stream that is cut says nothing.
+        """Follow a container to its end by polling, for a stream that is cut says nothing.
 
         Args:
             name: The container.
             model: What it brings.
-            on_progress: Told the bytes, done and in all.
+            on_progress: Called with the bytes, done and in all.
             until: When to give up, by the monotonic clock.
             at_work: Whether it is known to have worked by now. One that had ended before may be
                 from long ago: what it brought may be damaged or gone since.
@@ -156,34 +141,38 @@ class HostStore:
             Its last line of output; None when it has vanished without one, was never started, or
             had ended before.
         """
-        seen, sending = time.monotonic(), Sending(model, FED_SECONDS)
-        while True:
-            try:
-                container = connect(self._access, ASK_SECONDS).containers.get(name)
-                state, report = container.attrs["State"], _last_words(container)
-                seen = time.monotonic()
-            except NotFound:
-                return None
-            except (DockerException, RequestException, Failure) as error:
-                forget_clients()
-                if time.monotonic() - seen > LOST_SECONDS:
-                    raise self._lost(error) from error
-                time.sleep(POLL_SECONDS)
-                continue
+        sending = Sending(model, FED_SECONDS)
+        while found := self._find(name):
+            container, report = found
+            state = container.attrs["State"]
             if "done" in report:
                 on_progress(int(report["done"]), model.bytes_to_stage)
             if state["Status"] == "exited":
                 _remove(container)
-                if not at_work:
-                    return None
-                return report if {"result", "cause"} & report.keys() else _died(state, report)
+                return _final_report(state, report) if at_work else None
             at_work = True
             forgotten = state["Status"] == "created" and _age(container) > FED_SECONDS
-            if forgotten and not sending.goes_on(container):
+            if forgotten and not sending.is_active(container):
                 _remove(container)
                 return None
             _must_be_before(until)
             time.sleep(POLL_SECONDS)
+        return None
+
+    def _find(self, name: str) -> tuple[Container, dict[str, Any]] | None:
+        """A container and its last line of output, also of a host that is silent for a while."""
+        until = time.monotonic() + LOST_SECONDS
+        while True:
+            try:
+                container = connect(self._access, ASK_SECONDS).containers.get(name)
+                return container, _last_report(container)
+            except NotFound:
+                return None
+            except (DockerException, RequestException, Failure) as error:
+                forget_clients()
+                if time.monotonic() > until:
+                    raise self._lost(error) from error
+                time.sleep(POLL_SECONDS)
 
     def _arguments(self) -> dict[str, Any]:
         return {
@@ -200,7 +189,7 @@ class HostStore:
         }
 
     @contextlib.contextmanager
-    def _talking(self) -> Iterator[None]:
+    def _reach_failures(self) -> Iterator[None]:
         try:
             yield
         except (DockerException, RequestException, OSError) as error:
@@ -226,7 +215,7 @@ def staging_name(path: str) -> str:
     return f"moorage-stage-{hashlib.sha256(path.encode()).hexdigest()[:16]}"
 
 
-def _last_words(container: Container) -> dict[str, Any]:
+def _last_report(container: Container) -> dict[str, Any]:
     lines = log_of_container(container, 1).strip().splitlines()
     with contextlib.suppress(ValueError):
         report = json.loads(lines[-1]) if lines else {}
@@ -234,8 +223,10 @@ def _last_words(container: Container) -> dict[str, Any]:
     return {"detail": lines[-1][:300]}
 
 
-def _died(state: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
+def _final_report(state: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
     """The program says why it fails; one that did not was ended from outside, or cannot run."""
+    if {"result", "cause"} & report.keys():
+        return report
     words = (f"ended with {state['ExitCode']}", state.get("Error", ""), report.get("detail", ""))
     detail = ": ".join(filter(None, words))
     return {"cause": Cause.INTERRUPTED.value, "detail": f"the staging container {detail}"}

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from moorage.adapters.transfer.file_checks import File
-from moorage.adapters.transfer.range_download import Answer, DownloadError, replaced
+from moorage.adapters.transfer.range_download import Answer, DownloadError, replaced_error
 from moorage.adapters.transfer.redirects import Guard
 
 TRIES = 6
@@ -88,7 +88,7 @@ def _download_errors(file: File) -> Iterator[None]:
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == REPLACED:
-            raise replaced(file) from None
+            raise replaced_error(file) from None
         cause = CAUSE_BY_STATUS.get(error.code, "hub-unavailable")
         hopeless = error.code in HOPELESS
         raise DownloadError(cause, f"{file['name']}: {error}", transient=not hopeless) from None
@@ -116,7 +116,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 def _handlers(guard: Guard) -> list[urllib.request.BaseHandler]:
     """What opens connections: to an address that was checked, unless it is that of a proxy."""
 
-    def connected(
+    def connect(
         address: tuple[str, int], timeout: float, source: tuple[str, int] | None = None
     ) -> socket.socket:
         *others, last = guard.addresses(*address)
@@ -127,17 +127,17 @@ def _handlers(guard: Guard) -> list[urllib.request.BaseHandler]:
 
     class Plain(urllib.request.HTTPHandler):
         def http_open(self, req: urllib.request.Request) -> Any:
-            return self.do_open(partial(_made, http.client.HTTPConnection, req), req)
+            return self.do_open(partial(make, http.client.HTTPConnection, req), req)
 
     class Secure(urllib.request.HTTPSHandler):
         def https_open(self, req: urllib.request.Request) -> Any:
-            made = partial(_made, http.client.HTTPSConnection, req)
-            return self.do_open(made, req, context=ssl.create_default_context())
+            make_secure = partial(make, http.client.HTTPSConnection, req)
+            return self.do_open(make_secure, req, context=ssl.create_default_context())
 
-    def _made(kind: Any, req: urllib.request.Request, host: str, **more: Any) -> Any:
+    def make(kind: Any, req: urllib.request.Request, host: str, **more: Any) -> Any:
         connection = kind(host, **more)
         if not req.has_proxy() and not getattr(req, "_tunnel_host", None):
-            connection._create_connection = connected
+            connection._create_connection = connect
         return connection
 
     return [Plain(), Secure()]

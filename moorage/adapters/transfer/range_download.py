@@ -164,7 +164,7 @@ class Download:
     def _require_same_content(self, etag: str) -> None:
         announced, name = self._file.get("etag"), etag.strip('"')
         if announced and etag.startswith('"') and name != announced:
-            raise replaced(self._file)
+            raise replaced_error(self._file)
         if announced or any(self._file.get(kind) for kind in ("sha256", "git_oid", "md5")):
             return  # a checksum tells more: servers of one network may call the same file otherwise
         if self._etag not in ("", etag):
@@ -184,7 +184,7 @@ class Download:
         return DownloadError(cause, f"{self._file['name']} {why}", transient=transient)
 
 
-def replaced(file: File) -> DownloadError:
+def replaced_error(file: File) -> DownloadError:
     """The content that was announced is no longer there."""
     detail = f"{file['name']} was replaced meanwhile: deploy again, it is new"
     return DownloadError("source-incomplete", detail)

@@ -22,13 +22,13 @@ from typing import Any
 from moorage.adapters.transfer.file_checks import (
     MANIFEST,
     File,
-    damaged,
+    damaged_files,
     is_whole,
     mismatch,
-    put_stamps,
     sha256_of,
     size_of,
     write,
+    write_stamps,
 )
 from moorage.adapters.transfer.mirror import Mirror
 from moorage.adapters.transfer.range_download import Download, DownloadError
@@ -92,7 +92,7 @@ class Job:
 
     def _drop_what_is_wrong(self) -> None:
         """What was damaged on the disk is brought anew."""
-        for file in damaged(self.workspace, self.files, thorough=self.check):
+        for file in damaged_files(self.workspace, self.files, thorough=self.check):
             if os.path.exists(self._at(file)):
                 os.unlink(self._at(file))
                 self.dropped.add(file["name"])
@@ -160,7 +160,7 @@ class Job:
     def _publish(self) -> None:
         shutil.rmtree(self.growing, ignore_errors=True)
         write(os.path.join(self.workspace, MANIFEST), self._manifest())
-        put_stamps(self.workspace, self.files)
+        write_stamps(self.workspace, self.files)
         shutil.rmtree(self.place, ignore_errors=True)
         os.rename(self.workspace, self.place)
 

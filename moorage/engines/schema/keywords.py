@@ -18,7 +18,7 @@ def keywords(words: Sequence[str], schema: Schema) -> dict[str, Any]:
     """What an engine's own parser would make of words, by the name of the field.
 
     Args:
-        words: As `user_tokens` made them; the last writing of an option counts.
+        words: Of a command line; the last writing of an option counts.
         schema: What the version knows.
 
     Raises:

@@ -144,7 +144,7 @@ def read(words: Sequence[str], schema: Schema) -> Reading:
     """Read words; a mistake that hides what follows it ends the reading.
 
     Args:
-        words: As `user_tokens` made them.
+        words: Of a command line.
         schema: What the engine knows.
     """
     return Reader(schema).read(words)
@@ -163,7 +163,7 @@ class Reader:
         self._parser = _parser(schema, self._problems)
 
     def read(self, words: Sequence[str]) -> Reading:
-        """Read words, as `user_tokens` made them."""
+        """Read words."""
         self._problems.clear()
         try:
             line = [MODEL, *rewritten(words, self._schema)]

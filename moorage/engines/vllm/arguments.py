@@ -150,7 +150,7 @@ def derived_flags(context: LaunchContext) -> tuple[Flag, ...]:
         *distributed_flags(context),
         *offload_flags(context.cache, context.accelerator_type),
         *ascend_flags(context),
-        *adapter_flags(context.adapters, context.name, context.words, context.updates),
+        *adapter_flags(context.adapters, context.name, context.args, context.updates),
     )
 
 

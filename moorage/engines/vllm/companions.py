@@ -13,13 +13,12 @@ from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import mounts_of
 from moorage.engines.vllm.flags import derived, variable, wanted
 from moorage.engines.vllm.speculative import Speculative, speculative_flags
-from moorage.memory.calibration_key import DRAFTS
 from moorage.memory.options import LoraOptions, allowed_rank
 from moorage.models.adapter_config import base_model, is_made_for
 from moorage.models.assets import AssetRole
 from moorage.models.source import Companion
 from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
-from moorage.spec.arguments import is_written, switch, whole_number
+from moorage.spec.arguments import EngineArguments
 
 
 class Adapter(Value):
@@ -39,7 +38,7 @@ class Adapter(Value):
 def adapter_flags(
     adapters: Sequence[Adapter],
     base: str,
-    words: Sequence[str],
+    args: EngineArguments,
     updates: AdapterUpdatesSpec | None = None,
 ) -> tuple[Flag, ...]:
     """LoRA's switch, number, adapters and rank; nothing where the user lists adapters.
@@ -47,15 +46,15 @@ def adapter_flags(
     Args:
         adapters: The adapters of the start.
         base: Name under which the model is served.
-        words: The user's arguments.
+        args: The user's arguments.
         updates: Room for adapters that are loaded while it serves.
 
     Raises:
         Failure: `BAD_SPEC` for later adapters on several API servers: only one would load them.
     """
     if updates:
-        _require_one_server(words)
-    if not (adapters or updates) or is_written(words, "--lora-modules"):
+        _require_one_server(args)
+    if not (adapters or updates) or args.states("--lora-modules"):
         return ()
     later = updates.max if updates else 0
     number = f"{len(adapters)} adapters at once" + f", and {later} loaded later" * bool(later)
@@ -81,8 +80,8 @@ def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]
     return (variable("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "1", reason, Origin.USER),)
 
 
-def _require_one_server(words: Sequence[str]) -> None:
-    if (whole_number(words, "--api-server-count", "-asc") or 1) > 1:
+def _require_one_server(args: EngineArguments) -> None:
+    if (args.whole_number("--api-server-count") or 1) > 1:
         raise Failure(
             Cause.BAD_SPEC,
             "lora_updates: vLLM does not load adapters later with --api-server-count above 1",
@@ -130,7 +129,7 @@ def draft_path(request: LaunchRequest) -> str:
 
 
 def memory_arguments(
-    lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: Sequence[str]
+    lora: LoraOptions | None, speculative: SpeculativeSpec | None, written: EngineArguments
 ) -> tuple[str, ...]:
     """Arguments of adapters and drafts that decide about memory, as they are known before a launch.
 
@@ -140,10 +139,10 @@ def memory_arguments(
         written: The user's own arguments; they follow, and win.
     """
     words: tuple[str, ...] = ()
-    if lora and not (switch(written, "--enable-lora") or is_written(written, "--lora-modules")):
+    if lora and not (written.switch("--enable-lora") or written.states("--lora-modules")):
         sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))
         words = ("--enable-lora", *sizes)
-    if speculative and not is_written(written, *DRAFTS):
+    if speculative and not written.states("--speculative-config"):
         drafts = Speculative.of_spec(speculative, speculative.model or "")
         words += tuple(word for flag in speculative_flags(drafts) for word in flag.tokens)
     return words

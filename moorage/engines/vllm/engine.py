@@ -41,7 +41,7 @@ from moorage.engines.vllm.environment import (
 )
 from moorage.engines.vllm.flags import variable
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
-from moorage.engines.vllm.options import REMOVED_OPTIONS, RESERVED_OPTIONS, SHORT_NAMES
+from moorage.engines.vllm.options import ALIASES, REMOVED_OPTIONS, RESERVED_OPTIONS
 from moorage.engines.vllm.ray_cluster import (
     is_clustered,
     ray_containers,
@@ -58,7 +58,6 @@ from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
 from moorage.readiness.measured import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
-from moorage.spec.arguments import user_tokens
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"
 API_KEY = "VLLM_API_KEY"
@@ -130,7 +129,7 @@ class Vllm(Engine):
     api_key_variable = API_KEY
     busy = IN_FLIGHT
     shutdown_option = OPTION
-    aliases = SHORT_NAMES
+    aliases = ALIASES
     features = frozenset({"speculative", "lora", "lora_updates", "extended_kv_cache"})
     updates = AdapterUpdates(load="/v1/load_lora_adapter", unload="/v1/unload_lora_adapter")
     argument_rules = Rules(title="vLLM", reserved=RESERVED_OPTIONS, removed=REMOVED_OPTIONS)
@@ -155,7 +154,7 @@ class Vllm(Engine):
 
     def memory_arguments(self, spec: ModelSpec, lora: LoraOptions | None) -> tuple[str, ...]:
         """Those of adapters and drafts."""
-        return memory_arguments(lora, spec.speculative, user_tokens(spec.engine.args))
+        return memory_arguments(lora, spec.speculative, spec.engine.arguments)
 
     @property
     def memory_reader(self) -> Callable[[str], Measured | None]:

@@ -16,11 +16,10 @@ from moorage.engines.schema.keywords import keywords
 from moorage.engines.vllm.arguments import length_flags, mode_flags, trust_flags
 from moorage.engines.vllm.context import LaunchContext, Length
 from moorage.engines.vllm.flags import derived, variable
-from moorage.engines.vllm.options import SHORT_NAMES
+from moorage.engines.vllm.options import ALIASES
 from moorage.engines.vllm.parallel import PIPELINE, TENSOR
 from moorage.engines.vllm.speculative import Speculative, speculative_flags
 from moorage.placement.placement import CPU
-from moorage.spec.arguments import user_tokens
 
 BUILDER = "ray.serve.llm:build_openai_app"
 VARIABLES = (variable("VLLM_NO_USAGE_STATS", "1", "a server does not report home"),)
@@ -32,10 +31,12 @@ def vllm_application(request: ApplicationRequest) -> ApplicationParts:
     Raises:
         Failure: `BAD_SPEC` when the user's arguments cannot be read.
     """
-    words = user_tokens(request.spec.engine.args)
-    flags = list(without_user_flags(_derived(request), words, SHORT_NAMES))
-    if words:
-        flags.append(Flag(tokens=words, origin=Origin.USER, reason="engine.args", written=True))
+    args = request.spec.engine.arguments
+    flags = list(without_user_flags(_derived(request), args, ALIASES))
+    if args.words:
+        flags.append(
+            Flag(tokens=args.words, origin=Origin.USER, reason="engine.args", written=True)
+        )
     tokens = [token for flag in flags for token in flag.tokens]
     config: dict[str, Any] = {
         "model_loading_config": {"model_id": request.spec.name, "model_source": request.source},

@@ -14,7 +14,7 @@ from moorage.engines.vllm.context import (
     LaunchPolicy,
     Length,
     Member,
-    baseline_words,
+    baseline_arguments,
 )
 from moorage.engines.vllm.engine_caches import cache_root
 from moorage.engines.vllm.environment import is_310p
@@ -23,7 +23,7 @@ from moorage.engines.vllm.ray_cluster import is_clustered
 from moorage.engines.vllm.speculative import Speculative
 from moorage.models.categories import SPEECH_TO_TEXT, TEXT_TO_SPEECH
 from moorage.spec import Mode, ModelSpec, Policy
-from moorage.spec.arguments import switch, user_tokens
+from moorage.spec.arguments import EngineArguments
 
 
 def context_of(request: LaunchRequest) -> LaunchContext:
@@ -33,7 +33,7 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         version=version_of(request),
         name=spec.name,
         model=request.engine_model_path,
-        words=words_of(spec),
+        args=arguments_of(spec),
         user_variables=frozenset({*spec.engine.env, *spec.secrets}),
         accelerator_type=seat.accelerator_type,
         is_310p=is_310p(tuple(item.family for item in claimed_accelerators(request))),
@@ -82,17 +82,17 @@ def policy_of(spec: ModelSpec) -> LaunchPolicy:
     return BASELINE if spec.placement.policy == Policy.BASELINE else MOORAGE
 
 
-def words_of(spec: ModelSpec) -> tuple[str, ...]:
+def arguments_of(spec: ModelSpec) -> EngineArguments:
     """The user's arguments, as the rules of the policy read them."""
-    words = user_tokens(spec.engine.args)
-    return baseline_words(words) if spec.placement.policy == Policy.BASELINE else words
+    args = spec.engine.arguments
+    return baseline_arguments(args) if spec.placement.policy == Policy.BASELINE else args
 
 
 def _is_omni(request: LaunchRequest) -> bool:
     """Whether images or speech are generated, by the model's profile or the user's `--omni`."""
     profile = request.profile
     makes = profile.mode == Mode.IMAGE_GENERATION or TEXT_TO_SPEECH in profile.categories
-    return makes or bool(switch(user_tokens(request.spec.engine.args), "--omni"))
+    return makes or bool(request.spec.engine.arguments.switch("--omni"))
 
 
 def _executor(request: LaunchRequest) -> Executor | None:

@@ -20,10 +20,10 @@ from moorage.engines.launch import LABEL_LEDGER, LABEL_RELEASE, Mount
 from moorage.inventory.devices import device_kind
 from moorage.spec import RuntimeName
 from tests.builders import a_container, a_workload
-from tests.e2e.workplace import worker
 from tests.local_registry import empty_image, require_docker
+from tests.prefect_server import free_port
 
-PORT = 19_000 + worker()
+PORT = free_port()
 """Nobody's: tests that run at the same time take others, and so do outgoing connections."""
 NVIDIA = "OCI runtime create failed: error running prestart hook #0: nvidia-container-cli: "
 

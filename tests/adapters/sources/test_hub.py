@@ -238,14 +238,14 @@ def test_while_all_weights_are_read_others_learn_what_the_model_is(
     source: Make, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That takes many minutes where the source announces no checksum that lasts."""
-    found, summed, read = source().resolve(spec), ModelStore.summed, list[str]()
+    found, add, read = source().resolve(spec), ModelStore.with_checksums, list[str]()
 
     def slowly(self: ModelStore, manifest: Manifest) -> Manifest:
         read.append(source().resolve(spec).revision)
-        return summed(self, manifest)
+        return add(self, manifest)
 
     monkeypatch.setattr("moorage.adapters.sources.hub.METADATA_SECONDS", 0.2)
-    monkeypatch.setattr(ModelStore, "summed", slowly)
+    monkeypatch.setattr(ModelStore, "with_checksums", slowly)
     source().stage(found, quiet)
     assert read == [found.revision]
 

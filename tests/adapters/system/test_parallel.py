@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 
 from moorage.adapters.system import parallel
-from moorage.adapters.system.parallel import deadline, holding, run_all
+from moorage.adapters.system.parallel import deadline, hold, run_all
 from moorage.common.failures import Cause, Failure
 
 
@@ -79,8 +79,8 @@ def test_who_waits_for_a_lock_ticks_and_may_give_up(tmp_path: Path) -> None:
     with (
         FileLock(path),
         pytest.raises(Failure, match="waiting took over"),
-        holding(FileLock(path), deadline(0.02, "waiting")),
+        hold(FileLock(path), deadline(0.02, "waiting")),
     ):
         pytest.fail("somebody else holds it")
-    with holding(FileLock(path), nothing):
+    with hold(FileLock(path), nothing):
         pass

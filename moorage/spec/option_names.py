@@ -1,13 +1,9 @@
-"""Other writings of the options that decide something here, as vLLM takes them.
+"""Other writings of the options that moorage looks for, as a version of vLLM takes them.
 
-vLLM's parser takes an option that is cut short, as long as no other begins so, and some options
-have two names. Whoever looks for `--gpu-memory-utilization` has to find `--gpu-memory-util` too:
-else the engine would take more than what was claimed.
+Written by `scripts/make_option_names.py` from the shipped schemas (0.10.0 to 0.33.0).
 """
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 SHORTEST: dict[str, str] = {
     "--api-key": "--api-k",
@@ -59,11 +55,11 @@ SHORTEST: dict[str, str] = {
     "--master-port": "--master-p",
     "--max-cudagraph-capture-size": "--max-cu",
     "--max-lora-rank": "--max-lora-",
-    "--max-loras": "--max-loras",
     "--max-model-len": "--max-m",
     "--max-num-batched-tokens": "--max-num-b",
     "--max-num-seqs": "--max-num-s",
     "--nnodes": "--nn",
+    "--no-data-parallel-hybrid-lb": "--no-da",
     "--no-disable-hybrid-kv-cache-manager": "--no-disable-h",
     "--no-enable-chunked-prefill": "--no-enable-c",
     "--no-enable-eplb": "--no-enable-ep",
@@ -94,9 +90,9 @@ SHORTEST: dict[str, str] = {
     "--tensor-parallel-size": "--te",
     "--trust-remote-code": "--tr",
 }
-"""By option the shortest writing that a version takes for it (0.10 to 0.33)."""
+"""By option the shortest beginning that a version takes for it."""
 
-OTHER_WRITINGS: dict[str, str] = {
+SECOND_NAMES: dict[str, str] = {
     "--device-memory-utilization": "--gpu-memory-utilization",
     "--disable-chunked-prefill": "--no-enable-chunked-prefill",
     "--disable-eplb": "--no-enable-eplb",
@@ -106,23 +102,26 @@ OTHER_WRITINGS: dict[str, str] = {
     "--disable-prompt-tokens-details": "--no-enable-prompt-tokens-details",
     "--enable-hybrid-kv-cache-manager": "--no-disable-hybrid-kv-cache-manager",
 }
-"""Second names of an option, and the opposite of a switch, under the name that is looked for."""
+"""Second long names of an option, and the opposite of a switch."""
 
-
-@lru_cache(maxsize=4096)
-def in_full(name: str) -> str:
-    """The name under which an option is looked for; another one stays as it is.
-
-    Args:
-        name: With its dashes, without value and keys.
-    """
-    found = [name]
-    if name not in SHORTEST and name.startswith("--"):
-        known = SHORTEST.items()
-        found = [full for full, least in known if _is_short_for(name, full, least)]
-    full = found[0] if len(found) == 1 else name
-    return OTHER_WRITINGS.get(full, full)
-
-
-def _is_short_for(name: str, full: str, least: str) -> bool:
-    return name.startswith(least) and full.startswith(name)
+SHORT_NAMES: dict[str, str] = {
+    "-asc": "--api-server-count",
+    "-cc": "--compilation-config",
+    "-dcp": "--decode-context-parallel-size",
+    "-dp": "--data-parallel-size",
+    "-dpa": "--data-parallel-address",
+    "-dpb": "--data-parallel-backend",
+    "-dph": "--data-parallel-hybrid-lb",
+    "-dpl": "--data-parallel-size-local",
+    "-dpp": "--data-parallel-rpc-port",
+    "-dpr": "--data-parallel-start-rank",
+    "-ep": "--enable-expert-parallel",
+    "-n": "--nnodes",
+    "-pcp": "--prefill-context-parallel-size",
+    "-pp": "--pipeline-parallel-size",
+    "-q": "--quantization",
+    "-r": "--node-rank",
+    "-sc": "--speculative-config",
+    "-tp": "--tensor-parallel-size",
+}
+"""Names with one dash."""
