@@ -25,7 +25,7 @@ from moorage.memory.engine_setup import Batch, EngineSetup, MemoryQuery
 from moorage.models.config import derive_profile
 from moorage.models.source import ResolvedModel, WeightSummary
 from moorage.models.tensors import TensorHeaders
-from moorage.placement.demand import memory_request
+from moorage.placement.memory_request import memory_request
 from moorage.spec import ModelSpec
 
 EXACT = (
