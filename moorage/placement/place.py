@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from moorage.common.refusal import Refusal
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.placement.baseline.place import place_by_rules, weigh_by_rules
+from moorage.placement.baseline.place import place_by_rules, rank_by_rules
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.candidates import Candidate, ScoredCandidate
 from moorage.placement.explanation import Verdict, troubles
@@ -48,7 +48,7 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
         verdicts=verdicts,
         troubles=troubles(fleet.hosts),
         terms=() if by_rules else tuple(WEIGHTS[request.spec.placement.strategy]),
-        considered=weigh_by_rules(request, _filtered(request, views)[0]) if by_rules else None,
+        considered=rank_by_rules(request, _filtered(request, views)[0]) if by_rules else None,
     )
 
 
