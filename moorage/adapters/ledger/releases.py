@@ -1,11 +1,11 @@
-"""Releases in the ledger: their changes of state, and their records."""
+"""Releases in the ledger: changes of state, records, and workloads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import gate
@@ -13,9 +13,10 @@ from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
 from moorage.adapters.ledger.transitions import Change, changing, logged
 from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import Workload
 from moorage.inventory.claims import Claim
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
-from moorage.releases.states import SERVING, UNFINISHED, outage
+from moorage.releases.states import FINAL, SERVING, UNFINISHED, outage
 from moorage.spec import ModelSpec
 
 RESTARTS_KEPT = 100
@@ -87,7 +88,7 @@ class Releases(ReleaseQueries):
         """
         with changing(self._engine) as change:
             recorded = _with_downtime(change, release)
-            _write(change.connection, recorded)
+            _write_record(change.connection, recorded)
             if release.replaced and change.state_of(release.replaced) in SERVING:
                 cause = f"superseded by {release.id}"
                 change.move(release.replaced, ReleaseState.STOPPING, cause)
@@ -152,7 +153,7 @@ class Releases(ReleaseQueries):
             if state in SERVING:
                 return
             if record is not None:
-                _write(connection, record)
+                _write_record(connection, record)
             if state == ReleaseState.ERROR:
                 own = RELEASES.c.id == release
                 connection.execute(update(RELEASES).where(own).values(cause=cause))
@@ -171,7 +172,7 @@ def _with_downtime(change: Change, release: Release) -> Release:
     return release.model_copy(update={"downtime_seconds": seconds})
 
 
-def _write(connection: Connection, release: Release) -> None:
+def _write_record(connection: Connection, release: Release) -> None:
     """Write the audit record, once; only `revise` touches it again."""
     written = connection.execute(
         update(RELEASES)
@@ -180,3 +181,42 @@ def _write(connection: Connection, release: Release) -> None:
     )
     if written.rowcount != 1:
         raise Failure(Cause.LOST_LOCK, f"{release.id} has a record already")
+
+
+class Workloads:
+    """The workloads of all releases."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def begin(self, release: str, workload: Workload) -> None:
+        """Write a workload before its start.
+
+        Raises:
+            Failure: `LOST_LOCK` when its release has ended: a flow that was suspended for too long
+                must not start what others have undone.
+        """
+        with gate(self._engine) as connection:
+            state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == release))
+            if state in FINAL:
+                raise Failure(Cause.LOST_LOCK, f"{release} is {state}: {workload.name} not started")
+            _write_workload(connection, release, workload)
+
+    def put(self, release: str, workload: Workload) -> None:
+        """Write a workload, or replace it."""
+        with gate(self._engine) as connection:
+            _write_workload(connection, release, workload)
+
+    def drop(self, name: str) -> None:
+        """Delete a workload, if it is there."""
+        with gate(self._engine) as connection:
+            connection.execute(delete(WORKLOADS).where(WORKLOADS.c.name == name))
+
+
+def _write_workload(connection: Connection, release: str, workload: Workload) -> None:
+    connection.execute(delete(WORKLOADS).where(WORKLOADS.c.name == workload.name))
+    connection.execute(
+        insert(WORKLOADS).values(
+            name=workload.name, release=release, workload=workload.model_dump(mode="json")
+        )
+    )
