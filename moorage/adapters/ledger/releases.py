@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, insert, select, update
 
@@ -56,8 +57,7 @@ class Releases(ReleaseQueries):
     def pin(self, release: str, revision: str) -> None:
         """Write the revision of a release's model."""
         with gate(self._engine) as connection:
-            own = RELEASES.c.id == release
-            connection.execute(update(RELEASES).where(own).values(revision=revision))
+            _update(connection, release, revision=revision)
 
     def move(self, release: str, to: ReleaseState, cause: str = "") -> None:
         """Move a release to another state.
@@ -77,8 +77,7 @@ class Releases(ReleaseQueries):
     def explain(self, release: str, cause: str) -> None:
         """Replace the reason for the state of a release."""
         with gate(self._engine) as connection:
-            own = RELEASES.c.id == release
-            connection.execute(update(RELEASES).where(own).values(cause=cause))
+            _update(connection, release, cause=cause)
 
     def take_over(self, release: Release) -> Release:
         """In one transaction write the record, run the release and stop its predecessor.
@@ -137,14 +136,13 @@ class Releases(ReleaseQueries):
 
     def add_restart(self, release: str, restart: Restart) -> None:
         """Add a restart to the record of a release, if it has one."""
-        own = RELEASES.c.id == release
         with gate(self._engine) as connection:
-            record = connection.scalar(select(RELEASES.c.record).where(own))
-            if record is None:
-                return
-            every = [*record.get("restarts", ()), restart.model_dump(mode="json")]
-            written = {**record, "restarts": every[-RESTARTS_KEPT:]}
-            connection.execute(update(RELEASES).where(own).values(record=written))
+            query = select(RELEASES.c.record).where(RELEASES.c.id == release)
+            record = connection.scalar(query)
+            if record is not None:
+                every = [*record.get("restarts", ()), restart.model_dump(mode="json")]
+                restarts = every[-RESTARTS_KEPT:]
+                _update(connection, release, record={**record, "restarts": restarts})
 
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
         """In one transaction write the record and fail the release, unless it serves."""
@@ -155,8 +153,7 @@ class Releases(ReleaseQueries):
             if record is not None:
                 _write_record(connection, record)
             if state == ReleaseState.ERROR:
-                own = RELEASES.c.id == release
-                connection.execute(update(RELEASES).where(own).values(cause=cause))
+                _update(connection, release, cause=cause)
             else:
                 change.move(release, ReleaseState.ERROR, cause)
 
@@ -170,6 +167,10 @@ def _with_downtime(change: Change, release: Release) -> Release:
             logged(change.connection, release.replaced), release.created_at, datetime.now(UTC)
         )
     return release.model_copy(update={"downtime_seconds": seconds})
+
+
+def _update(connection: Connection, release: str, **values: Any) -> None:
+    connection.execute(update(RELEASES).where(RELEASES.c.id == release).values(**values))
 
 
 def _write_record(connection: Connection, release: Release) -> None:
