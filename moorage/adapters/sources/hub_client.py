@@ -1,4 +1,4 @@
-"""What the hub knows and sends: the listing of a commit, and ranges of files."""
+"""Client of a hub: the listing of a commit, and ranges of its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an S3-compatible store knows and sends: a prefix of a bucket as if it were a commit.
+"""Client of an S3-compatible store: a prefix of a bucket, as if it were a commit.
 
 A bucket has no commits. Its revision is a digest over names, sizes and ETags of all files below the
 prefix: a file that is replaced makes another one. Every request for a file names the ETag that was
