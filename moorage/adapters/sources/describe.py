@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.adapters.files.pretrained import read_config
-from moorage.adapters.files.regular_files import read_json, read_part, read_whole
+from moorage.adapters.files.safe_files import read_json, read_part, read_whole
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import LIMITS, JsonLimits
 from moorage.common.units import MIB, human_bytes

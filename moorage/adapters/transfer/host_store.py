@@ -1,8 +1,8 @@
 """The model store of another machine, and how a model gets there.
 
-A helper container on the host downloads it, so the weights go from the hub to the host directly. The
-container is named after the model's directory: whoever wants the same model finds it and waits. It
-continues when this machine loses the host, and the next caller finds its result.
+A helper container on the host downloads it, so the weights go from the hub to the host directly.
+The container is named after the model's directory: whoever wants the same model finds it and waits.
+It continues when this machine loses the host, and the next caller finds its result.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LOST_SECONDS = 30.0
 """How long a host may not answer before it counts as lost."""
 
 FED_SECONDS = 60.0
-"""Age at which a created container counts as forgotten, when it was not started and no files arrive."""
+"""Age at which a container counts as forgotten that was not started and receives no files."""
 
 PROGRAM = bundle(program, checks, redirects, range_download, mirror)
 

@@ -76,8 +76,8 @@ class Answer:
 
 
 OpenRange = Callable[[int, int], AbstractContextManager[Answer]]
-"""Requests the bytes from one offset up to another; raises a `DownloadError` that is transient where
-a further attempt may succeed."""
+"""Requests the bytes from one offset up to another. It raises a transient `DownloadError` where a
+further attempt may succeed."""
 
 
 class Download:

@@ -66,6 +66,7 @@ class OwnStore(Store):
         self._root = str(settings.root)
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
+        """Run the action in this process."""
         arguments = [self._root] if action == "list" else [self._root, list(paths)]
         return keeper.ACTIONS[action](*arguments)  # type: ignore[operator]
 
@@ -96,6 +97,7 @@ class RemoteStore(Store):
         self._host, self._fleet = host, fleet
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
+        """Run the action in a helper container."""
         arguments = (
             [json.dumps(STORE)] if action == "list" else [json.dumps(STORE), json.dumps(paths)]
         )
