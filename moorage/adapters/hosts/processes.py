@@ -135,6 +135,9 @@ class ProcessRuntime:
             start_new_session=True,
         )
         _send_environment(supervising.stdin, {**_environment(spec, secrets), MARK: str(folder)})
+        return self._await_state(spec)
+
+    def _await_state(self, spec: ContainerSpec) -> dict[str, Any]:
         state = _poll(lambda: self._state(spec.name), APPEAR_SECONDS)
         if state is None:
             raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
