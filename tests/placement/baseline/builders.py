@@ -11,7 +11,7 @@ from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.placement.baseline.place import weigh
 from moorage.placement.considered import Considered
-from moorage.placement.request import Request, Subject, request_for
+from moorage.placement.request import Request, Subject
 from moorage.spec import EngineName
 from tests.builders import a_profile, a_spec
 
@@ -48,7 +48,7 @@ def a_request(claim: int = 0, *args: str, **changes: Any) -> Request:
         **values,
     )
     subject = Subject(spec, a_profile(**profile), adapter_bytes=adapter_bytes)
-    return request_for(subject, ENGINES[EngineName.VLLM])
+    return subject.request(ENGINES[EngineName.VLLM])
 
 
 def host(name: str, *memory: int, type: str = "cuda", **changes: Any) -> HostSnapshot:
@@ -65,7 +65,7 @@ def accelerator(index: int, memory: int, type: str = "cuda") -> Accelerator:
     return Accelerator(type=type, index=index, memory_total=memory, memory_free=memory)
 
 
-def held(index: int, amount: int, release: str = "other", **changes: Any) -> Claim:
+def a_claim(index: int, amount: int, release: str = "other", **changes: Any) -> Claim:
     return Claim(
         host="h",
         resource=Resource.ACCELERATOR,
@@ -76,7 +76,7 @@ def held(index: int, amount: int, release: str = "other", **changes: Any) -> Cla
     )
 
 
-def held_ram(amount: int, release: str = "other") -> Claim:
+def a_ram_claim(amount: int, release: str = "other") -> Claim:
     return Claim(host="h", resource=Resource.RAM, amount=amount, release=release)
 
 
@@ -86,11 +86,11 @@ def named(*hosts: str, type: str = "cuda") -> tuple[str, ...]:
     return tuple(f"{name}:{type}:{index}" for name, index in pairs)
 
 
-def found(decision: Considered) -> list[list[Shown]]:
+def shares_of(considered: Considered) -> list[list[Shown]]:
     """Each candidate as its shares: host, accelerators, bytes."""
     return [
         [(share.host, share.accelerators, share.accelerator_bytes) for share in item.shares]
-        for item in decision.candidates
+        for item in considered.candidates
     ]
 
 
