@@ -7,6 +7,7 @@ from typing import Any
 
 from moorage.common.units import GIB
 from moorage.common.values import Origin
+from moorage.engines.flags import Flag
 from moorage.engines.launch import (
     LABEL_LEDGER,
     LABEL_MODEL,
@@ -14,7 +15,6 @@ from moorage.engines.launch import (
     LABEL_REPLICA,
     LABEL_ROLE,
     ContainerSpec,
-    Flag,
     Workload,
 )
 from moorage.engines.registry import ENGINES
