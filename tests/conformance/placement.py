@@ -30,7 +30,7 @@ Difference = tuple[str, Any, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a deploy is told: a placement, with seats or without, or why the request is refused."""
+    """What a deploy gets: a placement, with seats or without, or why the request is refused."""
 
     fleet: FleetSnapshot
     placement: Placement | None = None

@@ -98,8 +98,8 @@ def test_a_file_is_counted_and_its_differences_are_told(
     file = tmp_path / "cases.json"
     file.write_text(json.dumps({"cases": wrong}))
     assert main(file) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told == [
+    answer = capsys.readouterr().out.splitlines()
+    assert answer == [
         f"{wrong[0]['id']} error: expected tp_vocab_size, got None",
         "1 passed, 1 failed",
     ]
