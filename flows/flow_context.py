@@ -23,6 +23,7 @@ from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.adapters.prefect.api_errors import server_failure
 from moorage.adapters.prefect.events import emit_transition
 from moorage.adapters.system.process import command_line_user
+from moorage.adapters.system.threads import variable_scope
 from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.releases.release import Release, ReleaseRow, StepRecord
@@ -143,11 +144,8 @@ def requested(claimed: str = "") -> Iterator[Requester]:
         claimed: What the run's parameter `requested_by` says.
     """
     one = _REQUESTER.get() or _requester(claimed)
-    token = _REQUESTER.set(one)
-    try:
+    with variable_scope(_REQUESTER, one):
         yield one
-    finally:
-        _REQUESTER.reset(token)
 
 
 def parameters_digest() -> str:
@@ -223,7 +221,7 @@ def unreported_failure() -> Failure | None:
     return end if isinstance(end, Failure) else None
 
 
-def whole(state: S) -> S:
+def with_result(state: S) -> S:
     """The final state of a run of this process, with its result or exception where that was lost.
 
     Args:

@@ -8,7 +8,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.flow_context import FlowContext, flow_context, keep_result, unchanged, whole
+from flows.flow_context import FlowContext, flow_context, keep_result, unchanged, with_result
 from moorage.adapters.prefect.task_runner import task_runner
 from moorage.engines.launch import LaunchPlan
 from moorage.images.image import Image
@@ -154,7 +154,7 @@ async def require_approval(spec: ModelSpec, fleet: Fleet, *, force: bool) -> Non
     """
     if spec.redeploy.approval != Approval.REQUIRED or is_approved(spec.name):
         return
-    state: State[Any] = whole(await plan_model(spec, fleet, return_state=True))
+    state: State[Any] = with_result(await plan_model(spec, fleet, return_state=True))
     release: Release = await state.aresult()
     if state.name == "Unchanged" and not force:
         return

@@ -73,7 +73,7 @@ async def rollback_model(
         async with sole_flow(name, context.flow_run_id, context.journal):
             target, old, healthy = await _target(name, to)
             fleet = await _require_allowed(target, fleet)
-            if old and old.release and healthy and _runs(old.release, target):
+            if old and old.release and healthy and _serves_target(old.release, target):
                 message = f"unchanged: {old.id} already serves what {target.id} ran"
                 return Completed(name="Unchanged", message=message, data=old.release)
             release = await roll_out(context, RollbackPlan(target, old), fleet, old)
@@ -142,5 +142,5 @@ async def _target(name: str, to: str) -> tuple[Release, ReleaseRow | None, bool]
     return target, *await serving(target.spec)
 
 
-def _runs(release: Release, target: Release) -> bool:
+def _serves_target(release: Release, target: Release) -> bool:
     return target.id in (release.id, release.rolled_back_to)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 from prefect import task
 
 from moorage.adapters.engines.probe import ask
 from moorage.adapters.hosts.runtime import runtime_for
-from moorage.adapters.system.threads import hold_lock, in_thread, run_uninterrupted
+from moorage.adapters.system.threads import (
+    hold_lock,
+    in_thread,
+    run_uninterrupted,
+    threaded,
+    variable_scope,
+)
 from moorage.common.failures import Cause, Failure
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import ReleaseRow, ReleaseState
@@ -22,7 +28,7 @@ from tasks.journal import Journal, step
 
 HEALTH_SECONDS = 5.0
 
-_DECIDED: ContextVar[str] = ContextVar("decided", default="")
+_decided: ContextVar[str] = ContextVar("decided", default="")
 
 
 @asynccontextmanager
@@ -123,24 +129,20 @@ def mark(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
             raise
 
 
-@contextmanager
-def decision_scope(release: str) -> Iterator[None]:
+def decision_scope(release: str) -> AbstractContextManager[None]:
     """Let the deploys of this block happen only where this release was the last one that ran."""
-    token = _DECIDED.set(release)
-    try:
-        yield
-    finally:
-        _DECIDED.reset(token)
+    return variable_scope(_decided, release)
 
 
-async def superseded_since(model: str) -> str:
+@threaded
+def superseded_since(model: str) -> str:
     """What has happened to a model since a deploy of it was decided on; its lock is held.
 
     Returns:
         In words; empty when nothing has, or when the deploy was asked for whatever serves.
     """
-    decided = _DECIDED.get()
-    last = await in_thread(_last, model) if decided else None
+    decided = _decided.get()
+    last = _latest(model) if decided else None
     if last is None:
         return ""
     if last.id != decided:
@@ -150,7 +152,7 @@ async def superseded_since(model: str) -> str:
     return ""
 
 
-def _last(model: str) -> ReleaseRow | None:
+def _latest(model: str) -> ReleaseRow | None:
     """What serves, or served last."""
     own = ledger().releases
     ran = (row for row in own.of_model(model) if row.release and row.release.ran)

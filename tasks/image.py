@@ -35,7 +35,7 @@ async def choose_image(
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
-            note.say(_without(placement))
+            note.say(_no_image(placement))
             return None
         image = await in_thread(pin_image, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
@@ -50,9 +50,9 @@ async def pull_image(
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
-            note.say(_without(placement))
+            note.say(_no_image(placement))
             return None
-        (image,) = await map_hosts(pin, [_on(hosts[0], image=image, host=hosts[0])], 1)
+        (image,) = await map_hosts(pin, [_host_call(hosts[0], image=image, host=hosts[0])], 1)
         await pull_everywhere(image, hosts, spec)
         image = await in_thread(identify_image, image, hosts[0])
         note.say(f"{image.pinned} ({image.reason})")
@@ -81,7 +81,7 @@ async def pull_on(spec: ModelSpec, image: Image, host: HostSnapshot, alone: bool
         key = f"pull-{spec.slug if alone else slug(several)}"
         try:
             async with asyncio.timeout(deadline):
-                await _have(image, host, note, spec, key)
+                await _ensure(image, host, note, spec, key)
         except TimeoutError as error:
             detail = f"{host.name}: {image.reference} was not there after {deadline} s"
             raise Failure(Cause.IMAGE_PULL_TIMEOUT, detail) from error
@@ -110,7 +110,7 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
         return f"{image.reference} was moved since: set `engine.image: {newer}` to take it"
 
 
-def _without(placement: Placement) -> str:
+def _no_image(placement: Placement) -> str:
     if any(seat.runtime == RuntimeName.RAY for seat in placement.seats):
         return "none: the engine is installed on the cluster"
     return "none: the engine is installed on the host"
@@ -138,7 +138,7 @@ def restore_image(release: Release) -> None:
 async def pull_everywhere(image: Image, hosts: list[HostSnapshot], spec: ModelSpec) -> None:
     """Have it on several hosts, side by side."""
     alone = len(hosts) == 1
-    calls = [_on(host, spec=spec, image=image, host=host, alone=alone) for host in hosts]
+    calls = [_host_call(host, spec=spec, image=image, host=host, alone=alone) for host in hosts]
     await map_hosts(pull_on, calls, settings().hosts_at_once)
 
 
@@ -154,7 +154,7 @@ def wanted_image(spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot)
     return _image(spec, placement, snapshot)[0]
 
 
-async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, key: str) -> None:
+async def _ensure(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, key: str) -> None:
     async def fetch(progress: Progress) -> None:
         await in_thread(
             ensure_image,
@@ -169,7 +169,7 @@ async def _have(image: Image, host: HostSnapshot, note: Note, spec: ModelSpec, k
     await with_progress(fetch, note, key, f"Pulling {image.reference} on {host.name}")
 
 
-def _on(seen: HostSnapshot, **arguments: Any) -> HostCall:
+def _host_call(seen: HostSnapshot, **arguments: Any) -> HostCall:
     named = "" if arguments.get("alone", True) else f"image on {seen.name}"
     return HostCall(seen.name, seen.address, arguments, step=named)
 

@@ -25,7 +25,7 @@ from tasks.cleanup import recover_others
 from tasks.context import PLAIN, ledger, settings
 from tasks.journal import Journal, step, tell
 from tasks.map_hosts import HostCall, map_hosts
-from tasks.probing import answers, lease_of
+from tasks.restart import answers, lease_of, lock_names
 from tasks.workloads import ABORT_SECONDS, must_listen, start, stop
 
 POLL_SECONDS = 0.5
@@ -46,7 +46,7 @@ async def launch(plan: LaunchPlan) -> tuple[Workload, ...]:
     """
     with step("launch") as note:
         await in_thread(_begin, plan.release)
-        workloads = await _everywhere(plan)
+        workloads = await _start_all(plan)
         note.say(", ".join(f"{workload.name} on {workload.host}" for workload in workloads))
         return tuple(workloads)
 
@@ -57,24 +57,24 @@ async def launch_on(release: str, specs: tuple[ContainerSpec, ...]) -> tuple[Wor
     return tuple([await run_uninterrupted(start, release, spec) for spec in specs])
 
 
-async def _everywhere(plan: LaunchPlan) -> list[Workload]:
+async def _start_all(plan: LaunchPlan) -> list[Workload]:
     """Start on several hosts at once; in the order of the plan.
 
     What others await goes first. Always in this process: what a Ray worker starts could not be
     undone while it starts.
     """
     first = [spec for spec in plan.containers if not spec.awaits]
-    started = await _side_by_side(plan.release, first)
+    started = await _start_on_hosts(plan.release, first)
     later = [spec for spec in plan.containers if spec.awaits]
     awaited = {spec.awaits for spec in later}
     for spec in first:
         if spec.name in awaited:
             await in_thread(must_listen, spec, plan.engine)
-    started |= await _side_by_side(plan.release, later)
+    started |= await _start_on_hosts(plan.release, later)
     return [started[spec.name] for spec in plan.containers]
 
 
-async def _side_by_side(release: str, specs: Sequence[ContainerSpec]) -> dict[str, Workload]:
+async def _start_on_hosts(release: str, specs: Sequence[ContainerSpec]) -> dict[str, Workload]:
     hosts: dict[str, list[ContainerSpec]] = {}
     for spec in specs:
         hosts.setdefault(spec.host, []).append(spec)
@@ -129,7 +129,7 @@ class AcceleratorStartLock:
         self.names = lock_names(placement, before)
         self._release, self._model, self._clock = release, model, clock
         self._old, self._ends_first = old, bool(placement.stop_first)
-        self._token, self._kept = uuid.uuid4().hex, ExitStack()
+        self._token, self._renewal = uuid.uuid4().hex, ExitStack()
 
     async def acquire(self, deadlines: Deadlines, journal: Journal) -> None:
         """Wait until nobody else starts there; then nobody else does until `release`.
@@ -144,22 +144,24 @@ class AcceleratorStartLock:
         Raises:
             Failure: `ACCELERATOR_STARTING` when one of them does not end in time.
         """
-        self._kept.enter_context(ledger().locks.renewal(self._token, LEASE_SECONDS))
+        self._renewal.enter_context(ledger().locks.renewal(self._token, LEASE_SECONDS))
         patience = deadlines.load_seconds + deadlines.warm_up_seconds + GRACE_SECONDS
-        if held := await self._take():
+        if holders := await self._take():
             with step("wait") as note:
-                note.say(await self._outwait(held, patience, journal))
+                note.say(await self._wait_for_others(holders, patience, journal))
         await run_uninterrupted(recover_others, self._model, journal)
 
     def release(self) -> None:
         """Let others start there. Nothing happens when they may already."""
-        self._kept.close()
+        self._renewal.close()
 
-    async def _outwait(self, held: dict[str, Owner], patience: float, journal: Journal) -> str:
+    async def _wait_for_others(
+        self, holders: dict[str, Owner], patience: float, journal: Journal
+    ) -> str:
         """Wait for one holder after the other; what the last one did."""
         waited_for, give_up = "", 0.0
-        while held:
-            doing = _doing(held)
+        while holders:
+            doing = _describe_holder(holders)
             if doing != waited_for:
                 waited_for, give_up = doing, self._clock() + patience
                 journal.tell(f"waits: {doing}")
@@ -167,18 +169,18 @@ class AcceleratorStartLock:
                 detail = f"{doing}, and has not ended within {patience:g} s"
                 raise Failure(Cause.ACCELERATOR_STARTING, detail)
             await asyncio.sleep(POLL_SECONDS)
-            held = await self._take()
+            holders = await self._take()
         return f"until the start before had ended: {waited_for}"
 
     async def _take(self) -> dict[str, Owner]:
-        held, old = await run_uninterrupted(self._try), self._old
-        starts_again = old is not None and old.id in {owner.note for owner in held.values()}
-        if old and starts_again and (self._ends_first or await self._is_through(old)):
+        holders, old = await run_uninterrupted(self._try), self._old
+        starts_again = old is not None and old.id in {owner.note for owner in holders.values()}
+        if old and starts_again and (self._ends_first or await self._has_answered_or_ended(old)):
             await in_thread(ledger().locks.drop, lease_of(old.id))
             return await run_uninterrupted(self._try)
-        return held
+        return holders
 
-    async def _is_through(self, old: ReleaseRow) -> bool:
+    async def _has_answered_or_ended(self, old: ReleaseRow) -> bool:
         """Whether the old release, which reconciling has started again, answers or has ended.
 
         Nobody else looks: reconciling leaves a model alone that is worked on.
@@ -194,25 +196,13 @@ class AcceleratorStartLock:
     def _try(self) -> dict[str, Owner]:
         """Who starts there; nobody when it is this release's turn now."""
         own = ledger().locks  # looked at first: that disturbs no writer
-        if held := own.holders(self.names):
-            return held
+        if holders := own.holders(self.names):
+            return holders
         return own.take_all(self.names, self._token, this_process(self._release), LEASE_SECONDS)
 
 
-def lock_names(*placements: Placement | None) -> tuple[str, ...]:
-    """One lock for each accelerator on which engines are placed."""
-    names = {
-        f"start:{seat.host}:{seat.accelerator_type}:{index}"
-        for placement in placements
-        if placement
-        for seat in placement.seats
-        for index in seat.accelerators
-    }
-    return tuple(sorted(names))
-
-
-def _doing(held: dict[str, Owner]) -> str:
+def _describe_holder(holders: dict[str, Owner]) -> str:
     """One holder and where: `llama.v3 is starting on gpu-1 cuda:0`."""
-    name, owner = next(iter(held.items()))
+    name, owner = next(iter(holders.items()))
     host, device = name.removeprefix("start:").split(":", 1)
     return f"{owner.note or f'process {owner.pid}'} is starting on {host} {device}"

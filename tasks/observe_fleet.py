@@ -46,7 +46,7 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
         keep: Whether it is written down which hosts are out of sight.
     """
     with step("look") as note:
-        world = await in_thread(_world, fleet, keep)
+        world = await in_thread(_cluster_state, fleet, keep)
         unseen = sorted({one.place.host for one in world.looks if one.unseen_since})
         missing = f"; out of sight: {', '.join(unseen)}" if unseen else ""
         hosts = len({one.place.host for one in world.looks})
@@ -54,11 +54,11 @@ async def observe_fleet(fleet: Fleet, *, keep: bool = True) -> ClusterState:
         return world
 
 
-def _world(fleet: Fleet, keep: bool) -> ClusterState:
+def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     """The ledger is read first: what is begun after that is found on a host, and too young."""
     own, now = ledger(), datetime.now(UTC)
     rows = _rows()
-    looks = _looks(_places(fleet, rows), rows, now, keep)
+    looks = _observe(_places(fleet, rows), rows, now, keep)
     models = {row.model for row in rows} | {
         found.model for one in looks for found in one.found if found.model
     }
@@ -72,7 +72,7 @@ def _world(fleet: Fleet, keep: bool) -> ClusterState:
             lost_seconds=limits.host_lost_seconds,
             probe_seconds=limits.probe_seconds,
         ),
-        releases=tuple(_standing(row, busy.get(row.model, "")) for row in rows),
+        releases=tuple(_ledger_release(row, busy.get(row.model, "")) for row in rows),
         looks=looks,
         records=own.repairs.all(),
         hosts=frozenset(seen & {host.name for host in fleet.hosts}),
@@ -86,7 +86,7 @@ def _rows() -> list[ReleaseRow]:
     return sorted(rows, key=lambda row: (row.created_at, row.id))
 
 
-def _standing(row: ReleaseRow, busy: str) -> LedgerRelease:
+def _ledger_release(row: ReleaseRow, busy: str) -> LedgerRelease:
     record, successor = row.release, successor_of(row)
     spec = record.spec if record else None
     deadlines = spec.readiness.deadlines if spec else Deadlines()
@@ -140,7 +140,7 @@ def _places(fleet: Fleet, rows: Iterable[ReleaseRow]) -> list[Place]:
     return list(places)
 
 
-def _looks(
+def _observe(
     places: Sequence[Place], rows: Sequence[ReleaseRow], now: datetime, keep: bool
 ) -> tuple[Observation, ...]:
     identity, limits = ledger().identity, settings()
@@ -156,16 +156,18 @@ def _looks(
     for place, answer in zip(places, answers, strict=True):
         if isinstance(answer, Exception):
             since = before.get(place.host, now)
-            looks.append(Observation(place=place, unseen_since=since, detail=_why(answer)))
+            looks.append(
+                Observation(place=place, unseen_since=since, detail=_describe_error(answer))
+            )
         else:
-            looks.append(Observation(place=place, found=_once(answer)))
-    concerned = _concerned(looks, rows)
+            looks.append(Observation(place=place, found=_unique(answer)))
+    concerned = _relevant(looks, rows)
     if keep:
-        _keep(concerned)
+        _record_sightings(concerned)
     return concerned
 
 
-def _concerned(looks: Iterable[Observation], rows: Iterable[ReleaseRow]) -> tuple[Observation, ...]:
+def _relevant(looks: Iterable[Observation], rows: Iterable[ReleaseRow]) -> tuple[Observation, ...]:
     """This machine may well have no Docker, as long as nothing runs in it."""
     used = {_place_of(one) for row in rows for one in (*row.workloads, *_planned(row))}
     return tuple(
@@ -177,17 +179,17 @@ def _concerned(looks: Iterable[Observation], rows: Iterable[ReleaseRow]) -> tupl
     )
 
 
-def _keep(looks: Iterable[Observation]) -> None:
+def _record_sightings(looks: Iterable[Observation]) -> None:
     unseen = {one.place.host: (one.unseen_since, one.detail) for one in looks if one.unseen_since}
     seen = {one.place.host for one in looks if one.unseen_since is None} - unseen.keys()
     ledger().sightings.keep(unseen, seen)
 
 
-def _once(found: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
+def _unique(found: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
     return tuple({one.identity: one for one in found}.values())
 
 
-def _why(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     late = isinstance(error, TimeoutError) and not error.args
     return f"it did not answer within {LOOK_SECONDS:g} s" if late else str(error) or repr(error)
 

@@ -1,14 +1,14 @@
-"""The site's policy in a flow: who asks, and what is refused before anything is asked or fetched.
+"""Whether a flow may do what it was begun for: the site's policy, and a person's approval.
 
-That the command line asks is known in its own process alone: a context that `run_flow` of the CLI
-opens around the flow. No parameter, tag, label, header or variable says it, so that nothing which
-comes through Prefect's API can. Whatever else begins a flow counts as the API.
+Only the process of the command line knows that it began a flow: `run_flow` of the CLI sets a
+context variable. No parameter, tag, label, header or environment variable states it, so that
+nothing that comes through Prefect's API can. Whatever else begins a flow counts as the API.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 from prefect import get_run_logger
@@ -25,7 +25,7 @@ from moorage.adapters.files.policy_file import (
 from moorage.adapters.prefect.approvals import ask_on_server
 from moorage.adapters.prefect.events import ASKED, GRANTED, REFUSED, emit_model_event
 from moorage.adapters.system.process import command_line_user
-from moorage.adapters.system.threads import in_thread
+from moorage.adapters.system.threads import in_thread, threaded, variable_scope
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.fleet import Fleet
 from moorage.inventory.sites import at_site
@@ -42,7 +42,6 @@ from moorage.policy.names import is_below
 from moorage.policy.request import Channel, Submission, Usage, usage_of
 from moorage.policy.rules import Rules
 from moorage.policy.violation import PolicyRefused, Violation
-from moorage.releases.release import Release
 from moorage.releases.states import SERVING, UNFINISHED
 from moorage.spec import AdapterSpec, ModelSpec
 from tasks.context import ledger, settings
@@ -50,19 +49,20 @@ from tasks.context import ledger, settings
 HARMLESS = frozenset({"MOORAGE_LOCK_WAIT_SECONDS"})
 """Variables that a run may set for its own process."""
 
+Asker = Callable[[Question], Answer | None]
+"""Asks at a terminal; None = there is nobody."""
+
+_asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
+_approved: ContextVar[frozenset[str]] = ContextVar("granted", default=frozenset())
+
 _channel: ContextVar[Channel] = ContextVar("channel", default=Channel.API)
 _submission: ContextVar[Submission | None] = ContextVar("submission", default=None)
 _fleet: ContextVar[Fleet | None] = ContextVar("fleet", default=None)
 
 
-@contextmanager
-def channel_scope(channel: Channel) -> Iterator[None]:
+def channel_scope(channel: Channel) -> AbstractContextManager[None]:
     """Flows that begin in this block, and the runs below them, were begun through a door."""
-    token = _channel.set(channel)
-    try:
-        yield
-    finally:
-        _channel.reset(token)
+    return variable_scope(_channel, channel)
 
 
 @contextmanager
@@ -73,12 +73,8 @@ def recorded_scope(submission: Submission, fleet: Fleet) -> Iterator[None]:
         submission: How the spec was submitted, as its release records it.
         fleet: The hosts, which are not judged again.
     """
-    tokens = _submission.set(submission), _fleet.set(fleet)
-    try:
+    with variable_scope(_submission, submission), variable_scope(_fleet, fleet):
         yield
-    finally:
-        _submission.reset(tokens[0])
-        _fleet.reset(tokens[1])
 
 
 def is_from_command_line() -> bool:
@@ -91,7 +87,8 @@ def current_submission() -> Submission:
     return _submission.get() or Submission(channel=_channel.get(), owner=_owner())
 
 
-async def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
+@threaded
+def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
     """The hosts that a run works on: its own where that is allowed, else the worker's.
 
     Args:
@@ -101,7 +98,13 @@ async def settled_fleet(fleet: Fleet, files: str = "") -> Fleet:
     Raises:
         PolicyRefused: When it brings what it may not.
     """
-    return await in_thread(_settled, fleet, files)
+    fleet, found = _fleet_of_run(fleet)
+    policy, channel = load_policy(settings()), _channel.get()
+    roots = roots_of(policy.policy.rules(channel).spec_folders, settings())
+    if files and not is_below(roots, roots_of([files], settings())[0]):
+        found += parameter_violations(policy, channel, spec_folders=files)
+    _require_none(found)
+    return fleet
 
 
 async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "") -> Fleet:
@@ -123,18 +126,21 @@ async def require_allowed(spec: ModelSpec, fleet: Fleet, applied_from: str = "")
     return allowed
 
 
-async def require_allowed_adapter(adapter: AdapterSpec) -> None:
+@threaded
+def require_allowed_adapter(adapter: AdapterSpec) -> None:
     """Refuse an adapter whose folder the policy does not allow.
 
     Raises:
         PolicyRefused: When it lies elsewhere.
     """
-    await in_thread(_judge_adapter, adapter)
+    policy, channel = load_policy(settings()), _channel.get()
+    _require_own_environment(channel)
+    roots = roots_of(policy.policy.rules(channel).file_roots, settings())
+    _require_none(folder_violations(policy, channel, folders_of_adapter(adapter), roots))
 
 
-async def require_allowed_size(
-    spec: ModelSpec, placement: Placement, submission: Submission
-) -> None:
+@threaded
+def require_allowed_size(spec: ModelSpec, placement: Placement, submission: Submission) -> None:
     """Refuse a placement that takes more than the policy gives a model or its owner.
 
     Args:
@@ -145,17 +151,9 @@ async def require_allowed_size(
     Raises:
         PolicyRefused: With the numbers.
     """
-    await in_thread(_judge_size, spec, placement, submission)
-
-
-def _settled(fleet: Fleet, files: str) -> Fleet:
-    fleet, found = _fleet_of_run(fleet)
-    policy, channel = load_policy(settings()), _channel.get()
-    roots = roots_of(policy.policy.rules(channel).spec_folders, settings())
-    if files and not is_below(roots, roots_of([files], settings())[0]):
-        found += parameter_violations(policy, channel, spec_folders=files)
-    _require_none(found)
-    return fleet
+    policy, usage = load_policy(settings()), usage_of(spec, placement)
+    others = _others(spec, submission, policy.policy.rules(submission.channel))
+    _require_none(size_violations(policy, submission.channel, usage, others))
 
 
 def _fleet_of_run(fleet: Fleet) -> tuple[Fleet, tuple[Violation, ...]]:
@@ -187,33 +185,14 @@ def _judge(spec: ModelSpec, fleet: Fleet, applied_from: str) -> Fleet:
     return at_site(allowed if allowed.hosts else fleet, settings().site)
 
 
-def _judge_adapter(adapter: AdapterSpec) -> None:
-    policy, channel = load_policy(settings()), _channel.get()
-    _require_own_environment(channel)
-    roots = roots_of(policy.policy.rules(channel).file_roots, settings())
-    _require_none(folder_violations(policy, channel, folders_of_adapter(adapter), roots))
-
-
-def _judge_size(spec: ModelSpec, placement: Placement, submission: Submission) -> None:
-    policy, held = load_policy(settings()), usage_of(spec, placement)
-    others = _others(spec, submission, policy.policy.rules(submission.channel))
-    _require_none(size_violations(policy, submission.channel, held, others))
-
-
 def _others(spec: ModelSpec, submission: Submission, rules: Rules) -> Usage:
     """What the owner's other models hold, where that counts."""
     if rules.owner_replicas is None and rules.owner_accelerators is None:
         return Usage()
     rows = ledger().releases.in_states(SERVING | UNFINISHED)
-    releases = [row.release for row in rows if row.model != spec.name]
-    held = (
-        usage_of(one.spec, one.placement) for one in releases if one and _is_of(one, submission)
-    )
-    return sum(held, Usage())
-
-
-def _is_of(release: Release, submission: Submission) -> bool:
-    return release.submission == submission
+    releases = [row.release for row in rows if row.model != spec.name and row.release]
+    own = (one for one in releases if one.submission == submission)
+    return sum((usage_of(one.spec, one.placement) for one in own), Usage())
 
 
 def _require_none(found: tuple[Violation, ...]) -> None:
@@ -252,36 +231,19 @@ def _owner() -> str:
     return (maker.display_value or "" if maker else "") or "api"
 
 
-Asker = Callable[[Question], Answer | None]
-"""Asks at a terminal; None = there is nobody."""
-
-_ASKER: ContextVar[Asker | None] = ContextVar("asker", default=None)
-_GRANTED: ContextVar[frozenset[str]] = ContextVar("granted", default=frozenset())
-
-
-@contextmanager
-def asking(asker: Asker) -> Iterator[None]:
+def asking(asker: Asker) -> AbstractContextManager[None]:
     """Let the flows of this block, where there is no lasting server, ask at a terminal."""
-    token = _ASKER.set(asker)
-    try:
-        yield
-    finally:
-        _ASKER.reset(token)
+    return variable_scope(_asker, asker)
 
 
-@contextmanager
-def granted(models: Sequence[str]) -> Iterator[None]:
+def granted(models: Sequence[str]) -> AbstractContextManager[None]:
     """Let the flows of this block deploy these models without another question."""
-    token = _GRANTED.set(_GRANTED.get() | frozenset(models))
-    try:
-        yield
-    finally:
-        _GRANTED.reset(token)
+    return variable_scope(_approved, _approved.get() | frozenset(models))
 
 
 def is_approved(model: str) -> bool:
     """Whether a person has agreed already in a flow around this one."""
-    return model in _GRANTED.get()
+    return model in _approved.get()
 
 
 async def ask(question: Question) -> None:
@@ -304,7 +266,7 @@ async def ask(question: Question) -> None:
 
 
 async def _at_terminal(question: Question) -> Answer:
-    asker = _ASKER.get()
+    asker = _asker.get()
     answer = await in_thread(asker, question) if asker else None
     if answer is None:
         raise Failure(Cause.APPROVAL_IMPOSSIBLE, ", ".join(question.models))

@@ -14,6 +14,7 @@ from moorage.adapters.system.threads import (
     in_thread,
     run_shielded,
     run_uninterrupted,
+    threaded,
     was_interrupted,
 )
 from moorage.common.failures import Cause, Failure
@@ -25,8 +26,8 @@ from moorage.operations.history.changes import spec_changes
 from moorage.placement.placement import Analyzed, Placed
 from moorage.placement.propose import NoFit
 from moorage.releases.release import FailureRecord, Release, ReleaseRow, ReleaseState
+from moorage.releases.states import outage, stays
 from moorage.releases.succession import claims_of
-from moorage.releases.timeline import outage, stays
 from moorage.reports.record import failure_document, plan_document, release_document
 from moorage.spec import ModelSpec, slug
 from tasks.artifacts import show_markdown
@@ -66,7 +67,8 @@ async def publish_plan(release: Release, title: str) -> None:
     await show_markdown(f"plan-{release.spec.slug}", plan_document(release).markdown(), title)
 
 
-async def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -> str:
+@threaded
+def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -> str:
     """What a person is to approve, as Markdown: changes of the spec, and the plan.
 
     Args:
@@ -76,7 +78,7 @@ async def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -
     """
     if unchanged:
         return f"{release.id} serves all this already and would be replaced by the same."
-    row = await in_thread(ledger().releases.running, spec.name)
+    row = ledger().releases.running(spec.name)
     before = row.release.spec if row and row.release else None
     changed = spec_changes(before, spec) if before else ()
     lines = [f"- {one.what}: {one.before or '-'} -> {one.after or '-'}" for one in changed]
@@ -85,9 +87,10 @@ async def approval_page(spec: ModelSpec, release: Release, *, unchanged: bool) -
     return "\n".join([*lines, "", plan_document(release).markdown()])
 
 
-async def revise(old: ReleaseRow, spec: ModelSpec) -> None:
+@threaded
+def revise(old: ReleaseRow, spec: ModelSpec) -> None:
     """Write a spec into the record of a release that serves it already."""
-    await in_thread(ledger().releases.revise, old, spec)
+    ledger().releases.revise(old, spec)
 
 
 def announcement(release: Release) -> str:

@@ -14,7 +14,6 @@ from moorage.adapters.ledger.locks import LockHeld
 from moorage.adapters.prefect.events import emit_release_event
 from moorage.adapters.system.threads import hold_lock, in_thread
 from moorage.common.failures import Failure
-from moorage.inventory.fleet import Avoided, Fleet
 from moorage.operations.reconcile.actions import Action, ActionKind, Outcome
 from moorage.operations.reconcile.release_status import not_before
 from moorage.releases.release import Release, ReleaseRow, ReleaseState
@@ -24,9 +23,8 @@ from tasks.cleanup import made_room, recover
 from tasks.compare import mark
 from tasks.context import PLAIN, ledger, settings
 from tasks.journal import step
-from tasks.probing import lease_of, probe
 from tasks.replace import restore_release
-from tasks.restart import count_attempt, lease_accelerators, restart
+from tasks.restart import count_attempt, lease_accelerators, lease_of, probe, restart
 from tasks.workloads import ABORT_SECONDS, stop
 
 AT_ONCE = 16
@@ -62,7 +60,7 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
 
         async def one(model: str, own: list[Action]) -> list[Outcome]:
             async with limit:
-                return await in_thread(_of_model, model, own, note)
+                return await in_thread(_repair_model, model, own, note)
 
         done = await asyncio.gather(*(one(model, own) for model, own in models.items()))
         outcomes = tuple(outcome for own in done for outcome in own)
@@ -70,28 +68,28 @@ async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
         return outcomes
 
 
-def _of_model(model: str, actions: list[Action], note: str) -> list[Outcome]:
+def _repair_model(model: str, actions: list[Action], note: str) -> list[Outcome]:
     looking = [action for action in actions if action.deed in WITHOUT_LOCK]
     acting = [action for action in actions if action.deed not in WITHOUT_LOCK]
     outcomes = []
     if acting:
         try:
             with ledger().locks.holding(model, wait_seconds=0, note=note):
-                outcomes = [_done(action) for action in acting]
+                outcomes = [_carry_out(action) for action in acting]
         except Failure as failure:
             why = str(failure) if isinstance(failure, LockHeld) else f"failed: {failure}"
             outcomes = [Outcome(action=one, done=False, summary=why) for one in acting]
-    return outcomes + [_done(action) for action in looking]
+    return outcomes + [_carry_out(action) for action in looking]
 
 
-def _done(action: Action) -> Outcome:
+def _carry_out(action: Action) -> Outcome:
     try:
         if action.deed == ActionKind.REMOVE:
             return Outcome(action=action, summary=_remove(action))
         row = ledger().releases.get(action.release)
         if row.state != action.state:
             return Outcome(action=action, done=False, summary=f"it is {row.state} by now")
-        return Outcome(action=action, summary=DEEDS[action.deed](action, row))
+        return Outcome(action=action, summary=REPAIRS[action.deed](action, row))
     except Failure as failure:
         return Outcome(action=action, done=False, summary=f"failed: {failure}")
 
@@ -166,7 +164,7 @@ def _remove(action: Action) -> str:
     return "it is gone"
 
 
-DEEDS: dict[ActionKind, Callable[[Action, ReleaseRow], str]] = {
+REPAIRS: dict[ActionKind, Callable[[Action, ReleaseRow], str]] = {
     ActionKind.UNDO: _undo,
     ActionKind.FINISH: _undo,
     ActionKind.BRING_BACK: _bring_back,
@@ -212,8 +210,3 @@ def count_replacement(action: Action) -> Release | None:
     }
     own.keep(record.model_copy(update=counted))
     return row.release
-
-
-def narrow_fleet(fleet: Fleet, avoid: Sequence[Avoided]) -> Fleet:
-    """A fleet that avoids more."""
-    return fleet.model_copy(update={"avoid": (*fleet.avoid, *avoid)})

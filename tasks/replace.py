@@ -80,7 +80,7 @@ def undo_stop(
     if ledger().releases.get(row.id).state in SERVING:
         return  # it was never stopped
     plan = plan_of(row)
-    down = _what_is_down(plan) if spare else plan
+    down = _stopped_part(plan) if spare else plan
     if row.release and down.containers:
         restore_image(row.release)
     wait = _load_seconds(row) if seconds is None else seconds
@@ -199,14 +199,14 @@ def _start_replicas(
         started: dict[str, list[Workload]] = {}
         for replica in sorted(_replicas(part)):
             with _collect_failure(failed, replica):
-                own = _only(part, {replica})
+                own = _part_of(part, {replica})
                 if anew:  # a process that was told to end still runs, but not for long
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
                 started[replica] = start_part(row, own)
         for replica, workloads in started.items():
             with _collect_failure(failed, replica):
                 for workload in workloads:
-                    _must_come_up(workload, row, wait)
+                    _require_healthy(workload, row, wait)
     return failed
 
 
@@ -218,7 +218,7 @@ def _collect_failure(failed: dict[str, Failure], replica: str) -> Iterator[None]
         failed[replica] = failure
 
 
-def _must_come_up(workload: Workload, row: ReleaseRow, seconds: float) -> None:
+def _require_healthy(workload: Workload, row: ReleaseRow, seconds: float) -> None:
     """Wait until a workload that was started again is healthy; one that ends is a failure.
 
     What takes longer is not given up: reconciling asks it, and starts it again where it must.
@@ -239,9 +239,11 @@ def _must_come_up(workload: Workload, row: ReleaseRow, seconds: float) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _what_is_down(plan: LaunchPlan) -> LaunchPlan:
+def _stopped_part(plan: LaunchPlan) -> LaunchPlan:
     """The replicas of a plan of which not everything is seen to run."""
-    return _only(plan, {spec.labels[LABEL_REPLICA] for spec in plan.containers if not _runs(spec)})
+    return _part_of(
+        plan, {spec.labels[LABEL_REPLICA] for spec in plan.containers if not _runs(spec)}
+    )
 
 
 def _runs(spec: ContainerSpec) -> bool:
@@ -256,7 +258,7 @@ def _replicas(plan: LaunchPlan) -> set[str]:
     return {spec.labels[LABEL_REPLICA] for spec in plan.containers}
 
 
-def _only(plan: LaunchPlan, replicas: set[str]) -> LaunchPlan:
+def _part_of(plan: LaunchPlan, replicas: set[str]) -> LaunchPlan:
     left = (spec for spec in plan.containers if spec.labels[LABEL_REPLICA] in replicas)
     return plan.model_copy(update={"containers": tuple(left)})
 

@@ -60,12 +60,12 @@ async def stage(placed: Placed) -> ResolvedModel:
     at_once = settings().hosts_at_once
     staged, _ = await gather_all(
         map_hosts(
-            stage_asset, [_on(host, spec, *pair) for host in here for pair in pairs], at_once
+            stage_asset, [_host_call(host, spec, *pair) for host in here for pair in pairs], at_once
         ),
         map_hosts(
             stage_remotely,
             [
-                _on(host, spec, *pair, host=host, fleet=snapshot)
+                _host_call(host, spec, *pair, host=host, fleet=snapshot)
                 for host in remote
                 for pair in pairs
             ],
@@ -153,7 +153,7 @@ async def stage_remotely(
         return note.summary
 
 
-def _on(
+def _host_call(
     seen: HostSnapshot,
     spec: ModelSpec,
     asset: Asset,

@@ -19,7 +19,7 @@ from moorage.releases.release import ReleaseRow, ReleaseState
 from moorage.releases.states import SERVING
 from moorage.releases.succession import ending_of
 from tasks.context import ledger, router
-from tasks.probing import lease_of
+from tasks.restart import lease_of
 from tasks.workloads import ABORT_SECONDS, stop_all
 
 POLL_SECONDS = 0.25

@@ -84,7 +84,7 @@ def run_flow(
         # Importing Prefect takes longer than refusing a bad spec should.
         from prefect.exceptions import Abort, TerminationSignal  # noqa: PLC0415
 
-        from flows.flow_context import has_unreported_end, unreported_failure, whole  # noqa: PLC0415
+        from flows.flow_context import has_unreported_end, unreported_failure, with_result  # noqa: PLC0415
         from moorage.adapters.prefect.api_errors import is_login_refused, server_failure  # noqa: PLC0415
         from moorage.adapters.prefect.api_login import login_refused, sign_in  # noqa: PLC0415
         from moorage.adapters.system.threads import was_interrupted  # noqa: PLC0415
@@ -94,7 +94,7 @@ def run_flow(
         sign_in()
 
     async def main() -> Outcome[R]:
-        state = whole(await start())
+        state = with_result(await start())
         result = await state.aresult(raise_on_failure=not failed_too)
         if isinstance(result, Exception):
             raise result

@@ -11,6 +11,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.common.values import Origin
 from moorage.memory import MemoryModel
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import CpuNeed, Need
 from moorage.memory.numbers import largest
 from moorage.memory.spec_options import wanted_concurrency
@@ -200,12 +201,14 @@ class Demand:
         if uneven := self.uneven(split.tensor):
             raise Refusal(Reason.PARALLELISM, uneven)
         need = self.memory.need(
-            total=kind.total,
-            device_name=kind.name,
-            tensor=split.tensor,
-            pipeline=split.pipeline,
-            tokens=tokens,
-            concurrency=self.request.concurrency,
+            MemoryQuery(
+                total=kind.total,
+                device_name=kind.name,
+                tensor=split.tensor,
+                pipeline=split.pipeline,
+                tokens=tokens,
+                concurrency=self.request.concurrency,
+            )
         )
         if isinstance(need, Refusal):
             raise Refusal(Reason.ENGINE, need.note)

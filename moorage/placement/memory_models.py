@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Any, Protocol
+from typing import Protocol
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
-from moorage.memory.batch import Batch
 from moorage.memory.calibration import Measurement, apply
 from moorage.memory.calibration_key import (
     BATCHED,
@@ -18,6 +17,7 @@ from moorage.memory.calibration_key import (
     CalibrationKey,
     calibration_key,
 )
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.estimates import CONTEXT, NCCL, Term
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
@@ -26,16 +26,7 @@ from moorage.models.profile import ModelProfile
 class Memory(Protocol):
     """Knows how much memory an engine takes; `MemoryModel` is the exact one."""
 
-    def need(
-        self,
-        *,
-        total: int,
-        device_name: str,
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | Refusal:
+    def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
 
 
@@ -58,44 +49,29 @@ class EstimatedMemory:
     def __init__(self, profile: ModelProfile, why: str, companion_bytes: int = 0) -> None:
         self._profile, self._why, self._companion_bytes = profile, why, companion_bytes
 
-    def need(
-        self,
-        *,
-        total: int,
-        device_name: str,  # noqa: ARG002
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | Refusal:
+    def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
         if not self._profile.weight_bytes:
             reason = f"{self._why}, and the size of the weights is unknown: state `memory.claim`"
             return Refusal(Reason.UNKNOWN, reason)
-        weights = self._profile.weight_bytes // (tensor * pipeline) + self._companion_bytes
+        weights = self._profile.weight_bytes // query.ranks + self._companion_bytes
         rest = (weights, weights // 5 + OVERHEAD)
         terms = (
             _term("weights", rest[0], f"{self._why}: the size of the files over the ranks"),
             _term("activation", rest[1], "a fifth of the weights and 1 GiB"),
-            self._cache(total - sum(rest), tensor, pipeline, tokens * concurrency),
+            self._cache(query, query.total - sum(rest)),
             _term("context", CONTEXT, "the driver's context of one process", inside=False),
-            _term("nccl", NCCL * (tensor * pipeline > 1), "between ranks", inside=False),
+            _term("nccl", NCCL * (query.ranks > 1), "between ranks", inside=False),
         )
-        return Need(
-            tokens=tokens,
-            concurrency=concurrency,
-            tensor_parallel_size=tensor,
-            pipeline_parallel_size=pipeline,
-            batch=Batch(tokens=tokens, seqs=concurrency),
-            terms=tuple(term for term in terms if term.bytes),
-        )
+        return Need.for_query(query, tuple(term for term in terms if term.bytes))
 
-    def _cache(self, left: int, tensor: int, pipeline: int, tokens: int) -> Term:
+    def _cache(self, query: MemoryQuery, left: int) -> Term:
         each, heads = self._profile.kv_bytes_per_token, self._profile.kv_heads
         if not each or not heads:
             rest = max(0, int(left - (1 - SHARE_WHEN_UNKNOWN) * left))
             return _term("kv_cache", rest, "the cache of this model is unknown: what is left")
-        size = ceil(each * tokens / min(tensor, heads) / pipeline)
+        tokens = query.tokens * query.concurrency
+        size = ceil(each * tokens / min(query.tensor, heads) / query.pipeline)
         return _term("kv_cache", size, f"{tokens} tokens x {each} B over the ranks")
 
 
@@ -109,26 +85,10 @@ class StatedMemory:
     def __init__(self, claim: int) -> None:
         self._claim = claim
 
-    def need(
-        self,
-        *,
-        total: int,  # noqa: ARG002
-        device_name: str,  # noqa: ARG002
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | Refusal:
+    def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
-        return Need(
-            tokens=tokens,
-            concurrency=concurrency,
-            tensor_parallel_size=tensor,
-            pipeline_parallel_size=pipeline,
-            batch=Batch(tokens=tokens, seqs=concurrency),
-            terms=(_term("stated", self._claim, "memory.claim in the spec"),),
-            stated=self._claim,
-        )
+        term = _term("stated", self._claim, "memory.claim in the spec")
+        return Need.for_query(query, (term,), stated=self._claim)
 
 
 class ExactOrEstimatedMemory:
@@ -137,13 +97,13 @@ class ExactOrEstimatedMemory:
     def __init__(self, exact: Memory, profile: ModelProfile, companion_bytes: int = 0) -> None:
         self._exact, self._profile, self._companion_bytes = exact, profile, companion_bytes
 
-    def need(self, **question: Any) -> Need | Refusal:
+    def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
-        answer = self._exact.need(**question)
+        answer = self._exact.need(query)
         if not isinstance(answer, Refusal) or answer.reason != Reason.UNKNOWN:
             return answer
         why = f"not exact ({answer.note})"
-        return EstimatedMemory(self._profile, why, self._companion_bytes).need(**question)
+        return EstimatedMemory(self._profile, why, self._companion_bytes).need(query)
 
 
 def _term(name: str, size: int, reason: str, *, inside: bool = True) -> Term:
@@ -175,40 +135,27 @@ class CalibratedMemory:
         self._engine, self._version, self._arguments = engine, version, tuple(arguments)
         self._measured = measured
 
-    def need(
-        self,
-        *,
-        total: int,
-        device_name: str,
-        tensor: int,
-        pipeline: int,
-        tokens: int,
-        concurrency: int,
-    ) -> Need | Refusal:
+    def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator, or why there is no answer."""
-        need = self._exact.need(
-            total=total,
-            device_name=device_name,
-            tensor=tensor,
-            pipeline=pipeline,
-            tokens=tokens,
-            concurrency=concurrency,
-        )
+        need = self._exact.need(query)
         if isinstance(need, Refusal):
             return need
-        measurement = self._measurement(device_name, tensor, pipeline, need)
+        measurement = self._measurement(query, need)
         return _correct(need, measurement) if measurement else need
 
-    def _measurement(
-        self, device: str, tensor: int, pipeline: int, need: Need
-    ) -> Measurement | None:
+    def _measurement(self, query: MemoryQuery, need: Need) -> Measurement | None:
         """The newest measurement with these settings; a device's name implies its type."""
-        sizes = {TENSOR[0]: tensor, PIPELINE[0]: pipeline}
+        sizes = {TENSOR[0]: query.tensor, PIPELINE[0]: query.pipeline}
         derived = [word for name, size in sizes.items() if size > 1 for word in (name, str(size))]
         # The launch states these too where the need is exact.
         derived += [BATCHED[0], str(need.batch.tokens), SEQUENCES[0], str(need.batch.seqs)]
         key = calibration_key(
-            self._profile, self._engine, self._version, "", device, (*derived, *self._arguments)
+            self._profile,
+            self._engine,
+            self._version,
+            "",
+            query.device_name,
+            (*derived, *self._arguments),
         )
         return next((one for one in self._measured if _without_type(one.key) == key), None)
 

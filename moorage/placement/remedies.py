@@ -11,6 +11,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
 from moorage.memory.spec_options import wanted_concurrency
 from moorage.placement.better_hosts import Trial, empty_or_extended_host, larger_accelerators
@@ -61,9 +62,9 @@ class LighterMemory:
     def __init__(self, memory: Memory, share: float) -> None:
         self._memory, self._share = memory, share
 
-    def need(self, **question: Any) -> Need | Refusal:
+    def need(self, query: MemoryQuery) -> Need | Refusal:
         """Memory of one rank on an accelerator."""
-        need = self._memory.need(**question)
+        need = self._memory.need(query)
         if isinstance(need, Refusal):
             return need
         terms = tuple(

@@ -21,6 +21,7 @@ from moorage.memory import (
     predict_memory,
 )
 from moorage.memory.demand import memory_model
+from moorage.memory.engine_setup import Batch, EngineSetup, MemoryQuery
 from moorage.models.config import derive_profile
 from moorage.models.source import ResolvedModel, WeightSummary
 from moorage.models.tensors import TensorHeaders
@@ -89,7 +90,9 @@ def predicted(
     profile = derive_profile(spec, resolved)
     memory, wanted = memory_model(spec, resolved, profile), memory_request(spec, profile)
     batched = memory.options.batched_tokens or BATCHED
-    settings = memory.options.settings(tensor, pipeline, wanted.context, batched)
+    query = MemoryQuery(total=0, tokens=wanted.context, tensor=tensor, pipeline=pipeline)
+    batch = Batch(tokens=batched, seqs=1)
+    settings = EngineSetup(memory.config, memory.options, batch, query).settings()
     # A placement gives the pool that the requests need, and states the profile's context; a row
     # states the pool, and leaves the context to vLLM, which cuts that of longrope.
     answer = {"kv_pool_bytes": given.get("kv_pool_bytes", settings.kv_pool_bytes)}

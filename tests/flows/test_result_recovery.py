@@ -14,7 +14,7 @@ from prefect.states import Completed
 from prefect.testing.utilities import prefect_test_harness
 
 from flows import flow_context as ending
-from flows.flow_context import keep_result, whole
+from flows.flow_context import keep_result, with_result
 from flows.retire_model import retire_model
 from moorage.common.failures import Cause, Failure
 from tests.e2e.workplace import REPOSITORY
@@ -63,13 +63,13 @@ def test_the_state_that_prefect_gives_back_then_has_no_result(lost: list[str]) -
 
 @pytest.mark.parametrize("run", [answer, plain])
 def test_a_result_whose_answer_got_lost_is_there(run: Any, lost: list[str]) -> None:
-    state = whole(ended(lambda: run(42, return_state=True)))
+    state = with_result(ended(lambda: run(42, return_state=True)))
     assert (len(lost), asyncio.run(state.aresult())) == (1, 42)
 
 
 @pytest.mark.usefixtures("own_home")
 def test_a_failure_whose_answer_got_lost_keeps_its_cause(lost: list[str]) -> None:
-    state = whole(ended(lambda: retire_model("nobody", return_state=True)))
+    state = with_result(ended(lambda: retire_model("nobody", return_state=True)))
     assert (len(lost), state.is_failed()) == (1, True)
     with pytest.raises(Failure) as caught:
         asyncio.run(state.aresult())
@@ -78,7 +78,7 @@ def test_a_failure_whose_answer_got_lost_keeps_its_cause(lost: list[str]) -> Non
 
 def test_an_end_that_prefect_tells_is_its_own_and_nothing_is_kept() -> None:
     before = dict(ending._ends)
-    state = whole(ended(lambda: answer(42, return_state=True)))
+    state = with_result(ended(lambda: answer(42, return_state=True)))
     assert asyncio.run(state.aresult()) == 42
     assert ending._ends == before
 

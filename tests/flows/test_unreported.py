@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from flows.reconcile_fleet import _over
 from moorage.adapters.ledger.transitions import Author, writing_as
 from moorage.releases.states import ReleaseState
 from tasks.context import ledger
+from tasks.prefect_runs import final_states
 from tests.builders import REVISION, a_spec
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -31,7 +31,7 @@ def led(*states: ReleaseState) -> None:
 
 
 def over(after: timedelta = LATER) -> str:
-    ends = _over([RUN], datetime.now(UTC) + after)
+    ends = final_states([RUN], datetime.now(UTC) + after)
     return str(ends[RUN].name) if ends else ""
 
 

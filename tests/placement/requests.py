@@ -10,7 +10,7 @@ from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import Origin
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.memory.batch import Batch
+from moorage.memory.engine_setup import Batch, MemoryQuery
 from moorage.memory.estimates import Term
 from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
@@ -34,26 +34,18 @@ class Told:
     def __init__(self, size: Size, outside: int = 0, stated: int | None = None) -> None:
         self._size, self._outside, self._stated = size, outside, stated
 
-    def need(
-        self, *, tensor: int, pipeline: int, tokens: int, concurrency: int, **_: Any
-    ) -> Need | Refusal:
+    def need(self, query: MemoryQuery) -> Need | Refusal:
         """What one accelerator has to give."""
-        size = self._size(tokens * concurrency, tensor, pipeline)
+        size = self._size(query.tokens * query.concurrency, query.tensor, query.pipeline)
         if not size:
             return Refusal(Reason.REJECTED, "the engine would not start")
         parts = (("weights", size, True), ("context", self._outside, False))
-        return Need(
-            tokens=tokens,
-            concurrency=concurrency,
-            tensor_parallel_size=tensor,
-            pipeline_parallel_size=pipeline,
-            batch=Batch(tokens=2048, seqs=256),
-            terms=tuple(
-                Term(name=name, bytes=part, exact=True, inside=inside, reason="told")
-                for name, part, inside in parts
-            ),
-            stated=self._stated,
+        terms = tuple(
+            Term(name=name, bytes=part, exact=True, inside=inside, reason="in advance")
+            for name, part, inside in parts
         )
+        batch = Batch(tokens=2048, seqs=256)
+        return Need.for_query(query, terms, batch=batch, stated=self._stated)
 
 
 def a_request(

@@ -9,6 +9,7 @@ from moorage.common.units import GIB
 from moorage.memory.calibration import Measurement
 from moorage.memory.calibration_key import calibration_key
 from moorage.memory.demand import memory_model
+from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
 from moorage.models.config import derive_profile
 from moorage.placement.memory_models import (
@@ -27,12 +28,14 @@ TOTAL = 80 * GIB
 def estimated(tokens: int = 8192, concurrency: int = 1, tensor: int = 1, **profile: Any) -> Need:
     memory = EstimatedMemory(a_profile(**profile), "no headers")
     need = memory.need(
-        total=TOTAL,
-        device_name="",
-        tensor=tensor,
-        pipeline=1,
-        tokens=tokens,
-        concurrency=concurrency,
+        MemoryQuery(
+            total=TOTAL,
+            device_name="",
+            tensor=tensor,
+            pipeline=1,
+            tokens=tokens,
+            concurrency=concurrency,
+        )
     )
     assert isinstance(need, Need)
     return need
@@ -79,43 +82,36 @@ class Answering:
     def __init__(self, answer: Need | Refusal) -> None:
         self.answer = answer
 
-    def need(self, **_question: Any) -> Need | Refusal:
+    def need(self, _query: MemoryQuery) -> Need | Refusal:
         return self.answer
 
 
-QUESTION = {
-    "total": TOTAL,
-    "device_name": "",
-    "tensor": 1,
-    "pipeline": 1,
-    "tokens": 8192,
-    "concurrency": 1,
-}
+QUERY = MemoryQuery(total=TOTAL, tokens=8192)
 
 
 def test_what_the_rules_do_not_cover_is_estimated_and_says_so() -> None:
     unknown = Refusal(Reason.UNKNOWN, "no rules for Foo")
     memory = ExactOrEstimatedMemory(Answering(unknown), a_profile())
-    need = memory.need(**QUESTION)
+    need = memory.need(QUERY)
     assert isinstance(need, Need)
     assert "no rules for Foo" in need.terms[0].reason
 
 
 def test_what_the_engine_would_refuse_stays_refused() -> None:
     rejected = Refusal(Reason.REJECTED, "heads do not divide")
-    assert ExactOrEstimatedMemory(Answering(rejected), a_profile()).need(**QUESTION) is rejected
+    assert ExactOrEstimatedMemory(Answering(rejected), a_profile()).need(QUERY) is rejected
 
 
 def test_what_is_known_is_passed_on_as_it_is() -> None:
     need = estimated()
     memory = ExactOrEstimatedMemory(Answering(need), a_profile())
-    assert memory.need(**QUESTION) is need
+    assert memory.need(QUERY) is need
 
 
 def test_adapters_and_draft_models_count_by_their_files_on_each_rank() -> None:
     memory = EstimatedMemory(a_profile(), "no headers", companion_bytes=GIB)
     need = memory.need(
-        total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1
+        MemoryQuery(total=TOTAL, device_name="", tensor=2, pipeline=1, tokens=8192, concurrency=1)
     )
     assert isinstance(need, Need)
     assert size(need, "weights") == 4 * GIB + GIB
@@ -144,7 +140,9 @@ def need(*measured: Measurement, arguments: tuple[str, ...] = (), tensor: int = 
     _, profile, exact = served(*arguments)
     memory = CalibratedMemory(exact, profile, "vllm", "0.32.0", arguments, measured)
     found = memory.need(
-        total=TOTAL, device_name=H100, tensor=tensor, pipeline=1, tokens=8192, concurrency=1
+        MemoryQuery(
+            total=TOTAL, device_name=H100, tensor=tensor, pipeline=1, tokens=8192, concurrency=1
+        )
     )
     assert isinstance(found, Need)
     return found

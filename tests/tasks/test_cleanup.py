@@ -11,8 +11,8 @@ from tasks import repair, replace
 from tasks.cleanup import abandoned, recover, recover_others
 from tasks.context import ledger, router
 from tasks.journal import Journal
-from tasks.probing import lease_of
 from tasks.repair import _give_up
+from tasks.restart import lease_of
 from tasks.stopping import end_release
 from tests.builders import a_spec, a_workload
 from tests.tasks.test_compare import ran

@@ -89,5 +89,5 @@ async def test_reconciling_does_not_bring_back_what_was_retired_while_it_waited_
 
     monkeypatch.setattr(reconcile_fleet, "deploy_model", deploy)
     about = {"model": "tiny", "release": old, "state": S.RUNNING, "reason": "it died"}
-    await reconcile_fleet._replaced(Action(deed=ActionKind.REPLACE, **about), Fleet())
+    await reconcile_fleet._replace(Action(deed=ActionKind.REPLACE, **about), Fleet())
     assert outcomes == [f"{old} is stopped by now"]

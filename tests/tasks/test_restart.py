@@ -13,7 +13,7 @@ from moorage.operations.reconcile.actions import Action, ActionKind
 from moorage.releases.release import ReleaseRow, ReleaseState
 from tasks import repair, restart
 from tasks.context import ledger
-from tasks.probing import lease_of
+from tasks.restart import lease_of
 from tests.builders import a_release
 from tests.tasks.test_replace import PLAN, stopping_for_another
 from tests.tasks.test_start_lock import on
@@ -33,7 +33,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         starts.append(f"{row.id}, of {ledger().locks.holders([NAME])[NAME].note}")
         return [planned_workload(PLAN.containers[0])]
 
-    monkeypatch.setattr(restart, "_failed", lambda *_: {0})
+    monkeypatch.setattr(restart, "_failed_replicas", lambda *_: {0})
     monkeypatch.setattr(restart, "restore_image", lambda _: None)
     monkeypatch.setattr(restart, "start_part", begin)
     monkeypatch.setattr(repair, "restore_release", begin)

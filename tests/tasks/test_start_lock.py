@@ -16,8 +16,8 @@ from moorage.spec import Deadlines, EngineName, RuntimeName
 from tasks import launch as turns
 from tasks.context import ledger
 from tasks.journal import journal
-from tasks.launch import AcceleratorStartLock, lock_names
-from tasks.probing import lease_of
+from tasks.launch import AcceleratorStartLock
+from tasks.restart import lease_of, lock_names
 from tests.builders import NOON, REVISION, a_release, a_spec, a_workload
 from tests.tasks.test_journal import Ear
 

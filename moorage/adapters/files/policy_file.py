@@ -73,15 +73,7 @@ def request_of(
     policy: EffectivePolicy,
     settings: Settings,
 ) -> Request:
-    """A request, with what this machine says about its folders and secrets.
-
-    Args:
-        spec: The model.
-        fleet: The hosts that it may be placed on.
-        submission: How it was submitted.
-        policy: The policy that judges it.
-        settings: Of this machine.
-    """
+    """A request, with what this machine says about its folders and secrets."""
     rules = policy.policy.rules(submission.channel)
     return Request(
         spec=spec,

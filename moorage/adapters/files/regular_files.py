@@ -26,11 +26,7 @@ KINDS = {
 
 
 def read_whole(path: Path, most: int) -> bytes:
-    """The content of a file.
-
-    Args:
-        path: The file, or a link to it.
-        most: Bytes that it may have.
+    """The content of a file, which may have so many bytes, or of what a link leads to.
 
     Raises:
         Failure: `SOURCE_CORRUPT` when it is larger, or no regular file.
@@ -72,11 +68,7 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
 
 
 def require_regular(path: Path, found: os.stat_result) -> None:
-    """Check that a path stands for a regular file.
-
-    Raises:
-        Failure: `SOURCE_CORRUPT` when it stands for something else.
-    """
+    """Raise `SOURCE_CORRUPT` unless a path stands for a regular file."""
     if not stat.S_ISREG(found.st_mode):
         kind = KINDS.get(stat.S_IFMT(found.st_mode), "something else")
         raise _corrupt(path, f"is {kind}, and no regular file")

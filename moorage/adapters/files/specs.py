@@ -80,11 +80,7 @@ def load_fleet(path: Path | None, spec_file: Path | None = None) -> Fleet:
 
 
 def load_file(path: Path, model: type[Model], cause: Cause) -> Model:
-    """Read any other file of a model.
-
-    Raises:
-        InvalidFile: With the cause, and every mistake.
-    """
+    """Read any other file; raises `InvalidFile` with the cause and every mistake."""
     return _validate(load_mapping(path, cause), model, path, cause)
 
 
@@ -99,11 +95,7 @@ def _sources(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def load_mapping(path: Path, cause: Cause) -> dict[str, Any]:
-    """Read a YAML file that holds keys and values.
-
-    Raises:
-        Failure: Of that cause, when it is not there or holds something else.
-    """
+    """Read a YAML file of keys and values; raises `Failure` of that cause for anything else."""
     try:
         content = decode(read_small(path, LIMITS.size))
     except FileNotFoundError as error:

@@ -52,11 +52,7 @@ def survey_remote_host(host: HostSnapshot, helper_image: str, store: str, gpus: 
     try:
         image = ensure_helper_image(with_architecture(host, info), helper_image, PULL_SECONDS)
         facts = probe_host(Prober(access, image, store), info, gpus)
-    except Failure as failure:
-        facts = _facts_of_daemon(
-            info, f"the probe did not run, so its use of RAM is not known: {failure}"
-        )
-    except (DockerException, RequestException, ValueError) as error:
+    except (Failure, DockerException, RequestException, ValueError) as error:
         facts = _facts_of_daemon(
             info, f"the probe did not run, so its use of RAM is not known: {error}"
         )

@@ -118,7 +118,7 @@ def list_workloads(
 
 
 def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings: Settings) -> None:
-    """Remove what was found; nothing happens when it is gone or is not what it was any more.
+    """Remove an observed workload, unless another one has its name now.
 
     Raises:
         Failure: When the host does not answer.
@@ -140,19 +140,19 @@ def remove_workload(place: Place, found: ObservedWorkload, ledger: str, settings
 
 
 def _application(workload: Workload, settings: Settings) -> ObservedWorkload:
-    seen = runtime_for(workload.runtime, workload.address, settings).observe(workload)
+    state = runtime_for(workload.runtime, workload.address, settings).observe(workload)
     return ObservedWorkload(
         name=workload.name,
         identity=workload.identity,
         release=workload.release,
-        running=seen.running,
-        state=seen.detail,
+        running=state.running,
+        state=state.detail,
         since=datetime.now(UTC),
     )
 
 
 def _container(listed: dict[str, Any]) -> ObservedWorkload:
-    """A container as the daemon lists it; one question for all of them."""
+    """A container from the daemon's list."""
     labels = listed.get("Labels") or {}
     return ObservedWorkload(
         name=str((listed.get("Names") or ["/?"])[0]).lstrip("/"),

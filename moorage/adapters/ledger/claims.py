@@ -27,7 +27,7 @@ PROVEN = SERVING | {ReleaseState.STOPPING}
 
 
 class Claims:
-    """What is reserved on the hosts."""
+    """The claims of all releases."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -48,18 +48,18 @@ class Claims:
     ) -> None:
         """Reserve all claims of a release and make it `scheduled`, or change nothing.
 
-        The placement's own arithmetic runs again here, on fresh rows, inside the transaction.
+        The placement's own arithmetic runs again, on fresh rows, inside the transaction.
 
         Args:
             release: The release.
-            wanted: What it needs.
-            fleet: The snapshot that was proposed on; its claims are replaced by fresh ones.
+            wanted: Its claims.
+            fleet: The snapshot of the proposal; its claims are replaced by fresh ones.
             instead_of: Release that will stop for this one, and makes room in the same transaction.
             overcommit: Whether accelerators may be claimed beyond their memory.
 
         Raises:
-            Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet gives a
-                machine on which something is claimed another name.
+            Failure: `CLAIM_CONFLICT` when others were faster, `BAD_FLEET` when the fleet has
+                another name for a machine with claims.
         """
         with changing(self._engine) as change:
             connection = change.connection
@@ -69,13 +69,13 @@ class Claims:
             _require_fit(connection, wanted, fleet, overcommit)
             _insert(connection, release, wanted)
             remember_machines(connection, fleet, {claim.host for claim in wanted})
-            # What the old one held beyond this stays its own until it has ended: it still runs now,
-            # and it must fit again when this release fails.
+            # The old release keeps the remainder of its claims until it has ended. It still runs,
+            # and it must fit again if this release fails.
             _insert(connection, instead_of, remainder(held, wanted))
             change.move(release, ReleaseState.SCHEDULED)
 
     def free(self, release: str) -> None:
-        """Free what a release holds. Nothing happens when it holds nothing."""
+        """Free the claims of a release."""
         with gate(self._engine) as connection:
             free(connection, release)
 
@@ -86,14 +86,14 @@ class Claims:
 
 
 def free(connection: Connection, release: str) -> None:
-    """Free what a release holds, inside a transaction."""
+    """Free the claims of a release, inside a transaction."""
     connection.execute(delete(CLAIMS).where(CLAIMS.c.release == release))
 
 
 def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Claim]) -> None:
     """Free a release, and give another exactly these claims, inside a transaction.
 
-    One that has ended meanwhile gets none: nobody would ever free them.
+    A release that has ended meanwhile gets none, because nobody would free them.
     """
     free(connection, release)
     state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == to))
@@ -105,7 +105,7 @@ def hand_back(connection: Connection, release: str, to: str, claims: Sequence[Cl
 def _require_fit(
     connection: Connection, wanted: Sequence[Claim], fleet: FleetSnapshot, overcommit: bool
 ) -> None:
-    """Only the hosts concerned are read, so that a large fleet does not hold up the others."""
+    """Only the hosts of the claims are read, so that a large fleet does not delay others."""
     needs = _by_host(wanted)
     fresh = _by_host(_read_claims(connection, CLAIMS.c.host.in_(needs)))
     for name, own in needs.items():
@@ -128,7 +128,7 @@ def _read_claims(connection: Connection, *where: ColumnElement[bool]) -> tuple[C
 
 
 def claim_of(row: Row[Any], state: str) -> Claim:
-    """A claim as it is written in its row, of a release in a state."""
+    """A claim from its row, of a release in a state."""
     return Claim(
         host=row.host,
         resource=Resource(row.resource),
@@ -149,10 +149,10 @@ def _insert(connection: Connection, release: str, claims: Sequence[Claim]) -> No
 
 
 def require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
-    """Hold the names of a fleet against those under which something is claimed.
+    """Compare the names of a fleet with the names of hosts that have claims.
 
     Raises:
-        Failure: `BAD_FLEET` when a name was changed, or stands for another machine now.
+        Failure: `BAD_FLEET` when a name has changed, or now stands for another machine.
     """
     now = {host.name: parse_access(host.address).machine for host in fleet.hosts}
     machines = set(now.values())
@@ -164,23 +164,20 @@ def require_same_machines(connection: Connection, fleet: FleetSnapshot) -> None:
 
 
 def remember_machines(connection: Connection, fleet: FleetSnapshot, names: Iterable[str]) -> None:
-    """Keep which machines some names stand for."""
+    """Record the machines of some hosts."""
     hosts = [fleet.host(name) for name in set(names)]
+    if not hosts:
+        return
+    connection.execute(delete(HOSTS).where(HOSTS.c.name.in_([host.name for host in hosts])))
     rows = [
-        {
-            "name": host.name,
-            "machine": parse_access(host.address).machine,
-            "address": host.address,
-        }
+        {"name": host.name, "machine": parse_access(host.address).machine, "address": host.address}
         for host in hosts
     ]
-    if rows:
-        connection.execute(delete(HOSTS).where(HOSTS.c.name.in_([row["name"] for row in rows])))
-        connection.execute(insert(HOSTS), rows)
+    connection.execute(insert(HOSTS), rows)
 
 
 def _claimed_machines(connection: Connection) -> dict[str, str]:
-    """Machine by name, where something is claimed; names that are read from the index alone."""
+    """Machine by name, of hosts with claims. The query reads the index alone."""
     names = connection.scalars(select(CLAIMS.c.host).distinct()).all()
     known = {row.name: row.machine for row in connection.execute(select(HOSTS))}
     return {name: known.get(name, LOCAL) for name in sorted(names)}

@@ -1,4 +1,4 @@
-"""The owner of a lock: a process, distinct from any later one with the same number."""
+"""Identity of processes: distinct from any later process with the same number."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.input_value import RECORDED
 from moorage.engines.launch import Workload
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, release_id
-from moorage.releases.states import SERVING, UNFINISHED
-from moorage.releases.timeline import Transition
+from moorage.releases.states import SERVING, UNFINISHED, Transition
 from moorage.spec import ModelSpec
 
 
@@ -48,7 +47,7 @@ class ReleaseQueries:
         return rows[0]
 
     def running(self, model: str) -> ReleaseRow | None:
-        """The release that serves a model name now, whether or not it can be seen."""
+        """The release that serves a model name now, even if its host does not answer."""
         rows = self._rows(
             select(RELEASES).where(RELEASES.c.model == model, RELEASES.c.state.in_(SERVING))
         )
@@ -81,7 +80,7 @@ class ReleaseQueries:
         return self.in_states(UNFINISHED)
 
     def not_undone(self) -> list[ReleaseRow]:
-        """Releases that failed and still hold something: an undo failed too, or was killed."""
+        """Failed releases with claims or workloads: their undo failed too, or was killed."""
         holding = union(select(WORKLOADS.c.release), select(CLAIMS.c.release))
         query = select(RELEASES).where(
             RELEASES.c.state == ReleaseState.ERROR, RELEASES.c.id.in_(holding)
@@ -89,7 +88,7 @@ class ReleaseQueries:
         return self._rows(query.order_by(RELEASES.c.created_at))
 
     def ids(self, beginning: str) -> list[str]:
-        """Ids of all releases that begin so, in order of creation."""
+        """Ids that begin so, in order of creation."""
         query = select(RELEASES.c.id).where(RELEASES.c.id.startswith(beginning, autoescape=True))
         with reading(self._engine) as connection:
             return list(connection.scalars(query.order_by(RELEASES.c.created_at)))
@@ -109,7 +108,10 @@ class ReleaseQueries:
 
     def _rows(self, query: Select[Any]) -> list[ReleaseRow]:
         with reading(self._engine) as connection:
-            return [_row(connection, row) for row in connection.execute(query)]
+            return [
+                release_of(row, workloads_of(connection, row.id))
+                for row in connection.execute(query)
+            ]
 
 
 def last_number(connection: Connection, model: str) -> int:
@@ -118,14 +120,15 @@ def last_number(connection: Connection, model: str) -> int:
     return connection.scalar(query) or 0
 
 
-def workloads_of(connection: Connection, release: str) -> list[dict[str, Any]]:
-    """The workloads of a release, as they are written."""
+def workloads_of(connection: Connection, release: str) -> list[Workload]:
+    """The workloads of a release, inside a transaction."""
     query = select(WORKLOADS.c.workload).where(WORKLOADS.c.release == release)
-    return list(connection.scalars(query.order_by(WORKLOADS.c.name)))
+    written = connection.scalars(query.order_by(WORKLOADS.c.name))
+    return [workload_of(release, one) for one in written]
 
 
 def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:
-    """A release as it is written in its row, with what it runs."""
+    """A release from its row, with its workloads."""
     record = _parse_record(row.record)
     return ReleaseRow(
         id=row.id,
@@ -140,13 +143,13 @@ def release_of(row: Row[Any], workloads: Iterable[Workload]) -> ReleaseRow:
         cause=row.cause,
         release=record,
         foreign_record=row.record if record is None else None,
-        # What answers comes first, also when they are stopped: the others only help it.
+        # Workloads that serve come first, and are stopped first: the others support them.
         workloads=tuple(sorted(workloads, key=lambda one: not one.serves)),
     )
 
 
 def workload_of(release: str, written: dict[str, Any]) -> Workload:
-    """A workload of a release as it is written; what this moorage does not know is left out."""
+    """A workload of a release from its JSON. Unknown fields are left out."""
     known = Workload.model_fields.keys()
     return Workload.model_validate(
         {"release": release} | {name: value for name, value in written.items() if name in known}
@@ -154,19 +157,14 @@ def workload_of(release: str, written: dict[str, Any]) -> Workload:
 
 
 def spec_of(row: Row[Any]) -> ModelSpec:
-    """The spec of a release, decoded from its row."""
+    """The spec of a release, from its row."""
     return ModelSpec.model_validate(row.spec, context=RECORDED)
 
 
-def _row(connection: Connection, row: Row[Any]) -> ReleaseRow:
-    written = workloads_of(connection, row.id)
-    return release_of(row, (workload_of(row.id, one) for one in written))
-
-
 def _parse_record(record: dict[str, Any] | None) -> Release | None:
-    """The record, unless another version of moorage wrote it in a shape that is not known here.
+    """The record; None when another version of moorage wrote it in another shape.
 
-    What runs must stay manageable after an upgrade, so this is no reason to fail.
+    That is no failure, because releases must stay manageable after an upgrade.
     """
     if record is None:
         return None

@@ -1,4 +1,4 @@
-"""Releases in the ledger: begun, moved from state to state, recorded once."""
+"""Releases in the ledger: their changes of state, and their records."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from sqlalchemy import Connection, insert, select, update
 
 from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import gate
-from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number, workloads_of
-from moorage.adapters.ledger.tables import RELEASES
+from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
+from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
 from moorage.adapters.ledger.transitions import Change, changing, logged
 from moorage.common.failures import Cause, Failure
 from moorage.inventory.claims import Claim
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
-from moorage.releases.states import SERVING, UNFINISHED
-from moorage.releases.timeline import outage
+from moorage.releases.states import SERVING, UNFINISHED, outage
 from moorage.spec import ModelSpec
 
 RESTARTS_KEPT = 100
@@ -54,7 +53,7 @@ class Releases(ReleaseQueries):
             return identity
 
     def pin(self, release: str, revision: str) -> None:
-        """Write down which revision of its model a release is about."""
+        """Write the revision of a release's model."""
         with gate(self._engine) as connection:
             own = RELEASES.c.id == release
             connection.execute(update(RELEASES).where(own).values(revision=revision))
@@ -69,22 +68,22 @@ class Releases(ReleaseQueries):
             change.move(release, to, cause)
 
     def end(self, release: str, to: ReleaseState, cause: str = "") -> None:
-        """In one step: a release is in a final state, and holds nothing any more."""
+        """Move a release to a final state and free its claims, in one transaction."""
         with changing(self._engine) as change:
             change.move(release, to, cause)
             free(change.connection, release)
 
     def explain(self, release: str, cause: str) -> None:
-        """Write down better why a release is in the state that it is in."""
+        """Replace the reason for the state of a release."""
         with gate(self._engine) as connection:
             own = RELEASES.c.id == release
             connection.execute(update(RELEASES).where(own).values(cause=cause))
 
     def take_over(self, release: Release) -> Release:
-        """In one step: the record is written, the release runs, its predecessor is stopping.
+        """In one transaction write the record, run the release and stop its predecessor.
 
         Returns:
-            The record as it was written: with how long nobody served the name before.
+            The record as it was written: with the time in which nobody served the name.
         """
         with changing(self._engine) as change:
             recorded = _with_downtime(change, release)
@@ -98,29 +97,30 @@ class Releases(ReleaseQueries):
     def give_up(
         self, release: str, cause: str, back_to: str = "", claims: Sequence[Claim] = ()
     ) -> bool:
-        """In one step: a release has failed and can no longer take over; it holds nothing.
+        """In one transaction fail a release and free its claims; it can no longer take over.
 
-        One that has written down a workload keeps its claims until that is gone.
+        With a workload in the ledger it keeps its claims.
 
         Args:
             release: The release.
             cause: Why.
-            back_to: Release that had to make room for it and gets its own claims back.
+            back_to: Release that made room for it and gets its claims back.
             claims: Those claims.
 
         Returns:
-            Whether it is given up; False when it serves already, and must be left alone.
+            False when it serves already, and must be left alone.
         """
         with changing(self._engine) as change:
             state = change.state_of(release)
             if state in UNFINISHED:
                 change.move(release, ReleaseState.ERROR, cause)
-                if not workloads_of(change.connection, release):
+                started = select(WORKLOADS.c.name).where(WORKLOADS.c.release == release).limit(1)
+                if change.connection.scalar(started) is None:
                     hand_back(change.connection, release, back_to, claims)
             return state not in SERVING
 
     def revise(self, row: ReleaseRow, spec: ModelSpec) -> None:
-        """Let the record of what serves say those fields of its spec that do not change what runs.
+        """Update those fields of a serving release's spec that do not change what runs.
 
         Args:
             row: The release, with its record.
@@ -135,7 +135,7 @@ class Releases(ReleaseQueries):
             connection.execute(update(RELEASES).where(*own).values(**written))
 
     def add_restart(self, release: str, restart: Restart) -> None:
-        """Add a start of what died to the record of a release; without a record nothing happens."""
+        """Add a restart to the record of a release, if it has one."""
         own = RELEASES.c.id == release
         with gate(self._engine) as connection:
             record = connection.scalar(select(RELEASES.c.record).where(own))
@@ -146,7 +146,7 @@ class Releases(ReleaseQueries):
             connection.execute(update(RELEASES).where(own).values(record=written))
 
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
-        """In one step: the record is written and the release has failed, unless it serves."""
+        """In one transaction write the record and fail the release, unless it serves."""
         with changing(self._engine) as change:
             connection, state = change.connection, change.state_of(release)
             if state in SERVING:

@@ -21,8 +21,7 @@ from sqlalchemy import Connection, Engine, Row, func, insert, select, update
 from moorage.adapters.ledger.database import gate
 from moorage.adapters.ledger.tables import CLAIMS, RELEASES, TRANSITION_LOG
 from moorage.common.failures import Cause, Failure
-from moorage.releases.states import SERVING, TRANSITIONS, ReleaseState
-from moorage.releases.timeline import Transition
+from moorage.releases.states import SERVING, TRANSITIONS, ReleaseState, Transition
 
 
 class Change:

@@ -1,4 +1,4 @@
-"""Workloads in the ledger: written down before they are started, struck out once they are gone."""
+"""Workloads in the ledger: written before their start, deleted after their end."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from moorage.releases.states import FINAL
 
 
 class Workloads:
-    """What releases have started, or are about to start."""
+    """The workloads of all releases."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def begin(self, release: str, workload: Workload) -> None:
-        """Write down a workload that is about to be started.
+        """Write a workload before its start.
 
         Raises:
-            Failure: `LOST_LOCK` when its release has ended: a flow that stood still for too long
-                must not start what others have undone, and taken the place of.
+            Failure: `LOST_LOCK` when its release has ended: a flow that was suspended for too long
+                must not start what others have undone.
         """
         with gate(self._engine) as connection:
             state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == release))
@@ -31,12 +31,12 @@ class Workloads:
             _write(connection, release, workload)
 
     def put(self, release: str, workload: Workload) -> None:
-        """Write a workload down, or replace what is known about it."""
+        """Write a workload, or replace it."""
         with gate(self._engine) as connection:
             _write(connection, release, workload)
 
     def drop(self, name: str) -> None:
-        """Strike a workload out. Nothing happens when it is not there."""
+        """Delete a workload, if it is there."""
         with gate(self._engine) as connection:
             connection.execute(delete(WORKLOADS).where(WORKLOADS.c.name == name))
 

@@ -11,7 +11,7 @@ from prefect.runtime import flow_run
 
 from moorage.adapters.ledger.transitions import author
 from moorage.releases.release import ReleaseRow
-from moorage.releases.timeline import Transition
+from moorage.releases.states import Transition
 
 EVENT = "moorage.release"
 """How the names of the events begin; the state that was entered follows."""

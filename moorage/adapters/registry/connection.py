@@ -1,4 +1,4 @@
-"""Connections to a registry: its address, whom TLS trusts, and the login."""
+"""Connections to a registry: its address, trusted certificates, the login, error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ PORT = re.compile(r":\d+$")
 HUB_HOST = "registry-1.docker.io"
 CERTIFICATES = (Path("/etc/docker/certs.d"), Path("~/.config/docker/certs.d"))
 """Folders in which Docker daemons, with and without root, look for certificates."""
-
 
 MOST_BYTES = 4 * MIB
 """Limit of an answer: registries accept no larger manifest."""

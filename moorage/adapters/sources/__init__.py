@@ -25,9 +25,6 @@ from moorage.models.layout import layout_of
 from moorage.models.source import ResolvedModel, brought_together
 from moorage.spec import ModelSpec
 
-__all__ = ["Source", "mirrors_of", "resolve_all", "resolve_one", "source_for"]
-
-
 HUB_TOKEN = "HF_TOKEN"
 S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
@@ -85,19 +82,16 @@ class Source(Protocol):
         *,
         deadline_seconds: float | None = None,
     ) -> ResolvedModel:
-        """Make sure that all files are on this machine, verified.
+        """Have all files on this machine, verified; gives the model with its path here.
 
         Args:
             model: As `resolve` made it, here or on another machine.
             on_progress: Called with the bytes done and the bytes of all files, at least every half
                 second and at the end.
-            deadline_seconds: How long it may take; `None` = as long as it takes.
-
-        Returns:
-            The model, staged, with its path on this machine.
+            deadline_seconds: `None` = no deadline.
 
         Raises:
-            Failure: With a cause; what has been downloaded stays and is used by the next call.
+            Failure: What has been downloaded stays, and the next call resumes it.
         """
         ...
 
@@ -137,7 +131,7 @@ def source_for(
     Args:
         wanted: The model to find.
         settings: The hub's address, the stores, how many downloads at once.
-        keys: What the source asks for, if it does; no other token of the hub is looked for.
+        keys: What the source asks for; no other token of the hub is looked for.
         role: What it is to the model that is served.
         anything: Whether a directory without a configuration will do.
     """
@@ -186,13 +180,7 @@ SPARE_SECONDS = 300
 
 
 def hub_mirror(model: ResolvedModel, endpoint: str, token: str | None) -> dict[str, Any]:
-    """A repository on the hub as a mirror for the staging program.
-
-    Args:
-        model: What is wanted.
-        endpoint: Address of the hub.
-        token: Access token of the hub.
-    """
+    """A repository on the hub as a mirror for the staging program."""
     repo = model.source.removeprefix(HUB)
     return {
         "name": "hub",
@@ -205,12 +193,6 @@ def hub_mirror(model: ResolvedModel, endpoint: str, token: str | None) -> dict[s
 
 
 def s3_mirror(model: ResolvedModel, http: S3Http, seconds: float) -> dict[str, Any]:
-    """A bucket as a mirror: addresses that expire and contain no keys.
-
-    Args:
-        model: What is wanted.
-        http: Signs the addresses.
-        seconds: How long a download may take.
-    """
+    """A bucket as a mirror: addresses that contain no keys, and expire after the download."""
     until = seconds + SPARE_SECONDS
     return {"name": "s3", "urls": {f.name: http.presigned_url(f.name, until) for f in model.files}}

@@ -32,9 +32,9 @@ class HubSource:
     """One repository of a hub, or prefix of a bucket, and its place in the store.
 
     Args:
-        client: Asks it.
-        store: Keeps what the hub sends.
-        workers: How many files are downloaded at the same time.
+        client: Client of the repository.
+        store: Its place.
+        workers: Files that are downloaded at the same time.
         offline: Never ask the hub; serve what is stored.
         layout: What the repository is expected to hold.
     """
@@ -102,15 +102,8 @@ class HubSource:
     ) -> ResolvedModel:
         """Download what is missing, verify it, and put it in place. Others who stage it wait.
 
-        Args:
-            model: As `resolve` made it.
-            on_progress: Called with the bytes done and the bytes of all chosen files, at least
-                every half second and at the end.
-            deadline_seconds: From now until everything is in place; `None` = no deadline.
-
         Raises:
-            Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`. What has been
-                downloaded stays, and the next call goes on from there.
+            Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...` or `DISK_FULL`.
         """
         in_time = deadline(deadline_seconds, f"downloading {self._client.repo}")
 

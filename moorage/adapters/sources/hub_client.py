@@ -33,10 +33,7 @@ class HubClient(RemoteClient):
         self._http = http
 
     def list_files(self, revision: str) -> tuple[str, tuple[ModelFile, ...]]:
-        """Ask for the files of a revision; empty = the default branch.
-
-        Returns:
-            The commit that the revision stands for now, and its files.
+        """The commit that a revision stands for now, and its files; empty = the default branch.
 
         Raises:
             Failure: As `failure_of` says; `SOURCE_INCOMPLETE` when a file's name leads elsewhere,

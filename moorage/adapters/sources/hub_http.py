@@ -66,10 +66,7 @@ class HubHttp:
         self._timeout, self._listing_seconds = timeout, listing_seconds
 
     def listing(self, revision: str) -> dict[str, Any]:
-        """Ask what the repository holds at a revision; empty = the default branch.
-
-        Returns:
-            What the hub answers, as data.
+        """The hub's answer about a revision of the repository; empty = the default branch.
 
         Raises:
             Failure: As `failure_of` says; `HUB_UNAVAILABLE` also when the answer is not the hub's.
@@ -102,14 +99,11 @@ class HubHttp:
         """
         url = hf_hub_url(self.repo, name, revision=commit, endpoint=self._endpoint)
         headers = self._headers() | {"Range": f"bytes={start}-{stop - 1}"}
-        with (
-            self._failures(commit, name),
-            self._open_stream(url, headers) as response,
-        ):
+        with self._failures(commit, name), self._open_stream(url, headers) as response:
             yield response
 
     def not_a_hub(self, why: str) -> Failure:
-        """Make the failure for an answer that no hub would give."""
+        """The failure for an answer that no hub would give."""
         detail = f"{self._endpoint} does not answer like a hub about {self.repo}: {why}"
         return Failure(Cause.HUB_UNAVAILABLE, detail)
 
@@ -152,7 +146,8 @@ class HubHttp:
     @contextmanager
     def _failures(self, revision: str, name: str = "") -> Iterator[None]:
         try:
-            require_online()
+            if is_offline_mode():  # the hub client's own switch
+                raise OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
             yield
         except HTTP_ERRORS as error:
             failure = failure_of(error, repo=self.repo, revision=revision, name=name)
@@ -183,16 +178,6 @@ CODINGS = ("content-", "transfer-")
 def session(endpoint: str) -> Any:
     """A client of one hub, which keeps its connections."""
     return guarded_client(http, Guard(endpoint))
-
-
-def require_online() -> None:
-    """Heed the hub client's own switch.
-
-    Raises:
-        OfflineModeIsEnabled: It is set.
-    """
-    if is_offline_mode():
-        raise OfflineModeIsEnabled("HF_HUB_OFFLINE is set")
 
 
 def require_success(response: Any) -> None:
@@ -235,14 +220,7 @@ RATE_LIMIT = re.compile(r";\s*t=(\d+)")
 
 
 def failure_of(error: Exception, *, repo: str, revision: str, name: str = "") -> Failure:
-    """Translate what a request for a repository or one of its files ended with.
-
-    Args:
-        error: One of `HTTP_ERRORS`.
-        repo: `org/repo`.
-        revision: Branch, tag or commit; empty = the default branch.
-        name: The requested file, if it was a file.
-    """
+    """Translate one of `HTTP_ERRORS`, which a request for a repository or a file ended with."""
     subject = f"{repo}/{name}" if name else repo
     if isinstance(error, OfflineModeIsEnabled):
         return Failure(Cause.SOURCE_OFFLINE, f"HF_HUB_OFFLINE is set and {subject} is not stored")

@@ -77,12 +77,7 @@ class RemoteClient(ABC):
 
 
 def with_retries(attempt: Callable[[], T], waits: tuple[float, ...]) -> T:
-    """Repeat an attempt while it ends with a `DownloadError` that may pass.
-
-    Args:
-        attempt: The request.
-        waits: Seconds to wait before each further attempt; empty = only one attempt.
-    """
+    """Repeat an attempt, after these seconds, while it ends with a transient `DownloadError`."""
     with _failures():
         for wait in waits:
             try:

@@ -93,25 +93,15 @@ class S3Client(RemoteClient):
 
 
 def digest_of(listed: Sequence[tuple[str, int, str]]) -> str:
-    """The revision of a listing.
-
-    Args:
-        listed: Name, size in bytes and ETag of every file.
-    """
+    """The revision of a listing: of the name, size and ETag of every file."""
     lines = "".join(f"{name}\0{size}\0{etag}\n" for name, size, etag in sorted(listed))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def announced_file(name: str, size: int, etag: str, head: dict[str, Any]) -> ModelFile:
-    """A file as it was listed, with the best checksum that the store tells.
+    """A file as it was listed, with the best checksum of its head.
 
     An ETag is made of MD5 checksums unless a key of the store's own service encrypts the file.
-
-    Args:
-        name: Its name below the prefix.
-        size: Bytes.
-        etag: As it was listed.
-        head: What the store says of the file itself.
 
     Raises:
         Failure: `SOURCE_INCOMPLETE` when the file is another one already.

@@ -113,14 +113,7 @@ class S3Http:
 
     @contextmanager
     def open_range(self, name: str, start: int, stop: int, etag: str) -> Iterator[Answer]:
-        """Ask for a file from one offset up to another, and read the answer inside the block.
-
-        Args:
-            name: The file.
-            start: First byte.
-            stop: Byte after the last.
-            etag: Which content; another one is refused.
-        """
+        """Ask for a file from one offset up to another; another content than `etag` is refused."""
         with self._failures(name):
             answer = self._client.get_object(
                 **self._named(name), Range=f"bytes={start}-{stop - 1}", IfMatch=f'"{etag}"'
@@ -201,12 +194,7 @@ def _client(endpoint: str, keys: tuple[str, ...], attempts: int) -> Any:
 
 
 def failure_of(error: Exception, subject: str) -> Failure:
-    """Translate what a request ended with.
-
-    Args:
-        error: One of `S3_ERRORS`.
-        subject: `bucket/prefix/file`.
-    """
+    """Translate one of `S3_ERRORS`, which a request for `bucket/prefix/file` ended with."""
     if not isinstance(error, ClientError):
         lacking = isinstance(error, NoCredentialsError) or "Credential" in type(error).__name__
         cause = Cause.SOURCE_UNAUTHORIZED if lacking else Cause.HUB_UNAVAILABLE

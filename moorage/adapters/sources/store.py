@@ -27,6 +27,7 @@ from moorage.adapters.transfer.file_checks import (
     is_whole,
     manifest_files,
     sha256_of,
+    size_of,
     write_stamps,
 )
 from moorage.common.failures import Cause, Failure
@@ -57,11 +58,7 @@ class Manifest(Value):
 
 
 def staged_models(models: Path) -> frozenset[str]:
-    """What is there, complete, as `source@revision`.
-
-    Args:
-        models: Directory of all models.
-    """
+    """The complete models of a directory, as `source@revision`."""
     found = set()
     for path in models.glob(f"*/*/{MANIFEST}"):
         try:
@@ -81,23 +78,19 @@ DEFAULT_BRANCH = "main"
 
 
 class Refs:
-    """The remembered revisions of one repository.
-
-    Args:
-        folder: Directory of the repository in the store.
-    """
+    """The remembered revisions of one repository, in its directory in the store."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def commit_of(self, revision: str) -> str | None:
-        """Tell the commit of a revision without asking the hub, if it is known here."""
+        """The commit of a revision, if it is known here."""
         if COMMIT.fullmatch(revision):
             return revision
         return self.all().get(revision or DEFAULT_BRANCH)
 
     def all(self) -> dict[str, str]:
-        """Tell the commits by branch or tag."""
+        """Commits by branch or tag."""
         try:
             refs = json.loads((self._folder / REFS).read_bytes())
         except (OSError, ValueError):
@@ -120,11 +113,7 @@ class Refs:
 
 
 class ModelStore:
-    """The stored commits of one repository.
-
-    Args:
-        models: Directory of all models.
-        repo: `org/repo`.
+    """The stored commits of one repository, such as `org/repo`, in the directory of all models.
 
     Attributes:
         refs: Which commit a branch or tag stood for.
@@ -147,7 +136,7 @@ class ModelStore:
         return self.workspace(commit) / INCOMPLETE / name
 
     def manifest(self, commit: str) -> Manifest | None:
-        """Tell what a commit holds, if every file is what it was when it was verified."""
+        """What a commit holds, if every file is what it was when it was verified."""
         try:
             content = (self.directory(commit) / MANIFEST).read_bytes()
             manifest = Manifest.model_validate_json(content)
@@ -156,7 +145,7 @@ class ModelStore:
         return manifest if is_whole(str(self.directory(commit)), _records(manifest.files)) else None
 
     def lock(self, commit: str, purpose: str) -> BaseFileLock:
-        """Make a lock for all processes on this machine; it falls when its holder dies."""
+        """A lock for all processes on this machine; it falls when its holder dies."""
         locks = self._folder / ".locks"
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(locks / f"{commit}.{purpose}")
@@ -166,25 +155,23 @@ class ModelStore:
         workspace, directory = self.workspace(commit), self.directory(commit)
         if directory.exists() and not workspace.exists():
             directory.rename(workspace)
-            self._drop_damaged(workspace)
+            for file in damaged_files(str(workspace), manifest_files(str(workspace))):
+                (workspace / file["name"]).unlink(missing_ok=True)
             (workspace / MANIFEST).unlink(missing_ok=True)
         workspace.mkdir(parents=True, exist_ok=True)
         return workspace
 
     def missing(self, commit: str, files: Iterable[ModelFile]) -> tuple[ModelFile, ...]:
-        """Name the files that the workspace does not hold yet."""
-        return _absent(self.workspace(commit), files)
+        """The files that the workspace does not hold yet."""
+        workspace = self.workspace(commit)
+        return tuple(file for file in files if size_of(workspace / file.name) != file.size)
 
     def bytes_present(self, commit: str, files: Iterable[ModelFile]) -> int:
-        """Count the bytes that are here, of complete and of growing files."""
+        """The bytes that are here, of complete and of growing files."""
         return sum(self._bytes_of(commit, file) for file in files)
 
     def require_room(self, needed: int) -> None:
-        """Check that the disk has room for a number of bytes, and some more.
-
-        Raises:
-            Failure: `DISK_FULL` when it has not.
-        """
+        """Raise `DISK_FULL` unless the disk has room for a number of bytes, and some more."""
         free = shutil.disk_usage(self._folder).free
         if free < needed * MARGIN:
             found = f"{human_bytes(free)} are free at {self._folder}"
@@ -192,7 +179,7 @@ class ModelStore:
             raise Failure(Cause.DISK_FULL, f"{found}, {needed_room}")
 
     def disk_failures(self) -> AbstractContextManager[None]:
-        """Tell a full or unwritable disk from other errors."""
+        """Turn errors of the disk into failures."""
         return disk_failures(self._folder)
 
     def accept(self, commit: str, file: ModelFile) -> None:
@@ -230,10 +217,6 @@ class ModelStore:
         with suppress(OSError):
             os.utime(self.directory(commit) / MANIFEST)
 
-    def _drop_damaged(self, workspace: Path) -> None:
-        for file in damaged_files(str(workspace), manifest_files(str(workspace))):
-            (workspace / file["name"]).unlink(missing_ok=True)
-
     def _bytes_of(self, commit: str, file: ModelFile) -> int:
         # In the order in which a file moves, so that one on the move is never missed.
         places = (
@@ -241,7 +224,7 @@ class ModelStore:
             self.workspace(commit) / file.name,
             self.directory(commit) / file.name,
         )
-        return min(file.size, max(0, *(_size(place) for place in places)))
+        return min(file.size, max(0, *(size_of(place) for place in places)))
 
 
 def _records(files: Iterable[ModelFile]) -> list[File]:
@@ -254,15 +237,3 @@ def _with_checksum(workspace: Path, file: ModelFile) -> ModelFile:
         return file
     with path.open("rb") as content:
         return file.model_copy(update={"sha256": sha256_of(content)})
-
-
-def _absent(directory: Path, files: Iterable[ModelFile]) -> tuple[ModelFile, ...]:
-    return tuple(file for file in files if _size(directory / file.name) != file.size)
-
-
-def _size(path: Path) -> int:
-    """Bytes of a file; -1 when there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1

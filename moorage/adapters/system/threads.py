@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import functools
 import re
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
-from typing import ParamSpec, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
 
 from pydantic_core import PydanticSerializationError, SchemaError
 
@@ -166,3 +168,23 @@ async def hold_lock(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
         yield
     finally:
         await run_uninterrupted(leave)
+
+
+def threaded(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Decorator: a blocking function that is awaited, and runs in a thread."""
+
+    @functools.wraps(function)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        return await in_thread(function, *args, **kwargs)
+
+    return run
+
+
+@contextmanager
+def variable_scope(variable: ContextVar[R], value: R) -> Iterator[None]:
+    """Let a context variable have a value inside the block."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)

@@ -108,13 +108,9 @@ def _failures_of(host: HostSnapshot) -> Iterator[None]:
 def job_of(
     model: ResolvedModel, mirrors: Sequence[dict[str, Any]], *, workers: int, seconds: float
 ) -> str:
-    """One line of JSON. It holds secrets, so it goes nowhere but to the program.
+    """The input of the staging program, a line of JSON. It holds secrets, and goes nowhere else.
 
-    Args:
-        model: What is wanted. Files of a local directory have no address: they are handed over.
-        mirrors: Where its files are to be had, the best first.
-        workers: Files that are fetched at the same time.
-        seconds: How long it may take.
+    Files of a local directory have no mirror: they are handed over.
     """
     job = {
         "store": STORE,

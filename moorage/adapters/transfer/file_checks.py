@@ -122,7 +122,7 @@ def stamp(path: str) -> list[int]:
     return [found.st_size, found.st_mtime_ns]
 
 
-def size_of(path: str) -> int:
+def size_of(path: str | os.PathLike[str]) -> int:
     """Bytes of a file; -1 when it is not there."""
     try:
         return os.stat(path).st_size

@@ -25,12 +25,7 @@ SENT_SECONDS = 5.0
 
 
 def hand_over(access: Access, container: Container, model: ResolvedModel) -> None:
-    """Send the files that are not there; of a model that is not local, nothing.
-
-    Args:
-        access: Access to the host's daemon.
-        container: It was made, and not started.
-        model: As it was resolved here.
+    """Send a container that is not started the files that it lacks, of a local model.
 
     Raises:
         DockerException: When the daemon does not take them.
@@ -52,7 +47,7 @@ class Sending:
     """Whether somebody still hands a model over to a container.
 
     Args:
-        model: As it was resolved here.
+        model: The model.
         patience_seconds: How long nothing may arrive.
     """
 
@@ -97,12 +92,7 @@ BLOCK = tarfile.BLOCKSIZE
 
 
 def parcel(model: ResolvedModel, file: ModelFile, target: str) -> Iterator[bytes]:
-    """A tar of one file, in pieces; it is never held in memory.
-
-    Args:
-        model: What the file belongs to.
-        file: The file.
-        target: Its path below the directory that the archive is unpacked in.
+    """A tar of one file, in pieces, to be unpacked at `target`; it is never held in memory.
 
     Raises:
         Failure: `SOURCE_INCOMPLETE` when the file becomes shorter meanwhile.

@@ -63,11 +63,11 @@ class Staged(Value):
 
 
 class HostStore:
-    """The store of one host.
+    """The store of one host, which has the image of helper containers.
 
     Args:
         access: Access to its daemon.
-        image: Image of helper containers; it is there.
+        image: That image.
         folder: Directory of all models on the host.
     """
 
@@ -77,16 +77,7 @@ class HostStore:
     def stage(
         self, model: ResolvedModel, job: str, on_progress: Report, deadline_seconds: float
     ) -> Staged:
-        """Have a model there, whole and verified.
-
-        Args:
-            model: As it was resolved here.
-            job: The input of the program (`job_of`).
-            on_progress: Told the bytes, done and in all.
-            deadline_seconds: How long it may take.
-
-        Returns:
-            Where it is, and whom it came from.
+        """Have a model there, whole and verified, by a job of the staging program (`job_of`).
 
         Raises:
             Failure: With the program's cause; what it fetched stays. `RUNTIME_UNAVAILABLE` when

@@ -47,18 +47,11 @@ PROGRAM = bundle(lend)
 
 @contextlib.contextmanager
 def lend_model(host: HostSnapshot, folder: str, model: ResolvedModel) -> Iterator[dict[str, Any]]:
-    """Have a host lend a model, inside the block.
+    """Have a host lend a model, inside the block; gives the mirror for its files.
 
     The container sees the store read-only and has no privileges. It is removed at the end, and
     ends by itself should this machine lose the host. The token is in no argument, label or log.
-
-    Args:
-        host: Who has it.
-        folder: Directory of all models there.
-        model: The model; files of other names are not given away.
-
-    Yields:
-        The mirror for its files, as `job_of` takes it.
+    Files of other names are not given away.
 
     Raises:
         Failure: `RUNTIME_UNAVAILABLE` when it cannot be lent.

@@ -29,22 +29,14 @@ class RedirectRefused(OSError):
 
 
 class Guard:
-    """What one source may lead to.
-
-    Args:
-        url: The source, as it was configured.
-    """
+    """What a source may lead to, given its configured URL."""
 
     def __init__(self, url: str) -> None:
         self._host = urllib.parse.urlsplit(url).hostname or ""
         self._kinds: set[str] = set()
 
     def require_url(self, url: str) -> None:
-        """Check a URL as far as possible without resolving its name.
-
-        Raises:
-            RedirectRefused: It must not be followed.
-        """
+        """Raise `RedirectRefused` for a URL, as far as its name need not be resolved."""
         parts = urllib.parse.urlsplit(url)
         host = parts.hostname or ""
         if parts.scheme != "https" and (parts.scheme != "http" or host != self._host):

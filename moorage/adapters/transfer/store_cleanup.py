@@ -37,24 +37,13 @@ ENDED = {"exited", "dead", "removing"}
 
 
 class Store(ABC):
-    """One store: of a remote host, or of this machine.
-
-    Attributes:
-        host: Whose it is.
-    """
+    """The store of a host, or of this machine."""
 
     def __init__(self, host: str) -> None:
         self.host = host
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
-        """What it holds, with those who need it.
-
-        Args:
-            needs: Of releases.
-
-        Raises:
-            Failure: When the host does not answer.
-        """
+        """What it holds, with those who need it; raises `Failure` when the host is silent."""
         found = [Stored.model_validate({"host": self.host, **one}) for one in self.ask("list")]
         return tuple(
             one.model_copy(update={"used_by": tuple(self._users(one, needs))}) for one in found
@@ -173,11 +162,11 @@ def prune(
 
     Args:
         store: The store.
-        going: What is to go.
+        going: Models to remove.
         needs_now: Returns what releases need now.
 
     Returns:
-        What is gone.
+        What was removed.
     """
     base = {one.path.removesuffix(keeper.GOING): one for one in going}
     store.ask("hide", [one.path for one in going if one.state != StoredState.GOING])

@@ -18,8 +18,7 @@ from moorage.adapters.ledger.tables import ALLOWED
 from moorage.adapters.ledger.transitions import Author, Change, writing_as
 from moorage.common.failures import Cause, Failure
 from moorage.releases.release import ReleaseState
-from moorage.releases.states import EDGES, FINAL, TRANSITIONS
-from moorage.releases.timeline import Transition
+from moorage.releases.states import EDGES, FINAL, TRANSITIONS, Transition
 from tests.adapters.ledger.together import Team
 from tests.builders import REVISION, a_claim, a_fleet, a_release, a_spec
 
