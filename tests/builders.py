@@ -222,7 +222,7 @@ def a_key(**changes: Any) -> CalibrationKey:
 
 
 def a_measurement(**changes: Any) -> Measurement:
-    """What an engine reported of a model of 8 GiB that was predicted to take 1 GiB of activation."""
+    """Of a model of 8 GiB that was predicted to take 1 GiB of activation."""
     values: dict[str, Any] = {
         "workload": "moorage-tiny.v1-r0-leader",
         "key": a_key(),

@@ -120,7 +120,7 @@ def test_nothing_is_held_twice_and_nothing_is_lost(
             some = dice.sample(list(MODELS), len(MODELS) // 2)
             with crew.resting(some):
                 wrong += broken(place, chaos.named(some), chaos.reconcile())
-            # What was started again answers by now: the next survey lets others start on the same host.
+            # What was started again answers by now: the next survey lets others start there.
             chaos.reconcile()
         chaos.wait_for(crew, OPERATIONS)
         for _ in range(ROUNDS):
