@@ -9,7 +9,7 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.memory.calibration import Measurement
 from moorage.models.profile import ModelProfile
-from moorage.placement.baseline.terms import by_baseline_rules, terms
+from moorage.placement.baseline.terms import by_baseline_rules, read_terms
 from moorage.placement.demand import CpuDemand, Demand, memory_request
 from moorage.placement.engine import (
     EngineTraits,
@@ -171,7 +171,7 @@ def request_for(
     spec, profile = subject.spec, subject.profile
     by_rules = by_baseline_rules(spec)
     if by_rules:
-        terms(spec, profile, subject.adapter_bytes)  # refuses what contradicts itself
+        read_terms(spec, profile, subject.adapter_bytes)  # raises where the spec contradicts itself
     wanted, ram = memory_request(spec, profile), spec.placement.ram
     stated = 0 if ram == "auto" else int(ram)
     request = Request(

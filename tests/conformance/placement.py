@@ -106,13 +106,13 @@ def chosen(got: Answer) -> int | None:
         return None
     best = considered.scores.index(max(considered.scores))
     taken = [(s.host, s.accelerator_type, s.accelerators) for s in seats if not s.replica]
-    held = [
+    places = [
         [(share.host, item.accelerator_type, share.accelerators) for share in item.shares]
         for item in considered.candidates
     ]
     if not taken or _is_refused(considered.candidates[best], got.fleet):
         return best
-    return held.index(taken)
+    return places.index(taken)
 
 
 def _is_refused(candidate: BaselineCandidate, fleet: FleetSnapshot) -> bool:

@@ -172,9 +172,9 @@ def _host(
 ) -> HostSnapshot:
     """What runs uses what it claimed, and nobody else uses anything."""
     ram, own = item.get("ram") or {}, tuple(claims.get(names[item["name"]], ()))
-    held: Counter[tuple[Resource, int]] = Counter()
+    used: Counter[tuple[Resource, int]] = Counter()
     for claim in own:
-        held[claim.resource, claim.index] += claim.amount
+        used[claim.resource, claim.index] += claim.amount
     total = ram.get("total") or 0
     return HostSnapshot(
         name=names[item["name"]],
@@ -183,7 +183,7 @@ def _host(
         labels=item.get("labels") or {},
         runtimes=(RuntimeName.DOCKER,),
         ram_total=total,
-        ram_free=max(0, total - held[Resource.RAM, 0]),
+        ram_free=max(0, total - used[Resource.RAM, 0]),
         ram_reserve=ram.get("reserved") or 0,
         accelerator_reserve=item.get("vram_reserved_per_gpu") or 0,
         accelerators=tuple(
@@ -192,7 +192,7 @@ def _host(
                 index=gpu["index"],
                 name=gpu.get("name") or "",
                 memory_total=gpu["memory_total"],
-                memory_free=max(0, gpu["memory_total"] - held[Resource.ACCELERATOR, gpu["index"]]),
+                memory_free=max(0, gpu["memory_total"] - used[Resource.ACCELERATOR, gpu["index"]]),
                 family=gpu.get("arch_family") or "",
             )
             for gpu in item.get("gpus") or ()

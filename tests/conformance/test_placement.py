@@ -88,7 +88,7 @@ def test_the_choice_counts_unless_it_is_open() -> None:
     assert not differences(case)
 
 
-def test_a_file_is_counted_and_its_differences_are_told(
+def test_a_file_is_counted_and_its_differences_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(FILE) == 0
@@ -98,8 +98,8 @@ def test_a_file_is_counted_and_its_differences_are_told(
     file = tmp_path / "cases.json"
     file.write_text(json.dumps({"cases": wrong}))
     assert main(file) == 1
-    answer = capsys.readouterr().out.splitlines()
-    assert answer == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
         f"{wrong[0]['id']} error: expected tp_vocab_size, got None",
         "1 passed, 1 failed",
     ]

@@ -18,7 +18,7 @@ from tests.conformance.placement_world import a_fleet, a_subject
 
 
 def by_rules(case: dict[str, Any]) -> Considered | str:
-    """The rules called directly, without filters and gate; else the class of the contradiction."""
+    """The answer of the rules alone, without filters and gate, or the class of a contradiction."""
     fleet, _ = a_fleet(case)
     try:
         return weigh(request_for(a_subject(case), ENGINES[EngineName.VLLM]), fleet.hosts)

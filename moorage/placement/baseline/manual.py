@@ -89,13 +89,9 @@ def _on_one_host(terms: Terms, groups: Groups) -> Iterator[BaselineCandidate]:
                 for item in view.accelerators:
                     yield BaselineCandidate(name, _share(terms, view, [item.index]))
             elif 1 < terms.wanted <= len(view.accelerators):
-                items = sorted(view.accelerators, key=lambda item: not _is_free(terms, view, item))
+                items = sorted(view.accelerators, key=lambda i: view.ratio(i) < terms.utilization)
                 indexes = [item.index for item in items[: terms.wanted]]
                 yield BaselineCandidate(name, _share(terms, view, indexes))
-
-
-def _is_free(terms: Terms, view: View, item: Accelerator) -> bool:
-    return terms.utilization <= 0 or view.ratio(item) >= terms.utilization
 
 
 def _on_many_hosts(
@@ -129,9 +125,7 @@ def _memory(terms: Terms, view: View, indexes: Sequence[int]) -> dict[int, int]:
     """Bytes to take of each; without a share of its own each host takes the whole claim."""
     each = int(terms.claim / len(indexes)) if indexes else 0
     return {
-        item.index: terms.part(item) if terms.utilization > 0 else each
-        for item in view.accelerators
-        if item.index in indexes
+        item.index: terms.taken(item, each) for item in view.accelerators if item.index in indexes
     }
 
 

@@ -21,12 +21,14 @@ from moorage.placement.baseline.strategies import (
     one_accelerator,
     one_host,
 )
-from moorage.placement.baseline.terms import FLAG, Terms, terms
+from moorage.placement.baseline.terms import FLAG, Terms, read_terms
 from moorage.placement.considered import Considered
 from moorage.placement.explanation import Verdict
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.view import HostView, kind_of
+
+WITHOUT_OTHERS = "could take part, but the hosts that it would be joined with cannot"
 
 
 def place_by_rules(
@@ -43,10 +45,7 @@ def place_by_rules(
     considered = weigh(request, hosts)
     seating = Seating(request, terms_of(request), {host.name: host for host in hosts}, replica)
     seats, at_gate = _best_seats(seating, considered)
-    verdicts = {**_verdicts(considered, hosts), **at_gate}
-    if not seats:
-        verdicts = {name: _without_others(one) for name, one in verdicts.items()}
-    return seats, verdicts
+    return seats, {**_verdicts(considered, hosts, fits=bool(seats)), **at_gate}
 
 
 def weigh_by_rules(request: Request, views: Sequence[HostView]) -> Considered:
@@ -81,7 +80,7 @@ def weigh(request: Request, hosts: Sequence[HostSnapshot]) -> Considered:
 
 def terms_of(request: Request) -> Terms:
     """The request in the words of the rules."""
-    return terms(request.spec, request.profile, request.adapter_bytes)
+    return read_terms(request.spec, request.profile, request.adapter_bytes)
 
 
 def messages(terms: Terms, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
@@ -127,31 +126,28 @@ def _best_seats(
     refused: dict[str, Verdict] = {}
     pairs = zip(considered.candidates, considered.scores, strict=True)
     for candidate, _ in sorted(pairs, key=lambda pair: -pair[1]):
-        found = seating.seats_of(candidate)
-        if isinstance(found, tuple):
-            taken = {seat.host for seat in found}
-            return found, {name: one for name, one in refused.items() if name not in taken}
-        refused = {**found, **refused}
+        seats, reasons = seating.seats_of(candidate)
+        if seats:
+            taken = {seat.host for seat in seats}
+            return seats, {name: one for name, one in refused.items() if name not in taken}
+        refused = {**reasons, **refused}
     return (), refused
 
 
-def _verdicts(considered: Considered, hosts: Sequence[HostSnapshot]) -> dict[str, Verdict]:
+def _verdicts(
+    considered: Considered, hosts: Sequence[HostSnapshot], fits: bool
+) -> dict[str, Verdict]:
+    """What the rules make of each host. Where nothing fits, a candidate lacks the others."""
     best: dict[str, float] = {}
     for candidate, score in zip(considered.candidates, considered.scores, strict=True):
         for part in candidate.shares:
             best[part.host] = max(score, best.get(part.host, 0.0))
     why = " ".join(considered.messages) or "another strategy or host was preferred"
     return {
-        host.name: Verdict(host.name, score=best[host.name])
-        if host.name in best
-        else Verdict(host.name, Reason.ACCELERATOR_MEMORY, note=why)
+        host.name: Verdict(host.name, Reason.ACCELERATOR_MEMORY, note=why)
+        if host.name not in best
+        else Verdict(host.name, score=best[host.name])
+        if fits
+        else Verdict(host.name, Reason.TOO_FEW_HOSTS, note=WITHOUT_OTHERS)
         for host in hosts
     }
-
-
-def _without_others(verdict: Verdict) -> Verdict:
-    """Where nothing fits, a host that could take part is refused for the others."""
-    if verdict.refusal:
-        return verdict
-    note = "could take part, but the hosts that it would be joined with cannot"
-    return Verdict(verdict.host, Reason.TOO_FEW_HOSTS, note)

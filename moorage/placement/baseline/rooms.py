@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -115,32 +115,26 @@ def by_type(rooms: Iterable[Room], first_look: bool) -> dict[str, list[View]]:
 
 
 def _room(host: HostSnapshot, same_model: Collection[str]) -> Room:
-    held, _ = claimed_amounts(host.claims)
-    same, others = _loads(host.claims, same_model)
+    claimed, _ = claimed_amounts(host.claims)
+    releases = frozenset(claim.release for claim in host.claims)
     items = tuple(item for item in host.accelerators if item.memory_total)
     reserve = host.accelerator_reserve
     return Room(
         host=host.name,
         accelerators=items,
-        free=tuple(max(i.memory_total - held.get(i.index, 0) - reserve, 0) for i in items),
-        ram=max(host.ram_total - held.get(Resource.RAM, 0) - host.ram_reserve, 0),
-        same=same,
-        others=others,
-        releases=frozenset(claim.release for claim in host.claims),
+        free=tuple(max(i.memory_total - claimed.get(i.index, 0) - reserve, 0) for i in items),
+        ram=max(host.ram_total - claimed.get(Resource.RAM, 0) - host.ram_reserve, 0),
+        same=_load(host.claims, releases.intersection(same_model)),
+        others=_load(host.claims, releases.difference(same_model)),
+        releases=releases,
     )
 
 
-def _loads(claims: Sequence[Claim], same_model: Collection[str]) -> tuple[Load, Load]:
-    if not claims:
-        return NOTHING, NOTHING
-    by_release: dict[str, list[Claim]] = defaultdict(list)
-    for claim in claims:
-        by_release[claim.release].append(claim)
-    counts: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
-    totals = [0, 0]
-    for release, own in by_release.items():
-        side = 0 if release in same_model else 1
-        indexes = [claim.index for claim in own if claim.resource is Resource.ACCELERATOR]
-        counts[side].update(indexes)
-        totals[side] += len(indexes) or 1
-    return Load(counts[0], totals[0]), Load(counts[1], totals[1])
+def _load(claims: Sequence[Claim], releases: frozenset[str]) -> Load:
+    if not releases:
+        return NOTHING
+    own = [claim for claim in claims if claim.release in releases]
+    on_accelerators = [claim for claim in own if claim.resource is Resource.ACCELERATOR]
+    without = releases.difference(claim.release for claim in on_accelerators)
+    counts = Counter(claim.index for claim in on_accelerators)
+    return Load(counts, counts.total() + len(without))

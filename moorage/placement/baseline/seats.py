@@ -45,18 +45,18 @@ class Seating:
     hosts: Mapping[str, HostSnapshot]
     replica: int
 
-    def seats_of(self, candidate: BaselineCandidate) -> tuple[Seat, ...] | dict[str, Verdict]:
-        """The seats, or why hosts of the candidate cannot have them.
+    def seats_of(self, candidate: BaselineCandidate) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
+        """The seats, or none and by host why it cannot have one.
 
         The peer asks nothing of the hosts that it joins, and looks neither at what is really in use
         nor at RAM by ratio; the gate does.
         """
         if refused := self._missing(candidate) or self._unjoinable(candidate):
-            return refused
+            return (), refused
         seats = [self._seat(candidate, part) for part in candidate.shares]
         linked = join_seats(self.request, seats, self.hosts)
         refused = {seat.host: one for seat in linked if (one := self._misfit(seat, candidate))}
-        return refused or linked
+        return () if refused else linked, refused
 
     def _missing(self, candidate: BaselineCandidate) -> dict[str, Verdict]:
         """Hosts without the listed accelerators: the peer does not look whether they are there."""

@@ -52,12 +52,9 @@ def _single(terms: Terms, view: View) -> Iterator[BaselineCandidate]:
     """With a share, the claim is held against all memory and only the share has to be free."""
     share = terms.utilization
     for item in view.accelerators:
-        if share > 0:
-            fits = terms.claim <= item.memory_total * share and view.ratio(item) >= share
-        else:
-            fits = terms.claim <= view.left(item)
-        if fits:
-            taken = {item.index: terms.part(item) if share > 0 else terms.claim}
+        room = item.memory_total * share if share > 0 else view.left(item)
+        if terms.claim <= room and view.ratio(item) >= share:
+            taken = {item.index: terms.taken(item, terms.claim)}
             yield BaselineCandidate(item.type, terms.share(view.room.host, [*taken], taken))
 
 
@@ -92,7 +89,7 @@ def one_host(terms: Terms, groups: Groups) -> Outcome:
 def _several(terms: Terms, name: str, view: View) -> BaselineCandidate | None:
     taken: dict[int, int] = {}
     for count, item in enumerate(sorted(_eligible(terms, view), key=view.left, reverse=True), 1):
-        taken[item.index] = terms.part(item) if terms.utilization > 0 else view.left(item)
+        taken[item.index] = terms.taken(item, view.left(item))
         if not terms.allows(count) or count < terms.wanted:
             continue
         if sum(taken.values()) >= terms.claim:
@@ -218,5 +215,5 @@ class _Search:
 
 def _whole_host(terms: Terms, view: View) -> Share:
     """Without a share of its own an accelerator is claimed for nothing (the peer's defect 27)."""
-    taken = {item.index: terms.part(item) for item in view.accelerators}
+    taken = {item.index: terms.taken(item, 0) for item in view.accelerators}
     return terms.share(view.room.host, [*taken], taken)

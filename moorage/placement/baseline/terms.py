@@ -76,9 +76,9 @@ class Terms:
         """Whether a host with so many free bytes of RAM is too small."""
         return self.ram > free
 
-    def part(self, item: Accelerator) -> int:
-        """Bytes of an accelerator that its utilization stands for."""
-        return int(item.memory_total * self.utilization)
+    def taken(self, item: Accelerator, otherwise: int) -> int:
+        """Bytes that the engine takes of an accelerator; `otherwise` where it has no share."""
+        return int(item.memory_total * self.utilization) if self.utilization > 0 else otherwise
 
     def obstacle(self, ranks: int | None) -> tuple[ErrorClass, str] | None:
         """The first thing that a number of ranks does not divide, and that in words.
@@ -112,8 +112,8 @@ def by_baseline_rules(spec: ModelSpec) -> bool:
     return spec.placement.policy == Policy.BASELINE and spec.placement.accelerators != 0
 
 
-def terms(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -> Terms:
-    """Work out what the rules look at.
+def read_terms(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -> Terms:
+    """The terms of a spec.
 
     Args:
         spec: What the user wrote.

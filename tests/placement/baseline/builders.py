@@ -65,7 +65,7 @@ def accelerator(index: int, memory: int, type: str = "cuda") -> Accelerator:
     return Accelerator(type=type, index=index, memory_total=memory, memory_free=memory)
 
 
-def held(index: int, amount: int, release: str = "other", **changes: Any) -> Claim:
+def a_claim(index: int, amount: int, release: str = "other", **changes: Any) -> Claim:
     return Claim(
         host="h",
         resource=Resource.ACCELERATOR,
@@ -76,7 +76,7 @@ def held(index: int, amount: int, release: str = "other", **changes: Any) -> Cla
     )
 
 
-def held_ram(amount: int, release: str = "other") -> Claim:
+def a_ram_claim(amount: int, release: str = "other") -> Claim:
     return Claim(host="h", resource=Resource.RAM, amount=amount, release=release)
 
 
@@ -86,11 +86,11 @@ def named(*hosts: str, type: str = "cuda") -> tuple[str, ...]:
     return tuple(f"{name}:{type}:{index}" for name, index in pairs)
 
 
-def found(decision: Considered) -> list[list[Shown]]:
+def shares_of(considered: Considered) -> list[list[Shown]]:
     """Each candidate as its shares: host, accelerators, bytes."""
     return [
         [(share.host, share.accelerators, share.accelerator_bytes) for share in item.shares]
-        for item in decision.candidates
+        for item in considered.candidates
     ]
 
 

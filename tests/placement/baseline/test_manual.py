@@ -7,14 +7,14 @@ import pytest
 from moorage.common.units import GIB
 from moorage.placement.baseline.place import weigh
 from tests.placement.baseline.builders import (
+    a_claim,
     a_request,
     accelerator,
     alone,
-    found,
-    held,
     host,
     named,
     seats,
+    shares_of,
 )
 
 EACH, PAIRS = {"accelerators_per_replica": 1}, {"accelerators_per_replica": 2}
@@ -31,8 +31,8 @@ MIXED = host(
 
 def test_only_named_accelerators_are_taken() -> None:
     request = a_request(10, accelerators=named("b:1"))
-    decision = weigh(request, [host("a", 100, 100), host("b", 100, 100)])
-    assert found(decision) == [[("b", (1,), (90,))]]
+    considered = weigh(request, [host("a", 100, 100), host("b", 100, 100)])
+    assert shares_of(considered) == [[("b", (1,), (90,))]]
 
 
 def test_one_of_them_for_each_replica_gives_a_candidate_each() -> None:
@@ -46,7 +46,7 @@ def test_one_of_them_for_each_replica_gives_a_candidate_each() -> None:
 
 def test_the_one_with_the_most_left_comes_first() -> None:
     request = a_request(10, HALF, accelerators=named("a:0", "a:1", "a:2"), **EACH)
-    hosts = host("a", 100, 200, 100, claims=(held(0, 10), held(1, 18)))
+    hosts = host("a", 100, 200, 100, claims=(a_claim(0, 10), a_claim(1, 18)))
     assert [seat[0][1] for seat in seats(request, hosts)] == [[2], [1], [0]]
 
 
@@ -79,13 +79,13 @@ def test_a_follower_gives_those_of_which_the_largest_part_is_taken() -> None:
     request = a_request(10, HALF, accelerators=chosen, accelerators_per_replica=4)
     hosts = [host("a", *[100] * 3), host("b", 101, 100)]
     assert seats(request, *hosts) == [[("a", [0, 1, 2]), ("b", [1])]]
-    equal = [host("a", *[100] * 3), host("b", 100, 100, claims=(held(0, 10),))]
+    equal = [host("a", *[100] * 3), host("b", 100, 100, claims=(a_claim(0, 10),))]
     assert seats(request, *equal) == [[("a", [0, 1, 2]), ("b", [1])]]
 
 
 def test_what_is_free_goes_before_what_is_not() -> None:
     request = a_request(10, HALF, accelerators=named("a:0", "a:1", "a:2"), **PAIRS)
-    roomy = host("a", 100, 100, 100, claims=(held(0, 51), held(2, 10)))
+    roomy = host("a", 100, 100, 100, claims=(a_claim(0, 51), a_claim(2, 10)))
     assert seats(request, roomy) == alone("a", accelerators=(1, 2))
 
 
@@ -101,15 +101,15 @@ def test_exactly_the_share_is_enough() -> None:
 def test_types_do_not_mix(per_replica: int | None, types: list[str]) -> None:
     chosen = (*named("a:0"), *named("r:0", type="rocm"))
     request = a_request(10, accelerators=chosen, accelerators_per_replica=per_replica)
-    decision = weigh(request, [host("a", 100), host("r", 100, type="rocm")])
-    assert [item.accelerator_type for item in decision.candidates] == types
-    assert ("several types" in " ".join(decision.messages)) is (not types)
+    considered = weigh(request, [host("a", 100), host("r", 100, type="rocm")])
+    assert [item.accelerator_type for item in considered.candidates] == types
+    assert ("several types" in " ".join(considered.messages)) is (not types)
 
 
 def test_a_mixed_host_gives_the_named_type() -> None:
     for kind, memory in (("rocm", 90), ("cuda", 180)):
-        decision = weigh(a_request(10, accelerators=named("m:1", type=kind)), [MIXED])
-        assert found(decision) == [[("m", (1,), (memory,))]]
+        considered = weigh(a_request(10, accelerators=named("m:1", type=kind)), [MIXED])
+        assert shares_of(considered) == [[("m", (1,), (memory,))]]
 
 
 def test_of_a_shared_index_the_later_type_decides_the_order() -> None:
@@ -128,7 +128,7 @@ def test_of_a_shared_index_the_later_type_decides_the_order() -> None:
 def test_but_those_whose_share_is_free_still_go_first(taken: int, expected: list[int]) -> None:
     rocm = (accelerator(index, 100, "rocm") for index in range(3))
     cuda = (accelerator(index, memory, "cuda") for index, memory in enumerate((400, 100, 400)))
-    mixed = host("m", accelerators=(*rocm, *cuda), claims=(held(1, taken),))
+    mixed = host("m", accelerators=(*rocm, *cuda), claims=(a_claim(1, taken),))
     chosen = named("m:0", "m:1", "m:2", type="rocm")
     request = a_request(10, HALF, accelerators=chosen, **PAIRS)
     assert seats(request, mixed) == alone("m", accelerators=expected)
@@ -136,16 +136,16 @@ def test_but_those_whose_share_is_free_still_go_first(taken: int, expected: list
 
 def test_without_a_share_a_host_takes_the_claim_split_over_its_own() -> None:
     chosen = named("a:0", "a:1", "a:2", "b:0")
-    decision = weigh(
+    considered = weigh(
         a_request(100, accelerators=chosen, **EMBEDDING), [host("a", 500, 500, 500), host("b", 500)]
     )
-    assert found(decision) == [[("a", (0, 1, 2), (33, 33, 33)), ("b", (0,), (100,))]]
+    assert shares_of(considered) == [[("a", (0, 1, 2), (33, 33, 33)), ("b", (0,), (100,))]]
 
 
 def test_without_a_share_nothing_free_is_looked_at() -> None:
-    full = host("a", 100, claims=(held(0, 100),))
-    decision = weigh(a_request(1000, accelerators=named("a:0"), **EMBEDDING), [full])
-    assert [item.overcommit for item in decision.candidates] == [False]
+    full = host("a", 100, claims=(a_claim(0, 100),))
+    considered = weigh(a_request(1000, accelerators=named("a:0"), **EMBEDDING), [full])
+    assert [item.overcommit for item in considered.candidates] == [False]
 
 
 def test_ram_is_claimed_but_never_looked_at() -> None:
@@ -162,21 +162,21 @@ def test_heads_are_never_looked_at() -> None:
 def test_hosts_that_run_another_spanning_release_do_not_follow() -> None:
     request = a_request(10, accelerators=named("a:0", "b:0", "c:0"), **PAIRS)
     for spanning, follower in ((False, "b"), (True, "c")):
-        claims = (held(0, 1, "wide", links=spanning),)
+        claims = (a_claim(0, 1, "wide", links=spanning),)
         hosts = [host("a", 100), host("b", 100, claims=claims), host("c", 100)]
-        decision = weigh(request, hosts)
-        assert [share.host for share in decision.candidates[0].followers] == [follower]
+        considered = weigh(request, hosts)
+        assert [share.host for share in considered.candidates[0].followers] == [follower]
 
 
 def test_without_a_follower_there_is_no_seat() -> None:
     request = a_request(10, accelerators=named("a:0", "b:0"))
-    hosts = [host("a", 100), host("b", 100, claims=(held(0, 1, "wide", links=True),))]
+    hosts = [host("a", 100), host("b", 100, claims=(a_claim(0, 1, "wide", links=True),))]
     assert not weigh(request, hosts).candidates
 
 
 def test_they_may_lead() -> None:
     request = a_request(10, accelerators=named("a:0", "b:0"))
-    hosts = [host("a", 100, claims=(held(0, 1, "wide", links=True),)), host("b", 100)]
+    hosts = [host("a", 100, claims=(a_claim(0, 1, "wide", links=True),)), host("b", 100)]
     assert weigh(request, hosts).candidates
 
 
@@ -203,11 +203,11 @@ def test_what_is_not_there_is_not_taken(chosen: tuple[str, ...], expected: list[
 
 def test_on_several_hosts_one_that_is_not_there_is_taken_for_nothing() -> None:
     changes = {"accelerators": named("a:0", "a:7", "b:0"), **PAIRS}
-    decision = weigh(a_request(10, **changes), [host("a", 100), host("b", 100)])
-    assert found(decision) == [[("a", (0, 7), (90, 0)), ("b", (), ())]]
-    assert decision.candidates[0].overcommit
-    decision = weigh(a_request(10, **changes, **EMBEDDING), [host("a", 100), host("b", 100)])
-    assert found(decision) == [[("a", (0, 7), (5, 0)), ("b", (), ())]]
+    considered = weigh(a_request(10, **changes), [host("a", 100), host("b", 100)])
+    assert shares_of(considered) == [[("a", (0, 7), (90, 0)), ("b", (), ())]]
+    assert considered.candidates[0].overcommit
+    considered = weigh(a_request(10, **changes, **EMBEDDING), [host("a", 100), host("b", 100)])
+    assert shares_of(considered) == [[("a", (0, 7), (5, 0)), ("b", (), ())]]
 
 
 def test_one_that_is_not_there_is_not_looked_for_on_several_hosts() -> None:

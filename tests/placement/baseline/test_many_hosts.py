@@ -6,7 +6,14 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.placement.baseline.place import messages, terms_of, weigh
-from tests.placement.baseline.builders import a_request, accelerator, found, held, host, seats
+from tests.placement.baseline.builders import (
+    a_claim,
+    a_request,
+    accelerator,
+    host,
+    seats,
+    shares_of,
+)
 
 HALF = "--gpu-memory-utilization=0.5"
 MP = "--distributed-executor-backend=mp"
@@ -21,8 +28,8 @@ def pairs(names: str) -> list[list[tuple[str, list[int]]]]:
 
 def test_whole_hosts_are_taken_until_the_claim_is_held() -> None:
     hosts = [host(name, 100, 100) for name in "abcd"]
-    decision = weigh(a_request(181), hosts)
-    assert found(decision) == [[("a", (0, 1), (90, 90)), ("b", (0, 1), (90, 90))]]
+    considered = weigh(a_request(181), hosts)
+    assert shares_of(considered) == [[("a", (0, 1), (90, 90)), ("b", (0, 1), (90, 90))]]
     assert seats(a_request(360), *hosts) == pairs("a b")
     assert seats(a_request(361), *hosts) == pairs("a b c")
     assert seats(a_request(721), *hosts) == []
@@ -41,8 +48,8 @@ def test_it_may_be_forbidden() -> None:
 
 def test_every_accelerator_of_a_host_must_have_its_share_left() -> None:
     hosts = [
-        host("a", 100, 100, claims=(held(1, 51),)),
-        host("b", 100, 100, claims=(held(1, 50),)),
+        host("a", 100, 100, claims=(a_claim(1, 51),)),
+        host("b", 100, 100, claims=(a_claim(1, 50),)),
         host("c", 100, 100),
     ]
     assert seats(a_request(101, HALF), *hosts) == pairs("b c")
@@ -53,8 +60,8 @@ def test_hosts_without_the_ram_are_left_out_and_every_host_gives_its_ram() -> No
         host(name, 100, 100, ram_total=ram * GIB)
         for name, ram in zip("abc", (8, 7, 8), strict=True)
     ]
-    decision = weigh(a_request(181, extended_kv_cache={"ram": 8 * GIB}), hosts)
-    assert [(share.host, share.ram_bytes) for share in decision.candidates[0].shares] == [
+    considered = weigh(a_request(181, extended_kv_cache={"ram": 8 * GIB}), hosts)
+    assert [(share.host, share.ram_bytes) for share in considered.candidates[0].shares] == [
         ("a", 8 * GIB),
         ("c", 8 * GIB),
     ]
@@ -115,17 +122,17 @@ def test_natively_joined_hosts_need_a_layout(line: str, claim: int, names: str) 
 
 
 def test_without_a_share_all_memory_counts_and_nothing_is_taken() -> None:
-    hosts = [host("a", 100, 100), host("b", 100, 100, claims=(held(0, 99),))]
+    hosts = [host("a", 100, 100), host("b", 100, 100, claims=(a_claim(0, 99),))]
     request = a_request(400, extended_kv_cache={"ratio": 2.0}, **EMBEDDING)
-    decision = weigh(request, hosts)
-    assert found(decision) == [[("a", (0, 1), (0, 0)), ("b", (0, 1), (0, 0))]]
-    assert {share.ram_bytes for share in decision.candidates[0].shares} == {0}
+    considered = weigh(request, hosts)
+    assert shares_of(considered) == [[("a", (0, 1), (0, 0)), ("b", (0, 1), (0, 0))]]
+    assert {share.ram_bytes for share in considered.candidates[0].shares} == {0}
 
 
 def test_one_host_can_be_all_when_its_share_is_exactly_left() -> None:
     hosts = [
-        host("a", 100, 100, claims=(held(0, 50), held(1, 50))),
-        host("b", 100, 100, claims=(held(0, 51),)),
+        host("a", 100, 100, claims=(a_claim(0, 50), a_claim(1, 50))),
+        host("b", 100, 100, claims=(a_claim(0, 51),)),
     ]
     assert seats(a_request(100, HALF), *hosts) == pairs("a")
 
@@ -137,8 +144,8 @@ def test_each_type_gives_its_first_combination() -> None:
         host("s", 100, type="rocm"),
         host("b", 100),
     ]
-    decision = weigh(a_request(150), hosts)
-    assert [(item.accelerator_type, item.leader.host) for item in decision.candidates] == [
+    considered = weigh(a_request(150), hosts)
+    assert [(item.accelerator_type, item.leader.host) for item in considered.candidates] == [
         ("cuda", "a"),
         ("rocm", "r"),
     ]
@@ -174,11 +181,11 @@ def test_of_a_mixed_host_the_last_type_is_all_there_is() -> None:
 )
 def test_the_best_combination_is_told(changes: dict[str, Any], lines: list[str]) -> None:
     hosts = [host(name, 20 * GIB) for name in "abcd"]
-    hosts.append(host("e", 20 * GIB, claims=(held(0, 11 * GIB),)))
+    hosts.append(host("e", 20 * GIB, claims=(a_claim(0, 11 * GIB),)))
     request = a_request(**{"claim": 500 * GIB, **changes})
     header = messages(terms_of(request), [])
-    *told, last = weigh(request, hosts).messages[len(header) :]
-    assert told == lines
+    *reasons, last = weigh(request, hosts).messages[len(header) :]
+    assert reasons == lines
     assert "No combination of hosts" in last
 
 

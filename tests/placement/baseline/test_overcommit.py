@@ -8,14 +8,14 @@ from moorage.common.units import GIB
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.place import weigh
 from moorage.placement.considered import Considered
-from tests.placement.baseline.builders import a_request, found, held, host, named
+from tests.placement.baseline.builders import a_claim, a_request, host, named, shares_of
 
 EACH = {"accelerators_per_replica": 1}
 HALF = "--gpu-memory-utilization=0.5"
 
 
-def flags(decision: Considered) -> list[bool]:
-    return [item.overcommit for item in decision.candidates]
+def flags(considered: Considered) -> list[bool]:
+    return [item.overcommit for item in considered.candidates]
 
 
 @pytest.mark.parametrize(
@@ -26,23 +26,23 @@ def test_too_small_a_share_or_too_little_left_is_overcommit(
     claim: int, reserve: int, overcommit: bool
 ) -> None:
     request = a_request(claim, HALF, accelerators=named("a:0", "a:1"))
-    decision = weigh(request, [host("a", 100, 100, accelerator_reserve=reserve)])
-    assert flags(decision) == [overcommit]
-    assert bool(decision.messages) is overcommit
+    considered = weigh(request, [host("a", 100, 100, accelerator_reserve=reserve)])
+    assert flags(considered) == [overcommit]
+    assert bool(considered.messages) is overcommit
 
 
 def test_one_accelerator_without_its_share_is_enough_to_overcommit() -> None:
     request = a_request(10, HALF, accelerators=named("a:0", "b:0"))
-    hosts = [host("a", 100), host("b", 100, claims=(held(0, 51),))]
+    hosts = [host("a", 100), host("b", 100, claims=(a_claim(0, 51),))]
     assert flags(weigh(request, hosts)) == [True]
 
 
 def test_what_fits_goes_before_what_does_not() -> None:
     request = a_request(50, HALF, accelerators=named("a:0", "b:0", "c:0"), **EACH)
     hosts = [host("a", 100), host("b", 99), host("c", 100)]
-    decision = weigh(request, hosts)
-    assert [item.leader.host for item in decision.candidates] == ["a", "c"]
-    assert flags(decision) == [False, False]
+    considered = weigh(request, hosts)
+    assert [item.leader.host for item in considered.candidates] == ["a", "c"]
+    assert flags(considered) == [False, False]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_fits_goes_before_what_does_not() -> None:
     [
         ([host("a", 100), host("b", 120), host("c", 110)], "b"),
         ([host("a", 100), host("b", 100)], "b"),
-        ([host("a", 200, claims=(held(0, 110),)), host("b", 100)], "b"),
+        ([host("a", 200, claims=(a_claim(0, 110),)), host("b", 100)], "b"),
     ],
     ids=["largest", "later", "most-left"],
 )
@@ -59,17 +59,17 @@ def test_the_one_with_the_most_left_is_overcommitted_the_later_of_equals(
 ) -> None:
     chosen = named(*(f"{item.name}:0" for item in hosts))
     request = a_request(500, HALF, accelerators=chosen, accelerators_per_replica=1)
-    decision = weigh(request, hosts)
-    assert [item.leader.host for item in decision.candidates] == [best]
-    assert flags(decision) == [True]
+    considered = weigh(request, hosts)
+    assert [item.leader.host for item in considered.candidates] == [best]
+    assert flags(considered) == [True]
 
 
 @pytest.mark.parametrize(("replicas", "candidates"), [(1, 1), (2, 0)])
 def test_only_a_single_replica_is_overcommitted(replicas: int, candidates: int) -> None:
     request = a_request(500, accelerators=named("a:0"), replicas=replicas)
-    decision = weigh(request, [host("a", 100)])
-    assert len(decision.candidates) == candidates
-    assert ("single replica only" in decision.messages[-1]) is (not candidates)
+    considered = weigh(request, [host("a", 100)])
+    assert len(considered.candidates) == candidates
+    assert ("single replica only" in considered.messages[-1]) is (not candidates)
 
 
 def test_several_replicas_are_placed_where_they_fit() -> None:
@@ -79,9 +79,9 @@ def test_several_replicas_are_placed_where_they_fit() -> None:
 
 def test_a_claim_that_is_split_unevenly_falls_short_by_the_cut() -> None:
     request = a_request(100, accelerators=named("a:0", "a:1", "a:2"), categories=("embedding",))
-    decision = weigh(request, [host("a", 500, 500, 500)])
-    assert found(decision) == [[("a", (0, 1, 2), (33, 33, 33))]]
-    assert flags(decision) == [True]
+    considered = weigh(request, [host("a", 500, 500, 500)])
+    assert shares_of(considered) == [[("a", (0, 1, 2), (33, 33, 33))]]
+    assert flags(considered) == [True]
 
 
 def test_a_cache_is_never_overcommitted() -> None:
@@ -126,7 +126,7 @@ def test_what_is_overcommitted_is_told(changes: dict[str, Any], lines: list[str]
             **changes,
         }
     )
-    small = host("a", 60 * GIB, 60 * GIB, claims=(held(1, 50 * GIB),))
+    small = host("a", 60 * GIB, 60 * GIB, claims=(a_claim(1, 50 * GIB),))
     assert list(weigh(request, [small]).messages[-len(lines) :]) == lines
 
 

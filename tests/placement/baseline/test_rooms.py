@@ -7,7 +7,7 @@ import pytest
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.rooms import Load, Room, View, by_type, rooms
-from tests.placement.baseline.builders import accelerator, held, held_ram, host
+from tests.placement.baseline.builders import a_claim, a_ram_claim, accelerator, host
 
 SERVES_PORT = Claim(host="h", resource=Resource.PORT, index=40000, amount=1, release="cpu")
 
@@ -20,12 +20,12 @@ def room(of: HostSnapshot, *same_model: str) -> Room:
     ("changes", "free"),
     [
         ({}, (100, 50)),
-        ({"claims": (held(0, 60),)}, (40, 50)),
-        ({"claims": (held(0, 60), held(0, 30), held(1, 1))}, (10, 49)),
-        ({"claims": (held(0, 101),)}, (0, 50)),
-        ({"claims": (held_ram(60),)}, (100, 50)),
+        ({"claims": (a_claim(0, 60),)}, (40, 50)),
+        ({"claims": (a_claim(0, 60), a_claim(0, 30), a_claim(1, 1))}, (10, 49)),
+        ({"claims": (a_claim(0, 101),)}, (0, 50)),
+        ({"claims": (a_ram_claim(60),)}, (100, 50)),
         ({"accelerator_reserve": 10}, (90, 40)),
-        ({"accelerator_reserve": 60, "claims": (held(0, 30),)}, (10, 0)),
+        ({"accelerator_reserve": 60, "claims": (a_claim(0, 30),)}, (10, 0)),
     ],
     ids=str,
 )
@@ -39,9 +39,9 @@ def test_memory_is_what_is_neither_claimed_nor_reserved(
     ("changes", "ram"),
     [
         ({}, 1000),
-        ({"claims": (held_ram(60), held_ram(40), held(0, 7), SERVES_PORT)}, 900),
+        ({"claims": (a_ram_claim(60), a_ram_claim(40), a_claim(0, 7), SERVES_PORT)}, 900),
         ({"ram_reserve": 1}, 999),
-        ({"ram_reserve": 900, "claims": (held_ram(101),)}, 0),
+        ({"ram_reserve": 900, "claims": (a_ram_claim(101),)}, 0),
     ],
     ids=str,
 )
@@ -60,7 +60,7 @@ def test_accelerators_without_memory_are_not_there() -> None:
 
 def test_two_types_that_share_an_index_share_its_claims() -> None:
     mixed = (accelerator(0, 100, "rocm"), accelerator(0, 80, "cuda"), accelerator(1, 80, "cuda"))
-    got = room(host("h", accelerators=mixed, claims=(held(0, 30),)))
+    got = room(host("h", accelerators=mixed, claims=(a_claim(0, 30),)))
     assert got.free == (70, 50, 80)
     assert got.free_of_type("rocm") == {0: 70}
     assert got.free_of_type("cuda") == {0: 50, 1: 80}
@@ -68,18 +68,18 @@ def test_two_types_that_share_an_index_share_its_claims() -> None:
 
 
 def test_a_release_counts_once_for_each_accelerator_it_holds() -> None:
-    claims = (held(0, 1, "a"), held(1, 1, "a"), held_ram(5, "a"), held(1, 1, "b"))
+    claims = (a_claim(0, 1, "a"), a_claim(1, 1, "a"), a_ram_claim(5, "a"), a_claim(1, 1, "b"))
     got = room(host("h", 9, 9, claims=claims), "b")
     assert (got.same, got.others) == (Load({1: 1}, 1), Load({0: 1, 1: 1}, 2))
 
 
 def test_a_release_without_accelerators_counts_once() -> None:
-    got = room(host("h", 9, claims=(held_ram(5, "cpu"), SERVES_PORT)), "cpu")
+    got = room(host("h", 9, claims=(a_ram_claim(5, "cpu"), SERVES_PORT)), "cpu")
     assert (got.same, got.others) == (Load({}, 1), Load({}, 0))
 
 
 def test_a_room_knows_who_lives_there() -> None:
-    assert room(host("h", 9, claims=(held(0, 1, "a"), SERVES_PORT))).releases == {"a", "cpu"}
+    assert room(host("h", 9, claims=(a_claim(0, 1, "a"), SERVES_PORT))).releases == {"a", "cpu"}
 
 
 MIXED = host(

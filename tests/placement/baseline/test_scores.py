@@ -8,7 +8,7 @@ from moorage.placement.baseline.rooms import rooms
 from moorage.placement.baseline.scores import scores
 from moorage.placement.considered import BaselineCandidate, Share
 from moorage.spec import Strategy
-from tests.placement.baseline.builders import accelerator, held, held_ram, host
+from tests.placement.baseline.builders import a_claim, a_ram_claim, accelerator, host
 
 FREE = 100.0
 
@@ -18,7 +18,7 @@ def scored(*candidates: str, same: str = "", others: str = "") -> list[float]:
     claims: dict[str, list[Claim]] = {name: [] for name in "abcz"}
     for kind, words in (("same", same), ("other", others)):
         for number, word in enumerate(words.split()):
-            claims[word[0]].extend(held(int(i), 1, f"{kind}-{number}") for i in word[1:])
+            claims[word[0]].extend(a_claim(int(i), 1, f"{kind}-{number}") for i in word[1:])
     hosts = [host(name, 9, 9, 9, claims=tuple(own)) for name, own in claims.items()]
     fleet = rooms(hosts, {f"same-{i}" for i in range(9)})
     seats = [
@@ -94,13 +94,17 @@ def a_share(name: str, *taken: int, ram: int = 0) -> Share:
     ("share", "of", "expected"),
     [
         (a_share("h", 90), host("h", 100), 60.0),
-        (a_share("h", 50), host("h", 100, claims=(held(0, 50),)), 200 / 3),
+        (a_share("h", 50), host("h", 100, claims=(a_claim(0, 50),)), 200 / 3),
         (a_share("h", 50, 25), host("h", 100, 50), 100 / 3),
         (a_share("h", 10, 25), host("h", 100, 50), 100 / 3),
         (a_share("h", 90, ram=30), host("h", 100, ram_total=100), 70.0),
-        (a_share("h", 90, ram=30), host("h", 100, ram_total=80, claims=(held_ram(20),)), 230 / 3),
+        (
+            a_share("h", 90, ram=30),
+            host("h", 100, ram_total=80, claims=(a_ram_claim(20),)),
+            230 / 3,
+        ),
         (a_share("h", 90, ram=30), host("h", 100, ram_total=0), 60.0),
-        (a_share("h", 90), host("h", 100, claims=(held(0, 100),)), 0.0),
+        (a_share("h", 90), host("h", 100, claims=(a_claim(0, 100),)), 0.0),
         (a_share("h", ram=30), host("h", ram_total=100), 30.0),
         (Share("h", (7,), (9,)), host("h", 100), 0.0),
     ],
