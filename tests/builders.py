@@ -22,8 +22,7 @@ from moorage.images.image import Image
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.clusters import ClusterSnapshot
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot, Program
-from moorage.memory.calibration import Measurement
-from moorage.memory.calibration_key import CalibrationKey
+from moorage.memory.calibration import CalibrationKey, Measurement
 from moorage.models.assets import Asset, AssetRole, assets_of
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile, ResolvedModel, WeightSummary
@@ -31,7 +30,7 @@ from moorage.placement.place import place
 from moorage.placement.placement import Placement
 from moorage.placement.propose import propose
 from moorage.placement.request import Subject, request_for
-from moorage.readiness.measured import Measured
+from moorage.readiness.engine_facts import Measured
 from moorage.releases.release import Release
 from moorage.spec import EngineName, Mode, ModelSpec, RuntimeName
 

@@ -14,8 +14,7 @@ from moorage.engines.seat import mounts_of
 from moorage.engines.vllm.flags import derived, variable, wanted
 from moorage.engines.vllm.speculative import Speculative, speculative_flags
 from moorage.memory.options import LoraOptions, allowed_rank
-from moorage.models.adapter_config import base_model, is_made_for
-from moorage.models.assets import AssetRole
+from moorage.models.assets import AssetRole, base_model, is_made_for
 from moorage.models.source import Companion
 from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments
