@@ -90,7 +90,7 @@ async def flow_context(model: str, requested_by: str = "") -> AsyncIterator[Flow
 
 @contextmanager
 def requested_run(requested_by: str = "") -> Iterator[Requester]:
-    """Tell the run's log who asked for it, and with which parameters; runs below are asked by them.
+    """Write the requester and the parameters into the run's log; subflows have the same requester.
 
     A request that is sent again with its idempotency key gets the run that there is, whatever
     parameters it has: the fingerprint tells whether they are the same.
@@ -138,7 +138,7 @@ class RunLog:
 
 @contextmanager
 def requested(claimed: str = "") -> Iterator[Requester]:
-    """Be the flow run that somebody asked for; runs inside the block have the same requester.
+    """The requester of this flow run; subflows inside the block have the same one.
 
     Args:
         claimed: What the run's parameter `requested_by` says.

@@ -1,7 +1,7 @@
 """The journal of a flow run: each step with its time and a line of what it found.
 
 The flow opens it, tasks write into it, and whoever listens (the command line, the run's log) is
-told at once.
+notified at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moorage.releases.release import StepRecord
 
 
 class Listener(Protocol):
-    """Is told what happens in a flow."""
+    """Hears what happens in a flow."""
 
     def started(self, step: str) -> None:
         """A step has begun."""

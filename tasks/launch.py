@@ -139,7 +139,7 @@ class AcceleratorStartLock:
         Args:
             deadlines: How long one start may take: from loading to the first answer. Each of those
                 that go before is waited for so long and `GRACE_SECONDS` more.
-            journal: Is told who is waited for.
+            journal: Gets a line for each one that is waited for.
 
         Raises:
             Failure: `ACCELERATOR_STARTING` when one of them does not end in time.

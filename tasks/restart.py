@@ -196,7 +196,7 @@ async def _problems(row: ReleaseRow, workloads: list[Workload]) -> str:
 
 
 def _has_generated(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:
-    """Whether it has generated since the last look; one that was just started must be asked."""
+    """Whether it has generated since the last look; one that was just started must be probed."""
     now, before = tokens[workload.name], record.tokens.get(workload.name)
     return not record.started_at and now is not None and before is not None and now > before
 

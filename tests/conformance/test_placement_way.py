@@ -10,7 +10,6 @@ from moorage.common.failures import Failure
 from moorage.engines.registry import ENGINES
 from moorage.placement.baseline.place import weigh
 from moorage.placement.considered import Considered
-from moorage.placement.request import request_for
 from moorage.spec import EngineName
 from tests.conformance.placement import answer, chosen
 from tests.conformance.placement_cases import cases
@@ -21,7 +20,7 @@ def by_rules(case: dict[str, Any]) -> Considered | str:
     """The answer of the rules alone, without filters and gate, or the class of a contradiction."""
     fleet, _ = a_fleet(case)
     try:
-        return weigh(request_for(a_subject(case), ENGINES[EngineName.VLLM]), fleet.hosts)
+        return weigh(a_subject(case).request(ENGINES[EngineName.VLLM]), fleet.hosts)
     except Failure as failure:
         return failure.named.get("class", failure.detail)
 

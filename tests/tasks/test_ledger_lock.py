@@ -1,4 +1,4 @@
-"""Who is interrupted leaves no lock behind, and nobody beside whom another would clean up."""
+"""Who is interrupted leaves no lock behind, and no second flow cleans up at the same time."""
 
 from __future__ import annotations
 

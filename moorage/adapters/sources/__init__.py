@@ -1,4 +1,4 @@
-"""Where models come from: one seam, a hub or a directory behind it."""
+"""Sources of models: a hub, a bucket or a directory, behind one protocol."""
 
 from __future__ import annotations
 

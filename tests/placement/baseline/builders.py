@@ -11,7 +11,7 @@ from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
 from moorage.placement.baseline.place import weigh
 from moorage.placement.considered import Considered
-from moorage.placement.request import Request, Subject, request_for
+from moorage.placement.request import Request, Subject
 from moorage.spec import EngineName
 from tests.builders import a_profile, a_spec
 
@@ -48,7 +48,7 @@ def a_request(claim: int = 0, *args: str, **changes: Any) -> Request:
         **values,
     )
     subject = Subject(spec, a_profile(**profile), adapter_bytes=adapter_bytes)
-    return request_for(subject, ENGINES[EngineName.VLLM])
+    return subject.request(ENGINES[EngineName.VLLM])
 
 
 def host(name: str, *memory: int, type: str = "cuda", **changes: Any) -> HostSnapshot:
