@@ -102,7 +102,7 @@ async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> 
 
 
 def undo_load(release: Release, name: str, workload: Workload) -> None:
-    """Unload an adapter from one replica and strike it out. Nothing happens when it is gone."""
+    """Unload an adapter from one replica and remove its record. Idempotent."""
     probe = _updates(release).unloading(name)
     status, answer = asyncio.run(ask(workload.endpoint, probe, _seconds(release), _key(release)))
     if status != 200 and not is_gone(name, status, answer):

@@ -33,7 +33,7 @@ METRICS_SECONDS = 5.0
 
 
 def restart(action: Action, row: ReleaseRow) -> str:
-    """Start what died, and nothing else; whether it answers is found out later.
+    """Start what died, and nothing else; later probes find out whether it answers.
 
     A load may take many minutes, for which nobody else should have to wait. Its accelerators stay
     taken meanwhile by a lease that ends when it answers, or when it should have.
