@@ -47,7 +47,7 @@ async def apply_models(
     """Bring what runs in line with what is meant to run.
 
     Models are retired first, then deployed in the order of the list, some of them at once. One that
-    fails does not keep the others from being deployed, unless that is asked for.
+    fails does not keep the others from being deployed, unless `stop_on_failure` is set.
 
     Args:
         specs: The models as they are meant to be served; what serves unchanged stays as it is.

@@ -69,8 +69,8 @@ async def deploy_model(
 ) -> State[Release]:
     """Deploy a model so that it answers under its name.
 
-    Deploying an identical spec again changes nothing. A changed one is started beside the release
-    that serves, verified, and then takes over; when both do not fit, the old one stops first.
+    Deploying an identical spec again changes nothing. A changed one is started while the old
+    release serves, verified, and then takes over; when both do not fit, the old one stops first.
 
     Args:
         spec: The model as it is meant to be served. Only name and source are needed; the rest may

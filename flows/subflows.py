@@ -31,7 +31,7 @@ Begin = Callable[[], Awaitable[State[Any]]]
 PAUSES_SECONDS: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
 """How long to wait before a run that did not come to be is begun again, and so how often.
 
-Before each of them Prefect's client has asked for about a minute by itself.
+Before each of them Prefect's client has retried for about a minute by itself.
 """
 
 

@@ -61,7 +61,7 @@ async def serving(
             sight there does not serve.
 
     Raises:
-        Failure: Of another host that could not be asked: what it runs may well serve.
+        Failure: Of another host that does not answer: what it runs may well serve.
     """
     with step("compare") as note:
         row = await in_thread(ledger().releases.running, spec.name)
@@ -108,7 +108,7 @@ def in_sight(row: ReleaseRow) -> Iterator[None]:
     That it was seen says nothing about its health: a dead engine on a host that answers is seen.
 
     Raises:
-        Failure: Of the runtime or the host that could not be asked.
+        Failure: Of the runtime or the host that does not answer.
     """
     try:
         yield
@@ -139,7 +139,7 @@ def superseded_since(model: str) -> str:
     """What has happened to a model since a deploy of it was decided on; its lock is held.
 
     Returns:
-        In words; empty when nothing has, or when the deploy was asked for whatever serves.
+        In words; empty when nothing has, or when the deploy does not depend on what serves.
     """
     decided = _decided.get()
     last = _latest(model) if decided else None

@@ -46,7 +46,7 @@ async def choose_image(
 async def pull_image(
     spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
 ) -> Image | None:
-    """Have the image on every placed host: pulled by its digest where it is not there yet."""
+    """Pull the image by its digest on every placed host that lacks it."""
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:
@@ -103,7 +103,7 @@ async def image_drift(row: ReleaseRow, fleet: Fleet) -> str:
     with step("image") as note:
         digest = await in_thread(current_digest, image, fleet.registries)
         if digest in ("", image.digest):
-            note.say(f"{image.pinned}{'' if digest else ' (its registry cannot be asked)'}")
+            note.say(f"{image.pinned}{'' if digest else ' (its registry does not answer)'}")
             return ""
         newer = image.model_copy(update={"digest": digest}).pinned
         note.say(f"drift: {image.reference} stands for {digest} now, {row.id} runs {image.digest}")
@@ -119,7 +119,7 @@ def _no_image(placement: Placement) -> str:
 def restore_image(release: Release) -> None:
     """Have the image of a release that starts again, by its digest: it may have been removed.
 
-    Its registry is asked with what Docker itself was logged in with.
+    The registry gets the credentials of Docker's own login.
     """
     containers = release.plan.containers if release.plan else ()
     addresses = {spec.address for spec in containers if spec.runtime == RuntimeName.DOCKER}

@@ -1,7 +1,7 @@
 """The journal of a flow run: each step with its time and a line of what it found.
 
 The flow opens it, tasks write into it, and whoever listens (the command line, the run's log) is
-told at once.
+notified at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moorage.releases.release import StepRecord
 
 
 class Listener(Protocol):
-    """Is told what happens in a flow."""
+    """Hears what happens in a flow."""
 
     def started(self, step: str) -> None:
         """A step has begun."""
@@ -48,7 +48,7 @@ class Note:
         self.summary = summary
 
     def fail(self, failure: Failure) -> None:
-        """Let the step end as failed, though what it found is handed on; whoever calls raises."""
+        """Let the step end as failed, though its result is handed on; the caller raises."""
         self.failed = redact_failure(failure)
 
     def progress(self, done: int, total: int) -> None:

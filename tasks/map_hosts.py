@@ -112,7 +112,7 @@ async def _call(work: Task[..., Coroutine[Any, Any, R]], call: HostCall) -> R:
         return cast(R, await work(**call.arguments))
     if not call.step:
         return await _submit(work, call)
-    # The journal does not reach there; what the task returns is what it would have said.
+    # The journal does not reach there; the result of the task is the line of its step.
     with step(call.step) as note:
         result = await _submit(work, call)
         note.say(str(result))

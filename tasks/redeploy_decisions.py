@@ -116,7 +116,7 @@ async def find_drift(
         whether_it_serves: Whether to check the engine too.
 
     Raises:
-        Failure: When its source cannot be asked.
+        Failure: When its source does not answer.
     """
     model = await resolve_untracked(spec)
     drifts = (*file_drift(release, spec), *branch_drift(release, model.revision, model.pins))

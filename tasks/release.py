@@ -234,7 +234,7 @@ def close_on_failure(release: str, old: ReleaseRow | None, journal: Journal) -> 
     Args:
         release: The release.
         old: The one that serves; it gets its claims back where it had to make room.
-        journal: Is told when the ledger does not take it.
+        journal: Gets a line when the ledger does not take it.
     """
     try:
         yield

@@ -42,7 +42,7 @@ LOCK = "reconcile:fleet"
 
 @task(name="repair", task_run_name="repair", **PLAIN)
 async def repair(actions: Sequence[Action], note: str) -> tuple[Outcome, ...]:
-    """Do what was decided. What fails is told, and keeps nothing else from being done.
+    """Carry out what was decided. A failure is recorded and keeps nothing else from being done.
 
     Args:
         actions: What to do; those of one model are done in order.
@@ -151,7 +151,7 @@ def _forget(_action: Action, row: ReleaseRow) -> str:
 
 
 def _remove(action: Action) -> str:
-    """The ledger is asked once more, with the lock in hand: a flow may have begun it since."""
+    """The ledger is read once more under the lock: a flow may have begun it since."""
     found, place = action.found, action.place
     if found is None or place is None:
         return ""

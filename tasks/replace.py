@@ -69,7 +69,8 @@ def undo_stop(
     Args:
         row: The old release.
         successor: The release for which it stopped.
-        spare: Leave replicas alone that were not stopped yet; what was told to end must not be.
+        spare: Leave replicas alone that were not stopped yet. False starts them anew: they were
+            signalled to end.
         seconds: How long to wait until it answers; None = as long as its spec lets it load.
 
     Raises:
@@ -101,7 +102,7 @@ async def end_superseded(old: ReleaseRow, journal: Journal, linger_seconds: floa
 
     Args:
         old: The release.
-        journal: Is told what became of it.
+        journal: Gets a line about the end of it.
         linger_seconds: How long it still answers those who looked its endpoint up before the
             switch, and have not sent their request yet.
     """
@@ -153,7 +154,7 @@ def free_claims(release: str, old: ReleaseRow | None) -> None:
 
 
 def restore_release(row: ReleaseRow) -> None:
-    """Start a release again that stopped for one whose flow is gone, and undo that one."""
+    """Start a release again that stopped for one whose flow was killed, and undo that one."""
     successor = successor_of(row)
     try:
         abandon(successor)
@@ -200,7 +201,7 @@ def _start_replicas(
         for replica in sorted(_replicas(part)):
             with _collect_failure(failed, replica):
                 own = _part_of(part, {replica})
-                if anew:  # a process that was told to end still runs, but not for long
+                if anew:  # a process that was signalled to end may still run for a moment
                     stop_all([planned_workload(spec) for spec in own.containers], ABORT_SECONDS)
                 started[replica] = start_part(row, own)
         for replica, workloads in started.items():

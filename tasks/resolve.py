@@ -47,7 +47,7 @@ async def resolve_untracked(spec: ModelSpec) -> ResolvedModel:
 async def resolve_asset(spec: ModelSpec, asset: Asset) -> ResolvedModel:
     """Find one of a spec's assets at its source."""
     with step(f"resolve{asset.step}") as note:
-        # A secret that is missing is told now, not when the old release has stopped for this one.
+        # A missing secret fails now, not when the old release has stopped for this one.
         await in_thread(read_secrets, sorted(set(spec.secrets.values())))
         keys = await in_thread(read_keys, spec)
         found = await in_thread(resolve_one, asset, settings(), keys)

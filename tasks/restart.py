@@ -21,7 +21,7 @@ from moorage.operations.reconcile.actions import Action
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.operations.reconcile.release_status import MOST_MISSED, not_before
 from moorage.placement.placement import Placement
-from moorage.readiness.protocol import judge
+from moorage.readiness.answers import judge
 from moorage.releases.release import ReleaseRow, Restart
 from moorage.releases.succession import plan_of
 from tasks.context import ledger, settings
@@ -33,7 +33,7 @@ METRICS_SECONDS = 5.0
 
 
 def restart(action: Action, row: ReleaseRow) -> str:
-    """Start what died, and nothing else; whether it answers is found out later.
+    """Start what died, and nothing else; later probes find out whether it answers.
 
     A load may take many minutes, for which nobody else should have to wait. Its accelerators stay
     taken meanwhile by a lease that ends when it answers, or when it should have.
@@ -196,7 +196,7 @@ async def _problems(row: ReleaseRow, workloads: list[Workload]) -> str:
 
 
 def _has_generated(workload: Workload, tokens: dict[str, int | None], record: RepairRecord) -> bool:
-    """Whether it has generated since the last look; one that was just started must be asked."""
+    """Whether it has generated since the last look; one that was just started must be probed."""
     now, before = tokens[workload.name], record.tokens.get(workload.name)
     return not record.started_at and now is not None and before is not None and now > before
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from moorage.common.units import GIB, human_bytes
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot
 from moorage.memory import MemoryModel
 from moorage.placement.candidates import MOST_ON_ONE_HOST
-from moorage.placement.place import place_replica, place_replicas
 from moorage.placement.placement import Seat
 from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView, view_of
+from moorage.spec import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,27 @@ class Trial:
         exact: The memory model behind it; None where there is only an estimate.
         fleet: The fleet that it does not fit on.
         views: Its hosts.
+        place: Places all replicas of a request on hosts; no seats = they do not fit.
     """
 
     request: Request
     exact: MemoryModel | None
     fleet: FleetSnapshot
     views: list[HostView]
+    place: Callable[[Request, Sequence[HostView]], tuple[Seat, ...]]
 
     def seats(
         self, request: Request | None = None, views: Sequence[HostView] | None = None
     ) -> tuple[Seat, ...]:
         """The seats of all replicas of another request, or on other hosts; none = no fit."""
-        return place_replicas(request or self.request, self.views if views is None else views)[0]
+        return self.place(request or self.request, self.views if views is None else views)
+
+    def seats_of_one(self, views: Sequence[HostView]) -> tuple[Seat, ...]:
+        """The seats of one replica on other hosts by our own rules, whatever the policy."""
+        spec = self.request.spec
+        fitted = spec.placement.model_copy(update={"policy": Policy.FITTED})
+        alone = spec.model_copy(update={"replicas": 1, "placement": fitted})
+        return self.place(replace(self.request, spec=alone), views)
 
 
 SIZES = (16, 24, 32, 40, 48, 80, 96, 141, 192, 288)
@@ -94,13 +103,13 @@ def _plentiful_counts(trial: Trial, view: HostView, kind: AcceleratorKind) -> li
     if trial.request.listed_accelerators:
         return []
     plenty = [_with(view, kind, MOST_ON_ONE_HOST)]
-    one, _ = place_replica(trial.request, plenty, 0)
+    one = trial.seats_of_one(plenty)
     return sorted({_number(seats) for seats in (one, trial.seats(views=plenty)) if seats})
 
 
 def _usage_on(trial: Trial, view: HostView, other: HostView) -> tuple[str, int, int] | None:
     """Bytes of each, accelerators and tokens on another host in a host's place, if all fits."""
-    if not place_replica(trial.request, [other], 0)[0]:
+    if not trial.seats_of_one([other]):
         return None
     seats = trial.seats(views=[other if one is view else one for one in trial.views])
     on_it = [seat for seat in seats if seat.host == view.host.name and seat.accelerators]

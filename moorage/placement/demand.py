@@ -212,30 +212,33 @@ class Demand:
         )
         if isinstance(need, Refusal):
             raise Refusal(Reason.ENGINE, need.note)
-        if need.stated is not None and (need.stated - need.outside) * GRAIN < kind.total:
-            stated, outside = human_bytes(need.stated), human_bytes(need.outside)
-            note = f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"
-            raise Refusal(Reason.ENGINE, note)
-        if self.request.utilization:
-            return self._with_stated_utilization(need, kind.total)
-        return Allocation(
-            bytes=need.claim(kind.total),
-            utilization=need.utilization(kind.total),
-            tokens=tokens,
-            need=need,
-        )
+        if obstacle := self._obstacle(need, kind.total):
+            raise Refusal(Reason.ENGINE, obstacle)
+        return self._allocation_for(need, kind.total)
 
-    def _with_stated_utilization(self, need: Need, total: int) -> Allocation:
+    def _obstacle(self, need: Need, total: int) -> str:
+        """Why the claim or the share that the user states is too small; empty = it is not."""
         share = self.request.utilization
-        budget = ceil(total * share)
-        if need.inside > budget:
-            note = (
+        if need.stated is not None and (need.stated - need.outside) * GRAIN < total:
+            stated, outside = human_bytes(need.stated), human_bytes(need.outside)
+            return f"memory.claim {stated} leaves the engine nothing: {outside} are outside of it"
+        if share and need.inside > ceil(total * share):
+            return (
                 f"--gpu-memory-utilization {share:g} is too small: {need.tokens} tokens take"
                 f" {need.utilization(total):g}"
             )
-            raise Refusal(Reason.ENGINE, note)
+        return ""
+
+    def _allocation_for(self, need: Need, total: int) -> Allocation:
+        """With the share that the user states, else with the smallest that serves."""
+        share, claim = self.request.utilization, need.claim(total)
+        if share:
+            claim = ceil(total * share) + need.outside
         return Allocation(
-            bytes=budget + need.outside, utilization=share, tokens=need.tokens, need=need
+            bytes=claim,
+            utilization=share or need.utilization(total),
+            tokens=need.tokens,
+            need=need,
         )
 
 

@@ -1,4 +1,4 @@
-"""Why hosts that passed the filters still cannot take the replica, with the numbers."""
+"""The verdict on each host: its score, or why it cannot take the replica, with the numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.values import fields
 from moorage.inventory.claims import Resource
-from moorage.placement.candidates import Candidate, Layout, layouts_on_one_host, within_ram
+from moorage.placement.candidates import (
+    Candidate,
+    Layout,
+    ScoredCandidate,
+    layouts_on_one_host,
+    within_ram,
+)
 from moorage.placement.demand import Split
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import holders
@@ -16,7 +22,44 @@ from moorage.placement.request import Request
 from moorage.placement.view import AcceleratorKind, HostView
 
 
-def refuse_all(
+def verdicts_of(
+    request: Request,
+    views: Sequence[HostView],
+    able: Sequence[HostView],
+    refused: dict[str, Verdict],
+    scored: Sequence[ScoredCandidate],
+) -> tuple[Verdict, ...]:
+    """One verdict for each host, in the order of the fleet.
+
+    Args:
+        request: What is to be placed.
+        views: The hosts, with the replicas that were placed before.
+        able: Those that passed the filters.
+        refused: By host the verdicts of the others; the rest is added.
+        scored: The candidates; a host of several gets the verdict of its best.
+    """
+    verdicts = refused
+    for one in scored:
+        rooms = one.candidate.rooms
+        for at, view in enumerate(one.candidate.views):
+            host = view.host.name
+            other = verdicts.get(host)
+            if other is None or other.score < one.score:
+                verdicts[host] = _accept(host, one, rooms[at])
+    if len(verdicts) < len(views):
+        rest = [view for view in able if view.host.name not in verdicts]
+        verdicts.update(_refuse_all(request, rest, scored[0].candidate if scored else None))
+    return tuple([verdicts[view.host.name] for view in views])
+
+
+def _accept(host: str, one: ScoredCandidate, room: list[int]) -> Verdict:
+    count = len(room) if one.candidate.kind else 0
+    needed, left = one.candidate.needed, room[-1]
+    note = "more than is free, as the spec allows" if count and needed > left else ""
+    return Verdict(host, None, note, needed, left, count, 0, (), one.score, one.points)
+
+
+def _refuse_all(
     request: Request, views: Sequence[HostView], taken: Candidate | None
 ) -> Iterator[tuple[str, Verdict]]:
     """A verdict for each host that is no candidate.

@@ -86,17 +86,8 @@ MOST_RELEASES = 16
 """Releases that are tried one by one as if they were retired."""
 
 
-def remedies(
-    request: Request, fleet: FleetSnapshot, exact: MemoryModel | None = None
-) -> tuple[str, ...]:
-    """Changes that would let the model be placed, the smallest first; empty when none is known.
-
-    Args:
-        request: What fits nowhere.
-        fleet: The fleet.
-        exact: Its memory model, where there is one.
-    """
-    trial = Trial(request, exact, fleet, [view_of(host) for host in fleet.hosts])
+def remedies(trial: Trial) -> tuple[str, ...]:
+    """Changes that would let the model be placed, the smallest first; empty when none is known."""
     attempts = (
         _smaller_cache,
         _options,

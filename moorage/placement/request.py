@@ -36,8 +36,8 @@ class Request:
         spec: What the user wrote.
         profile: The model.
         engine: The engine that will serve it.
-        demand: What it asks of accelerators.
-        on_processors: What it asks of RAM where processors run the engine.
+        demand: What it needs of accelerators.
+        cpu_demand: What it needs of RAM where processors run the engine.
         stated: Parallelism that the user's arguments fix; None = it is derived.
         staged: The model as hosts list what they have, `source@revision`.
         adapter_bytes: Bytes of the files of its LoRA adapters.
@@ -154,51 +154,56 @@ class Subject:
     adapter_bytes: int = 0
     measured: tuple[Measurement, ...] = ()
 
+    def request(self, engine: EngineTraits, fleet: FleetSnapshot | None = None) -> Request:
+        """What is to be placed when an engine serves the model.
 
-def request_for(
-    subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None = None
-) -> Request:
-    """What is to be placed when an engine serves the model.
+        Args:
+            engine: The engine.
+            fleet: The hosts, which may have a default version of the engine.
 
-    Args:
-        subject: The model.
-        engine: The engine.
-        fleet: The hosts, which may have a default version of the engine; None = they have none.
+        Raises:
+            Failure: `BAD_SPEC` when the arguments contradict the accelerators that the spec wants.
+        """
+        spec, profile = self.spec, self.profile
+        _require_consistent_sizes(self)
+        wanted, ram = memory_request(spec, profile), spec.placement.ram
+        stated = 0 if ram == "auto" else int(ram)
+        request = Request(
+            spec=spec,
+            profile=profile,
+            engine=engine,
+            demand=Demand(_memory(self, engine, fleet), wanted),
+            cpu_demand=CpuDemand(self.memory, profile, engine, wanted, stated),
+            stated=stated_parallelism(spec.engine.arguments),
+            staged=self.staged,
+            adapter_bytes=self.adapter_bytes,
+        )
+        _require_possible(request)
+        return request
 
-    Raises:
-        Failure: `BAD_SPEC` when the arguments contradict the accelerators that are asked for.
-    """
-    spec, profile = subject.spec, subject.profile
-    by_rules = by_baseline_rules(spec)
-    if by_rules:
-        read_terms(spec, profile, subject.adapter_bytes)  # raises where the spec contradicts itself
-    wanted, ram = memory_request(spec, profile), spec.placement.ram
-    stated = 0 if ram == "auto" else int(ram)
-    request = Request(
-        spec=spec,
-        profile=profile,
-        engine=engine,
-        demand=Demand(_memory(subject, engine, fleet), wanted),
-        cpu_demand=CpuDemand(subject.memory, profile, engine, wanted, stated),
-        stated=stated_parallelism(spec.engine.arguments),
-        staged=subject.staged,
-        adapter_bytes=subject.adapter_bytes,
-    )
+
+def _require_consistent_sizes(subject: Subject) -> None:
+    """The rules of the policy `baseline` refuse sizes that contradict each other or the model."""
+    if by_baseline_rules(subject.spec):
+        read_terms(subject.spec, subject.profile, subject.adapter_bytes)
+
+
+def _require_possible(request: Request) -> None:
+    spec, engine, stated = request.spec, request.engine, request.stated
     if request.must_span and not request.spans_hosts:
         raise Failure(
             Cause.BAD_SPEC,
             f"placement.hosts: {engine.name} cannot run one replica on {request.hosts} hosts",
             suggestion="Set `engine.name: vllm`, or leave `placement.hosts` out.",
         )
-    judged = by_rules and request.listed_accelerators
-    if request.stated and not judged and request.count not in (None, 0, request.stated.world):
+    judged_by_rules = by_baseline_rules(spec) and request.listed_accelerators
+    if stated and not judged_by_rules and request.count not in (None, 0, stated.world):
         raise Failure(
             Cause.BAD_SPEC,
-            f"placement.accelerators: {request.count}, but engine.args make {request.stated.world}"
-            f" ({request.stated})",
+            f"placement.accelerators: {request.count}, but engine.args make {stated.world}"
+            f" ({stated})",
             suggestion="Leave one of the two out.",
         )
-    return request
 
 
 def _memory(subject: Subject, engine: EngineTraits, fleet: FleetSnapshot | None) -> Memory:

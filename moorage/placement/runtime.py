@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.common.failures import Failure
 from moorage.common.refusal import Reason, Refusal
 from moorage.images.choice import choose_image
-from moorage.images.image import Image
+from moorage.images.image import Image, ImageQuestion
 from moorage.inventory.devices import device_kind, process_refusal
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.engine import EngineTraits
@@ -27,18 +27,21 @@ def image_on(spec: ModelSpec, engine: EngineTraits, host: HostSnapshot, kind: st
         Failure: `NO_IMAGE` when none can work.
     """
     device = host.first(kind)
-    return choose_image(
-        spec,
-        engine.name,
-        engine.default_version,
-        kind,
-        host.architecture,
+    versions = host.engine_versions(spec.engine.custom or engine.name)
+    default = versions.default_version or engine.default_version
+    question = ImageQuestion(
+        engine=engine.name,
+        kind=kind,
+        architecture=host.architecture,
+        image=spec.engine.image or "",
+        version=spec.engine.version or "",
+        default_version=default,
+        versions=versions.model_copy(update={"default_version": default or None}),
+        closed=engine.name == EngineName.CUSTOM,
         runtime=device.runtime_version if device else "",
         family=device.family if device else "",
-        configured=host.engine_versions(spec.engine.custom or engine.name),
-        closed=engine.name == EngineName.CUSTOM,
-        more=host.catalogue,
     )
+    return choose_image(question, host.catalogue)
 
 
 def choose_runtime(

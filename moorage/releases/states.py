@@ -115,7 +115,7 @@ class Transition(Value):
         cause: Why; empty where the states say it.
         flow_run_id: Prefect flow run that did it; empty when none did, or an older moorage that
             did not log it.
-        requested_by: Who asked for that, in one line; empty as above.
+        requested_by: The requester in one line; empty as above.
         hosts: Hosts on which the release held something then; only known while it is made.
     """
 
@@ -140,7 +140,7 @@ class Stay(Value):
         seconds: How long it stayed; None = it is there still, or for good.
         cause: Why it came there.
         flow_run_id: What brought it there.
-        requested_by: Who asked for that, in one line; empty = nobody wrote it down.
+        requested_by: The requester in one line; empty = not recorded.
     """
 
     state: ReleaseState

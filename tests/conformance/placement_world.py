@@ -16,8 +16,8 @@ from moorage.common.values import Origin
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, FleetSnapshot, HostSnapshot
 from moorage.models.profile import ModelProfile
+from moorage.placement.engine import OWNED_ARGUMENTS
 from moorage.placement.links import is_peer_address
-from moorage.placement.propose import OWNED_ARGUMENTS
 from moorage.placement.request import Subject
 from moorage.spec import Mode, ModelSpec, RuntimeName
 from moorage.spec.arguments import parse_words

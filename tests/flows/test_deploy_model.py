@@ -13,7 +13,8 @@ from flows import deploy_model as flow
 from flows.deploy_model import start_replicas
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.engines.launch import LABEL_REPLICA, Flag, LaunchPlan, Workload, planned_workload
+from moorage.engines.flags import Flag
+from moorage.engines.launch import LABEL_REPLICA, LaunchPlan, Workload, planned_workload
 from moorage.engines.recovery import Correction
 from moorage.readiness.protocol import Readiness
 from moorage.readiness.smoke_test import Gate
@@ -29,7 +30,7 @@ DIES = Failure(Cause.ENGINE_EXITED, "exit code 0")
 
 
 class Steps:
-    """Launch, verify and correct of a fleet whose verifications end as they are told to."""
+    """Launch, verify and correct of a fleet whose verifications end as the test says."""
 
     def __init__(self, ends: Iterable[Failure | None]) -> None:
         self.done: list[tuple[str, str, str]] = []
@@ -69,13 +70,13 @@ class Steps:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Steps]:
-    def told(*ends: Failure | None) -> Steps:
+    def make_steps(*ends: Failure | None) -> Steps:
         found = Steps(ends)
         for name in ("launch", "verify", "correct", "gate", "canary"):
             monkeypatch.setattr(flow, name, getattr(found, name))
         return found
 
-    return told
+    return make_steps
 
 
 def in_two_turns() -> LaunchPlan:
@@ -119,17 +120,17 @@ def lengths(release: Release) -> list[str]:
 
 
 def test_a_release_without_trouble_starts_turn_by_turn(steps: Callable[..., Steps]) -> None:
-    told = steps(None, None)
+    steps_done = steps(None, None)
     release = started()
-    assert told.done == [("launch", "0", "8192"), ("launch", "1", "8192")]
+    assert steps_done.done == [("launch", "0", "8192"), ("launch", "1", "8192")]
     assert (len(release.workloads), len(release.readiness)) == (2, 2)
     assert release.corrections == ()
 
 
 def test_later_turns_start_corrected(steps: Callable[..., Steps]) -> None:
-    told = steps(REFUSES, None, None)
+    steps_done = steps(REFUSES, None, None)
     release = started()
-    assert told.done == [
+    assert steps_done.done == [
         ("launch", "0", "8192"),
         ("correct", "0", "8192"),
         ("launch", "0", "4096"),
@@ -140,9 +141,9 @@ def test_later_turns_start_corrected(steps: Callable[..., Steps]) -> None:
 
 
 def test_what_runs_already_is_left_as_it_is(steps: Callable[..., Steps]) -> None:
-    told = steps(None, REFUSES, None)
+    steps_done = steps(None, REFUSES, None)
     release = started()
-    assert told.done[1:] == [
+    assert steps_done.done[1:] == [
         ("launch", "1", "8192"),
         ("correct", "1", "8192"),
         ("launch", "1", "4096"),
@@ -168,35 +169,35 @@ def test_there_is_one_second_try_at_most_and_it_is_known_even_when_it_fails(
     spec: dict[str, Any],
     corrected: int,
 ) -> None:
-    told = steps(*ends)
+    steps_done = steps(*ends)
     release = started(**spec)
     assert len(release.corrections) == corrected
-    assert [what for what, *_ in told.done].count("correct") == corrected
-    assert [what for what, *_ in told.done].count("launch") == len(ends)
+    assert [what for what, *_ in steps_done.done].count("correct") == corrected
+    assert [what for what, *_ in steps_done.done].count("launch") == len(ends)
 
 
 ASKED = {"prompts": [{"prompt": "2+2="}]}
 
 
-def way(told: Steps) -> list[tuple[str, str]]:
-    return [(what, replica) for what, replica, _ in told.done]
+def way(steps_done: Steps) -> list[tuple[str, str]]:
+    return [(what, replica) for what, replica, _ in steps_done.done]
 
 
 def test_each_turn_passes_the_gate_before_the_next_one_starts(steps: Callable[..., Steps]) -> None:
-    told = steps(None, None)
+    steps_done = steps(None, None)
     release = started(readiness=ASKED)
-    assert way(told) == [("launch", "0"), ("gate", "0"), ("launch", "1"), ("gate", "1")]
+    assert way(steps_done) == [("launch", "0"), ("gate", "0"), ("launch", "1"), ("gate", "1")]
     assert len(release.gate) == 2
 
 
 def test_what_does_not_pass_the_gate_ends_the_start_and_is_known(
     steps: Callable[..., Steps],
 ) -> None:
-    told = steps(None)
-    told.wrong["0"] = "asked '2+2=', answered '5'"
+    steps_done = steps(None)
+    steps_done.wrong["0"] = "asked '2+2=', answered '5'"
     release = started(readiness=ASKED)
-    assert way(told) == [("launch", "0"), ("gate", "0")]
-    assert release.gate[0].wrong == told.wrong["0"]
+    assert way(steps_done) == [("launch", "0"), ("gate", "0")]
+    assert release.gate[0].wrong == steps_done.wrong["0"]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_a_canary_is_watched_before_the_rest_starts(
     back_to: str,
     expected: list[str],
 ) -> None:
-    told = steps(None, None)
+    steps_done = steps(None, None)
     canary = {"strategy": "canary", "canary_share": share}
     started(a_release() if before else None, back_to, replicas=2, replace=canary)
-    assert [what for what, *_ in told.done] == expected
+    assert [what for what, *_ in steps_done.done] == expected

@@ -11,9 +11,8 @@ from itertools import product
 import pytest
 
 from moorage.common.failures import Cause, Failure
-from moorage.images.catalogue import CATALOGUE, runner_rows
+from moorage.images.catalogue import CATALOGUE, Fit, fit, runner_rows
 from moorage.images.image import Image
-from moorage.images.resolve import Fit, fit
 from moorage.inventory.catalogue import CatalogueRow
 from tests.images.table import (
     DEFAULT_VERSION,

@@ -17,9 +17,9 @@ from moorage.models.profile import ModelProfile
 from moorage.placement.demand import Demand
 from moorage.placement.engine import EngineTraits
 from moorage.placement.memory_models import Memory
-from moorage.placement.place import place
 from moorage.placement.placement import Placement
-from moorage.placement.request import Request, Subject, request_for
+from moorage.placement.propose import place
+from moorage.placement.request import Request, Subject
 from moorage.placement.view import HostView, view_of
 from moorage.spec import EngineName, ModelSpec
 from tests.builders import a_fleet, a_profile, a_spec
@@ -57,7 +57,7 @@ def a_request(
 ) -> Request:
     """A request of a model of 8 GiB for vLLM."""
     model = Subject(spec or a_spec(), profile or a_profile(), **subject)
-    request = request_for(model, engine or ENGINES[EngineName.VLLM])
+    request = model.request(engine or ENGINES[EngineName.VLLM])
     return replace(request, demand=Demand(memory, request.demand.request)) if memory else request
 
 

@@ -106,10 +106,10 @@ def at(seconds: float, before: S, after: S, cause: str = "", run: str = "run-1")
 
 
 def test_each_state_lasts_until_the_next_one_begins() -> None:
-    told = stays(
+    stayed = stays(
         NOON, "run-1", [at(2, S.PENDING, S.ANALYZING), at(5, S.ANALYZING, S.ERROR, "gated-model")]
     )
-    assert [(stay.state, stay.seconds, stay.cause) for stay in told] == [
+    assert [(stay.state, stay.seconds, stay.cause) for stay in stayed] == [
         (S.PENDING, 2.0, ""),
         (S.ANALYZING, 3.0, ""),
         (S.ERROR, None, "gated-model"),
@@ -122,8 +122,8 @@ def test_a_release_that_was_just_begun_is_pending() -> None:
 
 @given(st.lists(st.integers(0, 10_000), max_size=9).map(sorted))
 def test_the_times_in_all_states_add_up_to_the_whole(seconds: list[int]) -> None:
-    told = stays(NOON, "", [at(one, S.RUNNING, S.UNREACHABLE) for one in seconds])
-    assert sum(stay.seconds or 0 for stay in told) == (seconds[-1] if seconds else 0)
+    stayed = stays(NOON, "", [at(one, S.RUNNING, S.UNREACHABLE) for one in seconds])
+    assert sum(stay.seconds or 0 for stay in stayed) == (seconds[-1] if seconds else 0)
 
 
 CLOSED, BACK = (S.RUNNING, S.STOPPING), (S.STOPPING, S.RUNNING)
@@ -150,5 +150,5 @@ def test_who_asked_is_told_where_anybody_wrote_it_down() -> None:
     move = at(100, S.PENDING, S.ERROR, "interrupted", "a").model_copy(
         update={"requested_by": "ann@build, command line"}
     )
-    told = stays(NOON, "a", [move])
-    assert [one.requested_by for one in told] == ["ann@build, command line"] * 2
+    stayed = stays(NOON, "a", [move])
+    assert [one.requested_by for one in stayed] == ["ann@build, command line"] * 2

@@ -137,8 +137,8 @@ def test_a_replica_whose_host_is_away_keeps_no_other_from_serving(hosts: Hosts) 
     undo_stop(old, new)
     assert hosts.started == ["leader-1"]
     assert ledger().releases.get(old.id).state == S.RUNNING
-    told = ledger().releases.transitions(old.id)[-1].cause
-    assert told == f"its successor failed; replica 0: {AWAY}: gpu-2 is away"
+    cause = ledger().releases.transitions(old.id)[-1].cause
+    assert cause == f"its successor failed; replica 0: {AWAY}: gpu-2 is away"
 
 
 def test_a_release_that_nobody_can_start_stays_where_it_is(hosts: Hosts) -> None:

@@ -15,8 +15,8 @@ from tasks import repair, restart
 from tasks.context import ledger
 from tasks.restart import lease_of
 from tests.builders import a_release
+from tests.tasks.test_launch import on
 from tests.tasks.test_replace import PLAN, stopping_for_another
-from tests.tasks.test_start_lock import on
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -40,7 +40,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return starts
 
 
-DEEDS = pytest.mark.parametrize("deed", [restart.restart, repair._bring_back])
+STARTS = pytest.mark.parametrize("start", [restart.restart, repair._bring_back])
 Do = Callable[[Action, ReleaseRow], str]
 
 
@@ -50,23 +50,25 @@ def on_a_gpu() -> ReleaseRow:
     return row.model_copy(update={"release": release, "workloads": ()})
 
 
-@DEEDS
-def test_a_start_that_waits_for_another_engine_is_not_counted(started: list[str], deed: Do) -> None:
+@STARTS
+def test_a_start_that_waits_for_another_engine_is_not_counted(
+    started: list[str], start: Do
+) -> None:
     row = on_a_gpu()
     ledger().locks.take_all([NAME], "other", this_process("llama.v3"))
     with pytest.raises(Failure, match=r"llama\.v3 starts on") as caught:
-        deed(Action(deed=ActionKind.RESTART, reason="it died"), row)
+        start(Action(deed=ActionKind.RESTART, reason="it died"), row)
     assert caught.value.cause is Cause.ACCELERATOR_STARTING
     assert started == []
     assert ledger().repairs.of(row.id).attempts == 0
 
 
-@DEEDS
+@STARTS
 def test_its_accelerators_are_its_own_from_the_start_until_it_answers(
-    started: list[str], deed: Do
+    started: list[str], start: Do
 ) -> None:
     row = on_a_gpu()
-    deed(Action(deed=ActionKind.RESTART, reason="it died"), row)
+    start(Action(deed=ActionKind.RESTART, reason="it died"), row)
     assert started == [f"{row.id}, of {row.id}"]
     assert ledger().repairs.of(row.id).attempts == 1
     ledger().locks.drop(lease_of(row.id))

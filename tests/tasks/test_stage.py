@@ -1,4 +1,4 @@
-"""What a failed deploy has fetched is removed where it is told to, and never what others need."""
+"""What a failed deploy has fetched is removed where settings say so, and never what others need."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def stored(home: Path, revision: str, *, complete: bool = True) -> Path:
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"x" * 100)
     if complete:
-        told = Manifest(
+        manifest = Manifest(
             source=own.source, revision=revision, files=(), skipped=(), weights=own.weights
         )
-        (folder / MANIFEST).write_text(told.model_dump_json())
+        (folder / MANIFEST).write_text(manifest.model_dump_json())
     return folder
 
 

@@ -125,7 +125,7 @@ def test_a_container_that_listens_is_not_asked_anything(
 
 
 @pytest.mark.parametrize(
-    ("runtime", "cause", "said"),
+    ("runtime", "cause", "detail"),
     [
         (Runtime(running=False), Cause.ENGINE_EXITED, "exit code 1"),
         (
@@ -137,11 +137,11 @@ def test_a_container_that_listens_is_not_asked_anything(
     ],
 )
 def test_one_that_never_listens_fails_by_role_and_host(
-    monkeypatch: pytest.MonkeyPatch, runtime: Runtime, cause: Cause, said: str
+    monkeypatch: pytest.MonkeyPatch, runtime: Runtime, cause: Cause, detail: str
 ) -> None:
     seen(monkeypatch, runtime)
     with pytest.raises(Failure) as caught:
         must_listen(head(1), EngineName.VLLM, seconds=0)
     assert caught.value.cause == cause
-    assert said in caught.value.detail
+    assert detail in caught.value.detail
     assert "ray-head moorage-tiny.v1-r0-ray-head on a" in caught.value.detail

@@ -227,6 +227,16 @@ def test_what_is_here_is_not_requested_again(
     assert server.ranges == ["bytes=150000-199999"]
 
 
+def test_every_new_byte_renews_the_tries(
+    server: Server, fetch: Fetch, file: ModelFile, target: Path
+) -> None:
+    """A large file is cut more often than an absent server is tried."""
+    server.steps = [Step(cut_after=20_000)]
+    assert fetch(server, file, target) == ""
+    assert target.read_bytes() == DATA
+    assert (len(server.ranges), server.sent) == (10, len(DATA))
+
+
 @pytest.mark.parametrize(
     ("step", "cause"),
     [

@@ -92,7 +92,7 @@ def running(placement: Placement) -> ReleaseRow:
 
 
 async def waits(mine: AcceleratorStartLock) -> list[str]:
-    """What is told while a turn is waited for."""
+    """Notes while it waits."""
     ear = Ear()
     with journal(ear) as diary:
         await mine.acquire(DEADLINES, diary)
@@ -221,8 +221,8 @@ async def test_each_that_goes_before_has_its_own_time() -> None:
 
     clock.happenings = {800: superseded_since, 1500: lambda: ledger().locks.drop(other._token)}
     last = turn("tiny.v1", on("gpu-1:0"), clock)
-    told = [text for text in await waits(last) if text.startswith("waits")]
-    assert [text.split()[1] for text in told] == ["llama.v3", "qwen.v1"]
+    notes = [text for text in await waits(last) if text.startswith("waits")]
+    assert [text.split()[1] for text in notes] == ["llama.v3", "qwen.v1"]
     assert clock.now > PATIENCE
     last.release()
 
@@ -261,9 +261,9 @@ async def test_a_turn_ends_once_however_often_it_is_told_to() -> None:
 async def test_what_a_flow_that_is_gone_was_starting_is_cleaned_up_before_the_start() -> None:
     gone = ledger().releases.begin(a_spec(name="gone"), REVISION, "")
     mine = turn("tiny.v1", on("gpu-1:0"))
-    told = await waits(mine)
+    notes = await waits(mine)
     assert ledger().releases.get(gone).state == ReleaseState.ERROR
-    assert told == [f"cleaned up after {gone}, whose flow was interrupted while it was pending"]
+    assert notes == [f"cleaned up after {gone}, whose flow was interrupted while it was pending"]
     mine.release()
 
 
