@@ -33,9 +33,6 @@ REACH_SECONDS = 45.0
 NEIGHBOURS = 16
 """Limit of other hosts that a host connects to: the next ones of the fleet, in a circle."""
 
-Listening = contextlib.AbstractContextManager[None]
-
-
 STOP_SECONDS = 20
 PYTHON = ("python3", "-I", "-c", inspect.getsource(greeting))
 
@@ -59,10 +56,8 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
         map_parallel(_reach_locally, listening, REACH_SECONDS)
         map_parallel(lambda one: _reach_neighbours(one, listening), listening, REACH_SECONDS)
     return tuple(
-        HostChecks(
-            host=diagnosis.host.name, address=diagnosis.host.address, checks=tuple(diagnosis.checks)
-        )
-        for diagnosis in diagnoses
+        HostChecks(host=one.host.name, address=one.host.address, checks=tuple(one.checks))
+        for one in diagnoses
     )
 
 
@@ -92,7 +87,7 @@ def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosi
         map_parallel(lambda listener: listener.__exit__(None, None, None), opened, REACH_SECONDS)
 
 
-def _listener(diagnosis: HostDiagnosis) -> Listening:
+def _listener(diagnosis: HostDiagnosis) -> contextlib.AbstractContextManager[None]:
     host = diagnosis.host
     if host.access.is_remote:
         return listen_remotely(host.access, diagnosis.image, host.bind, diagnosis.port)

@@ -11,14 +11,13 @@ from typing import Any
 from moorage.common.values import Origin
 from moorage.engines.application import ApplicationParts, ApplicationRequest
 from moorage.engines.command_line import without_user_flags
-from moorage.engines.launch import Flag
+from moorage.engines.flags import Flag, derived, variable
 from moorage.engines.schema.keywords import keywords
 from moorage.engines.vllm.arguments import length_flags, mode_flags, trust_flags
+from moorage.engines.vllm.companions import speculative_flags
 from moorage.engines.vllm.context import LaunchContext, Length
-from moorage.engines.vllm.flags import derived, variable
 from moorage.engines.vllm.options import ALIASES
 from moorage.engines.vllm.parallel import PIPELINE, TENSOR
-from moorage.engines.vllm.speculative import Speculative, speculative_flags
 from moorage.placement.placement import CPU
 
 BUILDER = "ray.serve.llm:build_openai_app"
@@ -68,13 +67,13 @@ def _derived(request: ApplicationRequest) -> tuple[Flag, ...]:
         ports=(),
         length=length,
     )
-    drafts, sizes = spec.speculative, {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
+    sizes = {TENSOR: seat.tensor, PIPELINE: seat.pipeline}
     why = f"{seat.tensor * seat.pipeline} accelerators for each replica"
     return (
         *_revision(request),
         *length_flags(context),
         *(derived(why, name, str(size)) for name, size in sizes.items() if size > 1),
-        *speculative_flags(Speculative.of_spec(drafts) if drafts else None),
+        *speculative_flags(spec.speculative),
         *mode_flags(profile, request.arguments.version),
         *trust_flags(spec),
     )

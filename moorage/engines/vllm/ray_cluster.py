@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
-from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Flag, Mount, Variable, container_name
+from moorage.common.versions import at_least
+from moorage.engines.flags import Flag, Variable, derived, variable
+from moorage.engines.launch import LABEL_ROLE, ContainerSpec, Mount, container_name
 from moorage.engines.request import LaunchRequest
 from moorage.engines.vllm.context import LaunchContext
 from moorage.engines.vllm.distributed import NATIVE_SINCE, topology_of
-from moorage.engines.vllm.flags import at_least, derived, variable
 from moorage.placement.parallelism import Shape
 from moorage.placement.placement import CPU, Role
 from moorage.spec import IpcMode
