@@ -22,16 +22,9 @@ from moorage.engines.launch import LaunchPlan, Workload
 from moorage.engines.plan import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
+from moorage.readiness.answers import is_final, judge
 from moorage.readiness.diagnosis import diagnose, last_lines
-from moorage.readiness.protocol import (
-    Phase,
-    Probe,
-    ProbeResult,
-    Readiness,
-    application_probes,
-    is_final,
-    judge,
-)
+from moorage.readiness.protocol import Phase, Probe, ProbeResult, Readiness, application_probes
 from moorage.reports.record import readiness_document
 from moorage.spec import ModelSpec, RuntimeName
 from tasks.artifacts import show_markdown

@@ -22,7 +22,6 @@ SHIPPED = files("moorage.engines.vllm") / "schemas"
 FOLDER = "schemas"
 DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
 
-
 EXTRACT_SCRIPT = Path(__file__).with_name("extract_vllm_schema.py")
 EXTRACT_SECONDS = 300
 """Importing vLLM takes about 10 s, and minutes from a cold disk."""

@@ -10,7 +10,6 @@ from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import Terms
-from moorage.placement.considered import BaselineCandidate, Share
 from moorage.placement.demand import GRAIN
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import misfits
@@ -18,6 +17,7 @@ from moorage.placement.links import join_refusal, join_seats
 from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
+from moorage.placement.ranking import BaselineCandidate, Share
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.seating import port_on
