@@ -20,7 +20,8 @@ from moorage.engines.launch import ContainerSpec, Workload
 from moorage.engines.registry import ENGINES
 from moorage.engines.updates import AdapterUpdates, adapter_probes, is_gone, refusal, seen_by
 from moorage.models.source import Companion
-from moorage.readiness.protocol import Probe, judge
+from moorage.readiness.answers import judge
+from moorage.readiness.protocol import Probe
 from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING, UNFINISHED
@@ -101,7 +102,7 @@ async def unload(release: Release, name: str, workloads: Sequence[Workload]) -> 
 
 
 def undo_load(release: Release, name: str, workload: Workload) -> None:
-    """Unload an adapter from one replica and strike it out. Nothing happens when it is gone."""
+    """Unload an adapter from one replica and remove its record. Idempotent."""
     probe = _updates(release).unloading(name)
     status, answer = asyncio.run(ask(workload.endpoint, probe, _seconds(release), _key(release)))
     if status != 200 and not is_gone(name, status, answer):

@@ -88,7 +88,7 @@ def must_be_clean(model: str) -> None:
 
 
 def abandoned(model: str) -> list[ReleaseRow]:
-    """Releases that a flow which is gone left unfinished, or not wholly undone.
+    """Releases that a killed flow left unfinished, or not wholly undone.
 
     Of other models only those that a deploy of this one would end: not what is to come back, nor
     what holds the place of that.

@@ -46,7 +46,7 @@ async def choose_image(
 async def pull_image(
     spec: ModelSpec, placement: Placement, snapshot: FleetSnapshot
 ) -> Image | None:
-    """Have the image on every placed host: pulled by its digest where it is not there yet."""
+    """Pull the image by its digest on every placed host that lacks it."""
     with step("image") as note:
         image, hosts = _image(spec, placement, snapshot)
         if image is None:

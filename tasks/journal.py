@@ -48,7 +48,7 @@ class Note:
         self.summary = summary
 
     def fail(self, failure: Failure) -> None:
-        """Let the step end as failed, though what it found is handed on; whoever calls raises."""
+        """Let the step end as failed, though its result is handed on; the caller raises."""
         self.failed = redact_failure(failure)
 
     def progress(self, done: int, total: int) -> None:

@@ -34,8 +34,8 @@ GRACE_SECONDS = 120.0
 """How much longer than its start another release is waited for: what it replaces has to end."""
 
 LEASE_SECONDS = locks.LEASE_SECONDS + 2 * locks.RENEW_SECONDS
-"""Longer than the lease of the model's lock, which its holder took before. So whoever takes this
-one over finds that the other flow is gone, and stops what it was starting."""
+"""Longer than the lease of the model's lock, which its holder took before. A flow that takes this
+lock over therefore finds the model unlocked, and stops what the killed flow was starting."""
 
 
 @task(name="launch", task_run_name="launch {plan.release}", timeout_seconds=600, **PLAIN)
@@ -134,7 +134,7 @@ class AcceleratorStartLock:
     async def acquire(self, deadlines: Deadlines, journal: Journal) -> None:
         """Wait until nobody else starts there; then nobody else does until `release`.
 
-        What a flow that is gone was starting there is stopped first.
+        What a killed flow was starting there is stopped first.
 
         Args:
             deadlines: How long one start may take: from loading to the first answer. Each of those

@@ -62,7 +62,10 @@ def _cluster_state(fleet: Fleet, keep: bool) -> ClusterState:
     models = {row.model for row in rows} | {
         found.model for one in looks for found in one.found if found.model
     }
-    busy = {name: _who(owner.note) for name, owner in own.locks.holders(sorted(models)).items()}
+    busy = {
+        name: owner.note or "another process"
+        for name, owner in own.locks.holders(sorted(models)).items()
+    }
     limits = settings()
     seen = {one.place.host for one in looks if one.unseen_since is None}
     return ClusterState(
@@ -192,10 +195,6 @@ def _unique(found: Iterable[ObservedWorkload]) -> tuple[ObservedWorkload, ...]:
 def _describe_error(error: Exception) -> str:
     late = isinstance(error, TimeoutError) and not error.args
     return f"it did not answer within {LOOK_SECONDS:g} s" if late else str(error) or repr(error)
-
-
-def _who(note: str) -> str:
-    return note or "another process"
 
 
 def _place_of(workload: Workload) -> Place:

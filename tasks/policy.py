@@ -61,7 +61,7 @@ _fleet: ContextVar[Fleet | None] = ContextVar("fleet", default=None)
 
 
 def channel_scope(channel: Channel) -> AbstractContextManager[None]:
-    """Flows that begin in this block, and the runs below them, were begun through a door."""
+    """Flows that begin in this block, and their subflows, were begun through this channel."""
     return variable_scope(_channel, channel)
 
 

@@ -154,7 +154,7 @@ def free_claims(release: str, old: ReleaseRow | None) -> None:
 
 
 def restore_release(row: ReleaseRow) -> None:
-    """Start a release again that stopped for one whose flow is gone, and undo that one."""
+    """Start a release again that stopped for one whose flow was killed, and undo that one."""
     successor = successor_of(row)
     try:
         abandon(successor)

@@ -21,7 +21,7 @@ from moorage.operations.reconcile.actions import Action
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.operations.reconcile.release_status import MOST_MISSED, not_before
 from moorage.placement.placement import Placement
-from moorage.readiness.protocol import judge
+from moorage.readiness.answers import judge
 from moorage.releases.release import ReleaseRow, Restart
 from moorage.releases.succession import plan_of
 from tasks.context import ledger, settings
@@ -33,7 +33,7 @@ METRICS_SECONDS = 5.0
 
 
 def restart(action: Action, row: ReleaseRow) -> str:
-    """Start what died, and nothing else; whether it answers is found out later.
+    """Start what died, and nothing else; later probes find out whether it answers.
 
     A load may take many minutes, for which nobody else should have to wait. Its accelerators stay
     taken meanwhile by a lease that ends when it answers, or when it should have.

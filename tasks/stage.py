@@ -227,7 +227,7 @@ class Fetched:
     def remove(self) -> None:
         """Undo of fetching: what was not there before is removed, where no release needs it.
 
-        Nothing happens when it is gone, or was never fetched.
+        Idempotent; nothing happens when it was never fetched.
 
         Raises:
             Failure: When a host does not answer.

@@ -41,9 +41,9 @@ async def retire(row: ReleaseRow) -> Drained:
 async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
     """Send nobody to a release any more, and wait for what it has in flight.
 
-    It answers on for a moment before: whoever has just looked its endpoint up has not sent its
-    request yet, so that an engine which is idle then is not done. When the waiting is cancelled the
-    release serves on, for nothing was stopped.
+    It answers on for a moment before: a client that has just looked its endpoint up has not sent
+    its request yet, so an idle engine may still get one. When the waiting is cancelled the release
+    serves on, for nothing was stopped.
     """
     try:
         await run_uninterrupted(router().close, row.id, cause)
@@ -57,7 +57,7 @@ async def close_and_drain(row: ReleaseRow, cause: str = "") -> Drained:
 def end_release(row: ReleaseRow, to: ReleaseState, cause: str) -> None:
     """Stop what a release runs, then free what it holds and close it in one step.
 
-    Whoever waits for its start, if reconciling has started it again just now, waits no longer.
+    A flow that waits for its start, because reconciling has just started it again, goes on.
     """
     served = row.state in SERVING or row.state == ReleaseState.STOPPING
     grace = ending_of(row).grace_seconds if served else ABORT_SECONDS
@@ -145,7 +145,7 @@ class _DrainWatch:
         self._idle = 0
 
     def look(self, timeout: float) -> None:
-        """Ask once. An engine that is gone has nothing in flight; one that is slow may have."""
+        """Read once. An engine that has ended has nothing in flight; a slow one may have."""
         try:
             self.count = metrics_total(self._read(self._url, timeout), self._names)
         except TimeoutError:

@@ -63,7 +63,7 @@ def _start_container(row: ReleaseRow, part: LaunchPlan, spec: ContainerSpec) -> 
 
 
 def stop(workload: Workload, grace_seconds: float) -> None:
-    """Stop one workload and strike it out. Nothing happens when it is gone."""
+    """Stop one workload and remove its record. Idempotent."""
     runtime = runtime_for(workload.runtime, workload.address, settings())
     runtime.stop(workload, grace_seconds)
     ledger().workloads.drop(workload.name)

@@ -7,7 +7,8 @@ import ipaddress
 from collections.abc import Iterable
 
 from moorage.common.values import Origin
-from moorage.engines.launch import LaunchPlan, Variable
+from moorage.engines.flags import Variable
+from moorage.engines.launch import LaunchPlan
 from moorage.engines.request import LaunchRequest
 from moorage.spec import ApiKey, ModelSpec, slug
 from moorage.spec.arguments import parse_words

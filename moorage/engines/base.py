@@ -11,6 +11,7 @@ from moorage.common.values import Origin
 from moorage.engines.api_key import generated_key
 from moorage.engines.command_line import own_command, start_flags, without_user_flags
 from moorage.engines.draining import Busy
+from moorage.engines.flags import Flag, Variable
 from moorage.engines.isolation import cores, isolation, memory_bytes, shm_bytes
 from moorage.engines.launch import (
     LABEL_LEDGER,
@@ -19,10 +20,8 @@ from moorage.engines.launch import (
     LABEL_REPLICA,
     LABEL_ROLE,
     ContainerSpec,
-    Flag,
     Link,
     Mount,
-    Variable,
     container_name,
 )
 from moorage.engines.recovery import Remedy
@@ -34,7 +33,7 @@ from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
 from moorage.readiness.diagnosis import LogCause
-from moorage.readiness.measured import Measured
+from moorage.readiness.engine_facts import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import ModelSpec
 from moorage.spec.arguments import parse_words

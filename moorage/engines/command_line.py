@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from moorage.common.values import Origin
-from moorage.engines.launch import Flag
+from moorage.engines.flags import Flag
 from moorage.engines.request import LaunchRequest
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.spec import EngineName

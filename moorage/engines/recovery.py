@@ -11,7 +11,8 @@ from collections.abc import Collection
 
 from moorage.common.failures import Cause
 from moorage.common.values import Origin, Value
-from moorage.engines.launch import ContainerSpec, Flag, LaunchPlan
+from moorage.engines.flags import Flag
+from moorage.engines.launch import ContainerSpec, LaunchPlan
 from moorage.spec import ModelSpec
 
 

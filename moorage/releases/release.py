@@ -97,7 +97,7 @@ class Release(Value):
         gate: How each replica answered the golden prompts; empty = there are none.
         rolled_back_to: Earlier release that it runs again; empty = it was planned anew.
         applied_from: Set of files that it was applied from; empty = it was deployed by itself.
-        submission: Through which door its spec came in, and for whom it counts.
+        submission: Channel through which its spec came in, and the owner whose quota it counts for.
         restarts: Each start again of what died, oldest first; the newest hundred are kept.
         failure: Why it failed; None when it runs.
         flow_run_id: Prefect flow run that made it.

@@ -10,7 +10,6 @@ from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_val
 from moorage.common.failures import Failure
 from moorage.common.input_value import InputValue
 from moorage.common.units import GIB, Bytes
-from moorage.spec.application import ApplicationSpec
 from moorage.spec.arguments import EngineArguments, parse_entries
 from moorage.spec.container import ContainerSettings, IpcMode
 from moorage.spec.patterns import (
@@ -20,6 +19,7 @@ from moorage.spec.patterns import (
     PackageName,
     VariableName,
 )
+from moorage.spec.ray_cluster import ApplicationSpec
 from moorage.spec.safe import (
     no_data_directory,
     no_secret_options,

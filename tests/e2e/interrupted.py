@@ -30,7 +30,7 @@ POINTS: dict[str, tuple[str, str, str]] = {
     "stage": ("before", "tasks.stage", "step"),
     "plan": ("before", "flows.plan_model", "plan_release"),
     "before the start": ("before", "tasks.launch", "start"),
-    "workload written down": ("after", "moorage.adapters.ledger.workloads", "Workloads.begin"),
+    "workload written down": ("after", "moorage.adapters.ledger.releases", "Workloads.begin"),
     "engine started": ("after", "tasks.workloads", "runtime_for.start"),
     "verify": ("before", "tasks.verify", "ask"),
     "first answer": ("after", "tasks.verify", "judge"),

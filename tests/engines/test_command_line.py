@@ -4,7 +4,8 @@ import pytest
 
 from moorage.common.values import Origin
 from moorage.engines.command_line import CommandLine, command_line, filled, without_user_flags
-from moorage.engines.launch import Flag, Preparation
+from moorage.engines.flags import Flag
+from moorage.engines.launch import Preparation
 from moorage.engines.seat import by_minor_version
 from moorage.inventory.fleet_engines import EngineVersion
 from moorage.spec.arguments import parse_words

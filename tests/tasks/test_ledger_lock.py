@@ -13,7 +13,7 @@ from tasks import compare
 from tasks.compare import sole_flow
 from tasks.context import ledger
 from tasks.journal import Journal
-from tests.tasks.test_start_lock import on, turn
+from tests.tasks.test_launch import on, turn
 from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("own_home")

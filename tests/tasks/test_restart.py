@@ -15,8 +15,8 @@ from tasks import repair, restart
 from tasks.context import ledger
 from tasks.restart import lease_of
 from tests.builders import a_release
+from tests.tasks.test_launch import on
 from tests.tasks.test_replace import PLAN, stopping_for_another
-from tests.tasks.test_start_lock import on
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -36,6 +36,8 @@ _OWN = threading.local()
 
 PODMAN = "Podman Engine"
 CONFLICT = 409
+"""Status for a name, image or volume that is in use."""
+
 NAME_IN_USE = "already in use"
 """Podman's message for a container's name; its status is that of an internal error."""
 

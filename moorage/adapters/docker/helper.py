@@ -36,7 +36,6 @@ MEMORY = 512 * MIB
 ASK_SECONDS = 30
 """How long a daemon may be silent, though the program may work for hours."""
 
-
 PULL_SECONDS = 300.0
 """How long a pull may take; the image is small."""
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from docker.errors import APIError, ImageNotFound
 from filelock import FileLock, Timeout
 
-from moorage.adapters.docker.client import connect, daemon, follow
+from moorage.adapters.docker.client import CONFLICT, connect, daemon, follow
 from moorage.adapters.docker.errors import pull_failure
 from moorage.adapters.registry.connection import Credentials
 from moorage.common.failures import Cause, Failure
@@ -20,7 +20,6 @@ from moorage.inventory.access import parse_access
 from moorage.spec.image_reference import DEFAULT_TAG, familiar, parse_reference, repository
 
 PULL_TIMEOUT_SECONDS = 3600
-IN_USE = 409
 ANSWER_SECONDS = 10
 """Limit for the answer of a daemon that is pulling."""
 
@@ -127,7 +126,7 @@ class DockerImages:
             except ImageNotFound:
                 return
             except APIError as error:
-                if error.status_code != IN_USE:
+                if error.status_code != CONFLICT:
                     raise pull_failure(str(error.explanation or error), reference) from error
 
     def _must_answer(self) -> None:

@@ -14,7 +14,7 @@ from requests.exceptions import RequestException
 
 from moorage.adapters.docker.errors import reach_failure
 from moorage.adapters.docker.helper import HelperJob, run_helper
-from moorage.adapters.sources.verify import verify
+from moorage.adapters.sources.announced_files import verify
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.common.failures import Cause, Failure
 from moorage.engines.launch import ContainerSpec
@@ -74,7 +74,9 @@ def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]
     """
     access = parse_access(host.address)
     folders = dict(chain.from_iterable(map(_folders, specs)))
-    words = [word for path, mode in folders.items() for word in (_inside(path, host), f"{mode:o}")]
+    words: list[str] = []
+    for path, mode in folders.items():
+        words += (f"{STORE}/{PurePosixPath(path).relative_to(host.store)}", f"{mode:o}")
     try:
         run_helper(
             access,
@@ -108,10 +110,6 @@ def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:
                 inner = PurePosixPath(other.target).relative_to(mount.target)
                 places = (inner, *inner.parents)
                 yield from ((str(source / one), ANYONE) for one in reversed(places[:-1]))
-
-
-def _inside(path: str, host: HostSnapshot) -> str:
-    return f"{STORE}/{PurePosixPath(path).relative_to(host.store)}"
 
 
 def adapter_path(folder: Path, pin: Pin) -> Path:

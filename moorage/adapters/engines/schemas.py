@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from functools import cached_property
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,10 +22,17 @@ SHIPPED = files("moorage.engines.vllm") / "schemas"
 FOLDER = "schemas"
 DIGEST = re.compile(r"[^A-Za-z0-9.+-]")
 
-
 EXTRACT_SCRIPT = Path(__file__).with_name("extract_vllm_schema.py")
 EXTRACT_SECONDS = 300
 """Importing vLLM takes about 10 s, and minutes from a cold disk."""
+
+
+@cache
+def shipped_schemas() -> tuple[Schema, ...]:
+    """The schemas that moorage comes with, the newest first; they are read once."""
+    texts = [path.read_text() for path in SHIPPED.iterdir() if path.name.endswith(".json")]
+    schemas = map(Schema.model_validate_json, texts)
+    return tuple(sorted(schemas, key=lambda schema: version_key(schema.version), reverse=True))
 
 
 class SchemaStore:
@@ -48,16 +55,17 @@ class SchemaStore:
         if not plain:
             return None
         return self._load(plain) or next(
-            (schema for schema in self._shipped if plain in (schema.version, *schema.also)), None
+            (schema for schema in shipped_schemas() if plain in (schema.version, *schema.also)),
+            None,
         )
 
     def of_image(self, *digests: str) -> Schema | None:
         """The schema that was extracted from an image, by any of its digests or its local id."""
         return next((found for digest in digests if digest and (found := self._load(digest))), None)
 
-    def every(self) -> list[Schema]:
+    def every(self) -> tuple[Schema, ...]:
         """All shipped schemas, the newest first."""
-        return self._shipped
+        return shipped_schemas()
 
     def keep(self, schema: Schema, names: tuple[str, ...]) -> list[Path]:
         """Keep an extracted schema under a version or the digests of its image."""
@@ -66,12 +74,6 @@ class SchemaStore:
         for path in paths:
             path.write_text(schema.model_dump_json(exclude_defaults=True))
         return paths
-
-    @cached_property
-    def _shipped(self) -> list[Schema]:
-        texts = [path.read_text() for path in SHIPPED.iterdir() if path.name.endswith(".json")]
-        schemas = map(Schema.model_validate_json, texts)
-        return sorted(schemas, key=lambda schema: version_key(schema.version), reverse=True)
 
     def _load(self, name: str) -> Schema | None:
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from moorage.adapters.files.regular_files import read_json
+from moorage.adapters.files.safe_files import read_json
 from moorage.common.failures import Cause, Failure
 from moorage.common.printable import short
 from moorage.common.strict_json import JsonLimits
@@ -31,7 +31,7 @@ NOT_THE_MODELS_OWN = ("_name_or_path", "transformers_version")
 """What transformers adds about this machine, not about the model."""
 
 NO_ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
-"""While it is set, an import of transformers does not tell that there is no torch."""
+"""While it is set, transformers does not warn on import that torch is missing."""
 
 TORCH = "torch"
 """What transformers imports where it is installed. No configuration needs it, and it takes seconds

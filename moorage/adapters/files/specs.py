@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 
-from moorage.adapters.files.regular_files import read_small
+from moorage.adapters.files.safe_files import read_small
 from moorage.common.failures import Cause, Failure
 from moorage.common.strict_yaml import LIMITS, YamlError, decode
 from moorage.inventory.fleet import Fleet

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from uuid import uuid4
 
-from docker.errors import APIError, DockerException
+from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
@@ -32,9 +32,6 @@ DIAGNOSIS_SECONDS = 60.0
 REACH_SECONDS = 45.0
 NEIGHBOURS = 16
 """Limit of other hosts that a host connects to: the next ones of the fleet, in a circle."""
-
-Listening = contextlib.AbstractContextManager[None]
-
 
 STOP_SECONDS = 20
 PYTHON = ("python3", "-I", "-c", inspect.getsource(greeting))
@@ -59,10 +56,8 @@ def check_fleet(fleet: Fleet, on_done: Callable[[], None] = lambda: None) -> tup
         map_parallel(_reach_locally, listening, REACH_SECONDS)
         map_parallel(lambda one: _reach_neighbours(one, listening), listening, REACH_SECONDS)
     return tuple(
-        HostChecks(
-            host=diagnosis.host.name, address=diagnosis.host.address, checks=tuple(diagnosis.checks)
-        )
-        for diagnosis in diagnoses
+        HostChecks(host=one.host.name, address=one.host.address, checks=tuple(one.checks))
+        for one in diagnoses
     )
 
 
@@ -92,7 +87,7 @@ def _listening(diagnoses: Sequence[HostDiagnosis]) -> Iterator[list[HostDiagnosi
         map_parallel(lambda listener: listener.__exit__(None, None, None), opened, REACH_SECONDS)
 
 
-def _listener(diagnosis: HostDiagnosis) -> Listening:
+def _listener(diagnosis: HostDiagnosis) -> contextlib.AbstractContextManager[None]:
     host = diagnosis.host
     if host.access.is_remote:
         return listen_remotely(host.access, diagnosis.image, host.bind, diagnosis.port)
@@ -174,7 +169,7 @@ def listen_remotely(access: Access, image: str, bind: str, port: int) -> Iterato
         yield
     finally:
         with contextlib.suppress(DockerException, RequestException):
-            _remove(access, str(container.id))
+            connect(access, STOP_SECONDS).api.remove_container(str(container.id), force=True)
 
 
 def reach_from(access: Access, image: str, places: Sequence[tuple[str, int]]) -> list[str]:
@@ -193,8 +188,3 @@ def reach_from(access: Access, image: str, places: Sequence[tuple[str, int]]) ->
     job = HelperJob(image, (*PYTHON, "reach", json.dumps(places)), "check", seconds)
     output = run_helper(access, job)
     return [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
-
-
-def _remove(access: Access, identity: str) -> None:
-    with contextlib.suppress(APIError):
-        connect(access, STOP_SECONDS).api.remove_container(identity, force=True)

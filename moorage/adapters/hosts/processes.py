@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import psutil
 
@@ -38,9 +38,9 @@ APPEAR_SECONDS = 10.0
 KILL_SECONDS = 5.0
 EXIT_SECONDS = 1.0
 POLL_SECONDS = 0.05
-
-
 PROCESSES = Path("/proc")
+
+T = TypeVar("T")
 
 
 class ProcessRuntime:
@@ -138,22 +138,19 @@ class ProcessRuntime:
         return self._await_state(spec)
 
     def _await_state(self, spec: ContainerSpec) -> dict[str, Any]:
-        give_up = time.monotonic() + APPEAR_SECONDS
-        while (state := self._state(spec.name)) is None:
-            if time.monotonic() > give_up:
-                raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
-            time.sleep(POLL_SECONDS)
+        state = _poll(lambda: self._state(spec.name), APPEAR_SECONDS)
+        if state is None:
+            raise Failure(Cause.LAUNCH_REFUSED, f"{spec.name} did not start on {spec.host}")
         return state
 
     def _exit_code(self, name: str) -> int | None:
         """The engine's exit code; the supervisor may need a moment to record it."""
-        give_up = time.monotonic() + EXIT_SECONDS
-        while True:
+
+        def exit_code() -> int | None:
             state = self._state(name)
-            code: int | None = state["exit_code"] if state else None
-            if code is not None or time.monotonic() > give_up:
-                return code
-            time.sleep(POLL_SECONDS)
+            return state["exit_code"] if state else None
+
+        return _poll(exit_code, EXIT_SECONDS)
 
     def _live_state(self, name: str) -> dict[str, Any] | None:
         state = self._state(name)
@@ -185,6 +182,14 @@ class ProcessRuntime:
 
     def _folder(self, name: str) -> Path:
         return self._root / name
+
+
+def _poll(read: Callable[[], T | None], seconds: float) -> T | None:
+    """What `read` returns as soon as that is not None; None when time is up."""
+    give_up = time.monotonic() + seconds
+    while (found := read()) is None and time.monotonic() <= give_up:
+        time.sleep(POLL_SECONDS)
+    return found
 
 
 def _send_environment(pipe: IO[bytes] | None, environment: dict[str, str]) -> None:

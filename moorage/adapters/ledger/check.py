@@ -35,7 +35,7 @@ from moorage.adapters.ledger.troubles import UNDECODABLE
 from moorage.releases.states import ReleaseState
 
 MOST = 20
-"""How many problems of one kind are listed."""
+"""Limit of listed problems of one kind."""
 
 LONGEST = 200
 """Characters of a reason."""
@@ -53,11 +53,11 @@ DECODERS: Mapping[Table, Decode] = {
     HOSTS: lambda row: "".join((row.name, row.machine, row.address)),
     MEASUREMENTS: lambda row: measurement_of(row, key_of(row)),
 }
-"""What commands make of the rows of each table."""
+"""Decoders of the rows of each table, as commands use them."""
 
 
 def problems_of_file(path: Path) -> tuple[str, ...]:
-    """What is wrong with an SQLite file that should hold a ledger; nothing is changed.
+    """Problems of an SQLite file that should hold a ledger. The file is not changed.
 
     Args:
         path: The file.
@@ -80,10 +80,10 @@ def problems_of_file(path: Path) -> tuple[str, ...]:
 
 
 def problems_of_content(url: str) -> tuple[str, ...]:
-    """What contradicts itself in a ledger that can be read.
+    """Contradictions in a ledger that can be read.
 
     Args:
-        url: SQLAlchemy URL; its schema is brought up to date.
+        url: SQLAlchemy URL; its schema is migrated.
 
     Raises:
         Failure: When it cannot be opened or read.
@@ -115,7 +115,7 @@ def _gate_problems(connection: Connection) -> list[str]:
 
 
 def _unlogged_states(connection: Connection) -> list[str]:
-    """Releases in a state that their log does not lead to."""
+    """Releases in another state than the last of their log."""
     newest = (
         select(TRANSITION_LOG.c.release, func.max(TRANSITION_LOG.c.sequence).label("sequence"))
         .group_by(TRANSITION_LOG.c.release)
@@ -139,7 +139,7 @@ def _unlogged_states(connection: Connection) -> list[str]:
 
 
 def _ended_with_claims(connection: Connection) -> list[str]:
-    """Releases that have ended and still hold something."""
+    """Releases that have ended and still have claims."""
     ended = or_(
         RELEASES.c.state == ReleaseState.STOPPED, RELEASES.c.state == ReleaseState.SUPERSEDED
     )
@@ -153,7 +153,7 @@ def undecodable(connection: Connection, most: int) -> tuple[str, ...]:
 
     Args:
         connection: For reading.
-        most: How many of each table are named.
+        most: Limit of rows of each table.
     """
     return tuple(
         reason

@@ -1,11 +1,12 @@
-"""Releases in the ledger: their changes of state, and their records."""
+"""Releases in the ledger: changes of state, records, and workloads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from moorage.adapters.ledger.claims import free, hand_back
 from moorage.adapters.ledger.database import gate
@@ -13,9 +14,10 @@ from moorage.adapters.ledger.release_rows import ReleaseQueries, last_number
 from moorage.adapters.ledger.tables import RELEASES, WORKLOADS
 from moorage.adapters.ledger.transitions import Change, changing, logged
 from moorage.common.failures import Cause, Failure
+from moorage.engines.launch import Workload
 from moorage.inventory.claims import Claim
 from moorage.releases.release import Release, ReleaseRow, ReleaseState, Restart, release_id
-from moorage.releases.states import SERVING, UNFINISHED, outage
+from moorage.releases.states import FINAL, SERVING, UNFINISHED, outage
 from moorage.spec import ModelSpec
 
 RESTARTS_KEPT = 100
@@ -55,8 +57,7 @@ class Releases(ReleaseQueries):
     def pin(self, release: str, revision: str) -> None:
         """Write the revision of a release's model."""
         with gate(self._engine) as connection:
-            own = RELEASES.c.id == release
-            connection.execute(update(RELEASES).where(own).values(revision=revision))
+            _update(connection, release, revision=revision)
 
     def move(self, release: str, to: ReleaseState, cause: str = "") -> None:
         """Move a release to another state.
@@ -76,8 +77,7 @@ class Releases(ReleaseQueries):
     def explain(self, release: str, cause: str) -> None:
         """Replace the reason for the state of a release."""
         with gate(self._engine) as connection:
-            own = RELEASES.c.id == release
-            connection.execute(update(RELEASES).where(own).values(cause=cause))
+            _update(connection, release, cause=cause)
 
     def take_over(self, release: Release) -> Release:
         """In one transaction write the record, run the release and stop its predecessor.
@@ -87,7 +87,7 @@ class Releases(ReleaseQueries):
         """
         with changing(self._engine) as change:
             recorded = _with_downtime(change, release)
-            _write(change.connection, recorded)
+            _write_record(change.connection, recorded)
             if release.replaced and change.state_of(release.replaced) in SERVING:
                 cause = f"superseded by {release.id}"
                 change.move(release.replaced, ReleaseState.STOPPING, cause)
@@ -136,14 +136,13 @@ class Releases(ReleaseQueries):
 
     def add_restart(self, release: str, restart: Restart) -> None:
         """Add a restart to the record of a release, if it has one."""
-        own = RELEASES.c.id == release
         with gate(self._engine) as connection:
-            record = connection.scalar(select(RELEASES.c.record).where(own))
-            if record is None:
-                return
-            every = [*record.get("restarts", ()), restart.model_dump(mode="json")]
-            written = {**record, "restarts": every[-RESTARTS_KEPT:]}
-            connection.execute(update(RELEASES).where(own).values(record=written))
+            query = select(RELEASES.c.record).where(RELEASES.c.id == release)
+            record = connection.scalar(query)
+            if record is not None:
+                every = [*record.get("restarts", ()), restart.model_dump(mode="json")]
+                restarts = every[-RESTARTS_KEPT:]
+                _update(connection, release, record={**record, "restarts": restarts})
 
     def fail(self, release: str, cause: str, record: Release | None = None) -> None:
         """In one transaction write the record and fail the release, unless it serves."""
@@ -152,10 +151,9 @@ class Releases(ReleaseQueries):
             if state in SERVING:
                 return
             if record is not None:
-                _write(connection, record)
+                _write_record(connection, record)
             if state == ReleaseState.ERROR:
-                own = RELEASES.c.id == release
-                connection.execute(update(RELEASES).where(own).values(cause=cause))
+                _update(connection, release, cause=cause)
             else:
                 change.move(release, ReleaseState.ERROR, cause)
 
@@ -171,7 +169,11 @@ def _with_downtime(change: Change, release: Release) -> Release:
     return release.model_copy(update={"downtime_seconds": seconds})
 
 
-def _write(connection: Connection, release: Release) -> None:
+def _update(connection: Connection, release: str, **values: Any) -> None:
+    connection.execute(update(RELEASES).where(RELEASES.c.id == release).values(**values))
+
+
+def _write_record(connection: Connection, release: Release) -> None:
     """Write the audit record, once; only `revise` touches it again."""
     written = connection.execute(
         update(RELEASES)
@@ -180,3 +182,42 @@ def _write(connection: Connection, release: Release) -> None:
     )
     if written.rowcount != 1:
         raise Failure(Cause.LOST_LOCK, f"{release.id} has a record already")
+
+
+class Workloads:
+    """The workloads of all releases."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def begin(self, release: str, workload: Workload) -> None:
+        """Write a workload before its start.
+
+        Raises:
+            Failure: `LOST_LOCK` when its release has ended: a flow that was suspended for too long
+                must not start what others have undone.
+        """
+        with gate(self._engine) as connection:
+            state = connection.scalar(select(RELEASES.c.state).where(RELEASES.c.id == release))
+            if state in FINAL:
+                raise Failure(Cause.LOST_LOCK, f"{release} is {state}: {workload.name} not started")
+            _write_workload(connection, release, workload)
+
+    def put(self, release: str, workload: Workload) -> None:
+        """Write a workload, or replace it."""
+        with gate(self._engine) as connection:
+            _write_workload(connection, release, workload)
+
+    def drop(self, name: str) -> None:
+        """Delete a workload, if it is there."""
+        with gate(self._engine) as connection:
+            connection.execute(delete(WORKLOADS).where(WORKLOADS.c.name == name))
+
+
+def _write_workload(connection: Connection, release: str, workload: Workload) -> None:
+    connection.execute(delete(WORKLOADS).where(WORKLOADS.c.name == workload.name))
+    connection.execute(
+        insert(WORKLOADS).values(
+            name=workload.name, release=release, workload=workload.model_dump(mode="json")
+        )
+    )

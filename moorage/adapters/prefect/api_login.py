@@ -20,7 +20,7 @@ from prefect.context import refresh_global_settings_context
 from prefect.settings import get_current_settings
 from pydantic import ValidationError
 
-from moorage.adapters.files.regular_files import read_private, unsafe, write_private
+from moorage.adapters.files.safe_files import read_private, unsafe, write_private
 from moorage.adapters.ledger.lock_owner import Owner, is_running, owner_of
 from moorage.adapters.secrets import remember
 from moorage.adapters.system.settings import Settings

@@ -23,7 +23,6 @@ from moorage.inventory.fleet import Fleet
 
 COUNTED = (GPU, "CPU")
 
-
 CLUSTER_SECONDS = 45.0
 SERVE_SECONDS = 5.0
 ROUTES = "/-/routes"

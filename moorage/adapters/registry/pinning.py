@@ -18,7 +18,6 @@ from moorage.spec.image_reference import parse_reference
 UNCHECKED = "; its registry did not answer, it is taken as the host has it:"
 MOVED = "; its tag was moved since the host pulled it"
 
-
 AWAY = frozenset({Cause.REGISTRY_UNAVAILABLE, Cause.REGISTRY_RATE_LIMITED})
 """Causes after which the next registry is tried. An untrusted certificate is not one."""
 
@@ -86,7 +85,7 @@ def credentials(registries: Registries, place: str) -> Credentials | None:
 
 
 def _refresh(image: Image, local: LocalImage, places: tuple[str, ...], host: HostSnapshot) -> Image:
-    """The host's image, unless its registry has another one by now."""
+    """The host's image, or the registry's if the tag has another one now."""
     named = parse_reference(image.reference).digest
     digest = named or next(iter(local.digests), "")
     image = image.model_copy(update={"identity": local.identity, "digest": digest})
@@ -136,11 +135,7 @@ def _may_be_pulled(failure: Failure, registries: Registries, place: str) -> bool
     """Whether the daemon may have network, login or trust that this process lacks."""
     if failure.cause is Cause.REGISTRY_UNAUTHORIZED:
         return registries.login(place) is None
-    return failure.cause in (
-        Cause.REGISTRY_UNAVAILABLE,
-        Cause.REGISTRY_RATE_LIMITED,
-        Cause.REGISTRY_UNTRUSTED,
-    )
+    return failure.cause in AWAY | {Cause.REGISTRY_UNTRUSTED}
 
 
 def find_first(
@@ -157,18 +152,18 @@ def find_first(
         Failure: That of the first registry that answers; when none does, the cause of the first
             with all reasons; `NO_IMAGE` when the image is not built for the architecture.
     """
-    away: list[Failure] = []
+    failures: list[Failure] = []
     for place in places:
         try:
             found = client_for(place).find(place)
         except Failure as failure:
             if failure.cause not in AWAY:
                 raise
-            away.append(failure)
+            failures.append(failure)
             continue
         if not found.suits(architecture):
             built = ", ".join(found.platforms)
             detail = f"{found.reference} is built for {built}, the host is {architecture}"
             raise Failure(Cause.NO_IMAGE, detail)
         return found
-    raise Failure(away[0].cause, "; ".join(failure.detail for failure in away))
+    raise Failure(failures[0].cause, "; ".join(failure.detail for failure in failures))

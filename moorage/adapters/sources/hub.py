@@ -20,8 +20,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asked
 from moorage.models.files import is_weight
 from moorage.models.layout import MODEL, Layout
-from moorage.models.source import ModelFile, ResolvedModel
-from moorage.models.tensors import TensorHeaders
+from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
 from moorage.models.weights import FileWeights, join_headers, summarize
 
 METADATA_SECONDS = 300.0
@@ -57,8 +56,7 @@ class HubSource:
     def resolve(self, wanted: Asked) -> ResolvedModel:
         """Pin the revision to a commit and read what the model is, without its weights.
 
-        A complete commit is read from the store; if it is named in full, the hub is not even
-        wanted.
+        A complete commit is read from the store; if it is named in full, the hub is not needed.
 
         Raises:
             Failure: `SOURCE_...`, `HUB_...`, `DOWNLOAD_...`, `CONFIG_UNREADABLE` or `DISK_FULL`.
@@ -180,7 +178,7 @@ class HubSource:
             self._store.open_workspace(commit)
             self._download(commit, (f for f in model.files if not is_weight(f.name)), tick)
         self._download(commit, model.files, tick)
-        # This may read all of it, and whoever wants the metadata is not to wait so long.
+        # This may read all weights, so the metadata lock is free meanwhile.
         manifest = self._store.with_checksums(Manifest.model_validate(model, from_attributes=True))
         with hold(metadata_lock, tick):
             self._store.publish(manifest)

@@ -1,4 +1,4 @@
-"""What the hub knows and sends: the listing of a commit, and ranges of files."""
+"""Client of a hub: the listing of a commit, and ranges of its files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from moorage.adapters.sources.announced_files import CHECKSUM, MOST_FILES, is_size, require_inside
 from moorage.adapters.sources.hub_http import HubHttp
 from moorage.adapters.sources.remote_client import (
     WAITS,
@@ -14,7 +15,6 @@ from moorage.adapters.sources.remote_client import (
     with_retries,
 )
 from moorage.adapters.sources.store import COMMIT
-from moorage.adapters.sources.verify import CHECKSUM, MOST_FILES, is_size, require_inside
 from moorage.adapters.transfer.range_download import Answer
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile

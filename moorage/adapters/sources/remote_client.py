@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from moorage.adapters.sources.verify import file_record
+from moorage.adapters.sources.announced_files import file_record
 from moorage.adapters.transfer.range_download import Answer, Download, DownloadError, read_range
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile

@@ -1,4 +1,4 @@
-"""What an S3-compatible store knows and sends: a prefix of a bucket as if it were a commit.
+"""Client of an S3-compatible store: a prefix of a bucket, as if it were a commit.
 
 A bucket has no commits. Its revision is a digest over names, sizes and ETags of all files below the
 prefix: a file that is replaced makes another one. Every request for a file names the ETag that was
@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
 
+from moorage.adapters.sources.announced_files import MOST_FILES, is_size, require_inside
 from moorage.adapters.sources.remote_client import WAITS, RemoteClient
 from moorage.adapters.sources.s3_http import S3Http
-from moorage.adapters.sources.verify import MOST_FILES, is_size, require_inside
 from moorage.adapters.transfer.range_download import Answer
 from moorage.common.failures import Cause, Failure
 from moorage.models.source import ModelFile

@@ -19,7 +19,7 @@ from typing import Literal
 from filelock import BaseFileLock, FileLock
 from pydantic import ValidationError
 
-from moorage.adapters.sources.verify import file_record
+from moorage.adapters.sources.announced_files import file_record
 from moorage.adapters.system.os_errors import disk_failures
 from moorage.adapters.transfer.file_checks import (
     File,

@@ -1,4 +1,4 @@
-"""What a file in a store has to be; on this machine and, with the standard library, on hosts."""
+"""Checks of the files in a store, on this machine and on hosts; standard library only."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def _checksum(path: str, file: File) -> str:
 
 
 def sha256_of(content: BufferedReader) -> str:
-    """The checksum of all that is left to read."""
+    """The SHA-256 of the rest of a file."""
     return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def md5_of(content: BufferedReader, part: int) -> str:
-    """What S3 makes of a file that was sent in parts of so many bytes; 0 = it was sent whole."""
+    """The ETag of a file that was sent to S3 in parts of so many bytes; 0 = it was sent whole."""
     sums: list[Any] = []
     while not sums or part:
         whole, left = hashlib.md5(usedforsecurity=False), part
@@ -71,7 +71,7 @@ def md5_of(content: BufferedReader, part: int) -> str:
 
 
 def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> list[File]:
-    """Files of a complete directory that are not what they were.
+    """Files of a complete directory that have changed.
 
     A file of the size and time that it had when it was verified is believed.
 
@@ -93,7 +93,7 @@ def damaged_files(folder: str, files: list[File], *, thorough: bool = False) -> 
 
 
 def is_whole(folder: str, files: list[File], *, thorough: bool = False) -> bool:
-    """Whether a complete directory holds what it has to; what was read need not be read again."""
+    """Whether a complete directory is unchanged. New stamps spare the next reading."""
     if damaged_files(folder, files, thorough=thorough):
         return False
     if read_json(os.path.join(folder, STAMPS)) != _stamps(folder, files):

@@ -1,4 +1,4 @@
-"""A local directory's files are handed over to a host's staging container before it starts."""
+"""Sends the files of a local directory to a host's staging container, before it starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from moorage.inventory.survey.probe import STORE
 from moorage.models.source import ModelFile, ResolvedModel
 
 SENT_SECONDS = 5.0
-"""How often it is looked at how much was sent: each file takes a question."""
+"""How often the sent bytes are counted: that takes a request for each file."""
 
 
 def hand_over(access: Access, container: Container, model: ResolvedModel) -> None:
@@ -56,7 +56,7 @@ class Sending:
         self._sent, self._grew, self._looked = -1, -math.inf, -math.inf
 
     def is_active(self, container: Container) -> bool:
-        """Look how much is there, if the last look was long enough ago."""
+        """Whether bytes arrived lately. They are counted only every few seconds."""
         now = time.monotonic()
         if is_local(self._model.source) and now - self._looked >= SENT_SECONDS:
             sent, self._looked = self._bytes_there(container), now
@@ -73,7 +73,7 @@ class Sending:
 
 
 def _places(home: str, file: ModelFile) -> tuple[str, str]:
-    """Where a file is that was sent: verified, or about to be."""
+    """Where a file that was sent may be: verified, or not yet."""
     return f"{home}.partial/{file.name}", f"{home}.partial/.incomplete/{file.name}"
 
 

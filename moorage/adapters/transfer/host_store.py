@@ -1,8 +1,8 @@
-"""The model store of a host that is another machine, and how a model gets there.
+"""The model store of another machine, and how a model gets there.
 
-A helper container on the host fetches it, so the weights go from the hub to the host directly. Its
-name is that of the model's place: whoever wants the same model finds the container and waits for
-it. When it is cut off from here it goes on, and the next who asks finds what it did.
+A helper container on the host downloads it, so the weights go from the hub to the host directly.
+The container is named after the model's directory: whoever wants the same model finds it and waits.
+It continues when this machine loses the host, and the next caller finds its result.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ LOST_SECONDS = 30.0
 """How long a host may not answer before it counts as lost."""
 
 FED_SECONDS = 60.0
-"""How old a container may be that was made and never started, and that nothing is sent to any more:
-its maker is gone."""
+"""Age at which a container counts as forgotten that was not started and receives no files."""
 
 PROGRAM = bundle(program, checks, redirects, range_download, mirror)
 
@@ -90,7 +89,7 @@ class HostStore:
             ours = self._begin(name, model, job)
             result = self._watch(name, model, on_progress, until, at_work=ours)
             if result is None or (not ours and "cause" in result):
-                # Somebody else's container: what ended it need not end ours.
+                # Another process's container: its failure need not be ours.
                 _must_be_before(until)
                 time.sleep(POLL_SECONDS)
                 continue
@@ -104,7 +103,7 @@ class HostStore:
         return staging_name(model_directory(self._folder, model.source, model.revision))
 
     def _begin(self, name: str, model: ResolvedModel, job: str) -> bool:
-        """Start the program, unless it runs already; tells whether it was started."""
+        """Start the program and return True, unless another container does it already."""
         with self._reach_failures():
             client = connect(self._access, ASK_SECONDS)
             try:
@@ -160,7 +159,7 @@ class HostStore:
         return None
 
     def _find(self, name: str) -> tuple[Container, dict[str, Any]] | None:
-        """A container and its last line of output, also of a host that is silent for a while."""
+        """A container and its last line of output; a silent host is polled for `LOST_SECONDS`."""
         until = time.monotonic() + LOST_SECONDS
         while True:
             try:

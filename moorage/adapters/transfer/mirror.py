@@ -97,7 +97,7 @@ def _download_errors(file: File) -> Iterator[None]:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows where the guard lets it, and sends the token to nobody but whom it was meant for."""
+    """Follows redirects that the guard allows, and sends the token to the first host only."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -105,7 +105,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
-        """The request to follow with."""
         self._guard.require_url(newurl)
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None and _host(request.full_url) != _host(req.full_url):
@@ -114,7 +113,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _handlers(guard: Guard) -> list[urllib.request.BaseHandler]:
-    """What opens connections: to an address that was checked, unless it is that of a proxy."""
+    """Handlers that connect to checked addresses only, or to a proxy."""
 
     def connect(
         address: tuple[str, int], timeout: float, source: tuple[str, int] | None = None

@@ -76,11 +76,12 @@ class Answer:
 
 
 OpenRange = Callable[[int, int], AbstractContextManager[Answer]]
-"""Asks for the bytes from one offset up to another; raises `DownloadError` for what may pass."""
+"""Requests the bytes from one offset up to another. It raises a transient `DownloadError` where a
+further attempt may succeed."""
 
 
 class Download:
-    """One file on its way.
+    """The download of one file.
 
     Args:
         file: The file.

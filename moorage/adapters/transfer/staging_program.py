@@ -35,7 +35,7 @@ from moorage.adapters.transfer.range_download import Download, DownloadError
 
 TICK_SECONDS = 0.5
 FED_SECONDS = 60
-"""How long it waits for its job: a dead starter must not hold the place for ever."""
+"""How long it waits for its job: a killed starter must not block the name for ever."""
 
 MARGIN = 1.05
 
@@ -63,7 +63,7 @@ class Job:
         self.stopped = threading.Event()
 
     def run(self) -> dict[str, Any]:
-        """Bring everything, and give the revision its place."""
+        """Download everything, and give the revision its place."""
         named = os.path.join(self.place, MANIFEST)
         if os.path.exists(named) and is_whole(self.place, self.files, thorough=self.check):
             os.utime(named)  # it is used: what is not for long may be pruned
@@ -91,7 +91,7 @@ class Job:
         return {mirror.name: mirror.brought for mirror in self.mirrors if mirror.brought}
 
     def _drop_what_is_wrong(self) -> None:
-        """What was damaged on the disk is brought anew."""
+        """Remove files that were damaged on the disk, so that they are downloaded anew."""
         for file in damaged_files(self.workspace, self.files, thorough=self.check):
             if os.path.exists(self._at(file)):
                 os.unlink(self._at(file))
@@ -105,20 +105,21 @@ class Job:
             raise DownloadError("disk-full", detail)
 
     def _bring_all(self, files: list[File]) -> None:
-        with ThreadPoolExecutor(self.workers) as pool:
-            pending = {pool.submit(self._bring, file) for file in files}
-            try:
-                while pending:
-                    ready, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
-                    for future in ready:
-                        future.result()
-                    _say(done=self.done(), total=self.total, **{"from": self.brought()})
-                    if time.monotonic() > self.until:
-                        raise DownloadError("download-timeout", "it took too long")
-            except BaseException:
-                self.stopped.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        # It is not used as a context: that would wait for a thread that a server holds up.
+        pool = ThreadPoolExecutor(self.workers)
+        pending = {pool.submit(self._bring, file) for file in files}
+        try:
+            while pending:
+                ready, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
+                for future in ready:
+                    future.result()
+                _say(done=self.done(), total=self.total, **{"from": self.brought()})
+                if time.monotonic() > self.until:
+                    raise DownloadError("download-timeout", "it took too long")
+        except BaseException:
+            self.stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
     def _bring(self, file: File) -> None:
         """Download a file; where one mirror fails the next one resumes."""
@@ -181,7 +182,7 @@ class Job:
 
 
 def main() -> None:
-    """Read the job, do it, and say how it ended."""
+    """Read the job, do it, and report how it ended."""
     os.umask(0o022)
     if not select.select([sys.stdin], [], [], FED_SECONDS)[0]:
         sys.exit("no job arrived on standard input")

@@ -1,4 +1,4 @@
-"""The stores of a fleet: what each holds, who needs it, and room made in them."""
+"""The stores of a fleet: list what each holds and who needs it, and remove models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WORK_SECONDS = 4 * 3600
 
 READING = {"list", "verify"}
 ENDED = {"exited", "dead", "removing"}
-"""States of containers that need nothing any more; one that is paused goes on some time."""
+"""States of containers that need nothing any more. A paused one may continue."""
 
 
 class Store(ABC):
@@ -51,7 +51,7 @@ class Store(ABC):
 
     @abstractmethod
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
-        """Have the keeper do something there."""
+        """Run an action of the store program there."""
 
     @abstractmethod
     def _users(self, stored: Stored, needs: Sequence[Need]) -> Iterable[str]:
@@ -66,7 +66,7 @@ class OwnStore(Store):
         self._root = str(settings.root)
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
-        """Do it here."""
+        """Run the action in this process."""
         arguments = [self._root] if action == "list" else [self._root, list(paths)]
         return keeper.ACTIONS[action](*arguments)  # type: ignore[operator]
 
@@ -97,7 +97,7 @@ class RemoteStore(Store):
         self._host, self._fleet = host, fleet
 
     def ask(self, action: str, paths: Sequence[str] = ()) -> Any:
-        """Do it there, in a helper container."""
+        """Run the action in a helper container."""
         arguments = (
             [json.dumps(STORE)] if action == "list" else [json.dumps(STORE), json.dumps(paths)]
         )
@@ -123,7 +123,7 @@ class RemoteStore(Store):
         return json.loads(output.splitlines()[-1])
 
     def stored(self, needs: Sequence[Need]) -> tuple[Stored, ...]:
-        """As of any store; the containers there tell what they see, whoever started them."""
+        """As of any store. Users are found by the containers on the host, whoever started them."""
         try:
             self._seen = connect(self._host.access, ASK_SECONDS).api.containers(all=True)
         except (DockerException, RequestException) as error:

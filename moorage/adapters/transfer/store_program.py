@@ -50,7 +50,7 @@ def list_models(store: str) -> list[dict[str, Any]]:
 
 
 def verify(store: str, paths: list[str]) -> dict[str, list[str]]:
-    """Read all of some models; gives the names of damaged files by path.
+    """Read models completely; gives the names of damaged files by path.
 
     What is damaged is marked, so that the next deploy fetches it anew.
     """
@@ -66,12 +66,12 @@ def verify(store: str, paths: list[str]) -> dict[str, list[str]]:
 
 
 def hide(store: str, paths: list[str]) -> list[str]:
-    """Take models out of sight; gives those that were there."""
+    """Hide models; gives those that were there."""
     return [path for path in paths if _rename(store, path, path + GOING)]
 
 
 def restore(store: str, paths: list[str]) -> list[str]:
-    """Bring hidden models back, unless they were brought anew meanwhile."""
+    """Unhide models, unless they were staged anew meanwhile."""
     return [path for path in paths if _rename(store, path + GOING, path)]
 
 
@@ -92,7 +92,7 @@ ACTIONS = {
 
 
 def main() -> None:
-    """Do what the first argument says, with the others as JSON, and print the answer."""
+    """Run the action of the first argument with the others, as JSON, and print its result."""
     arguments = [json.loads(word) for word in sys.argv[2:]]
     print(json.dumps(ACTIONS[sys.argv[1]](*arguments)))  # type: ignore[operator]
 

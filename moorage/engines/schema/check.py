@@ -83,7 +83,7 @@ class Judgement(Value):
 
 
 def judge(
-    words: Sequence[str], schema: Schema, rules: Rules, others: Callable[[], Sequence[Schema]]
+    words: tuple[str, ...], schema: Schema, rules: Rules, others: Callable[[], Sequence[Schema]]
 ) -> Judgement:
     """Check words against the version that they are for.
 
@@ -108,7 +108,7 @@ def judge(
     )
 
 
-def judge_unknown(words: Sequence[str], schema: Schema, rules: Rules) -> Judgement:
+def judge_unknown(words: tuple[str, ...], schema: Schema, rules: Rules) -> Judgement:
     """Check words against the rules for every version, where the version's schema is not known.
 
     Args:

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin, Value
 from moorage.engines.api_key import requires_key
-from moorage.engines.launch import Flag, Mount, Variable
+from moorage.engines.flags import Flag, Variable, derived, variable, wanted
+from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
 from moorage.engines.seat import mounts_of
-from moorage.engines.vllm.flags import derived, variable, wanted
-from moorage.engines.vllm.speculative import Speculative, speculative_flags
 from moorage.memory.options import LoraOptions, allowed_rank
-from moorage.models.adapter_config import base_model, is_made_for
-from moorage.models.assets import AssetRole
+from moorage.models.assets import AssetRole, base_model, is_made_for
 from moorage.models.source import Companion
 from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments
@@ -70,6 +68,26 @@ def adapter_flags(
             derived(f"the largest rank is {rank}", "--max-lora-rank", str(allowed_rank(rank)))
         )
     return tuple(flags)
+
+
+def speculative_flags(speculative: SpeculativeSpec | None, model: str = "") -> tuple[Flag, ...]:
+    """`--speculative-config` with what the spec states.
+
+    Args:
+        speculative: Speculative decoding, if any.
+        model: The draft model's directory as the engine sees it; empty = none.
+    """
+    if speculative is None:
+        return ()
+    config = {
+        "method": speculative.method.value,
+        "num_speculative_tokens": speculative.tokens,
+        "prompt_lookup_max": speculative.ngram_max,
+        "prompt_lookup_min": speculative.ngram_min,
+        "model": model,
+    }
+    stated = {key: value for key, value in config.items() if value}
+    return (wanted(f"{speculative.method} drafts", "--speculative-config", json.dumps(stated)),)
 
 
 def update_variables(updates: AdapterUpdatesSpec | None) -> tuple[Variable, ...]:
@@ -143,8 +161,8 @@ def memory_arguments(
         sizes = ("--max-loras", str(lora.max_loras), "--max-lora-rank", str(lora.max_rank))
         words = ("--enable-lora", *sizes)
     if speculative and not written.states("--speculative-config"):
-        drafts = Speculative.of_spec(speculative, speculative.model or "")
-        words += tuple(word for flag in speculative_flags(drafts) for word in flag.tokens)
+        flags = speculative_flags(speculative, speculative.model or "")
+        words += tuple(word for flag in flags for word in flag.tokens)
     return words
 
 

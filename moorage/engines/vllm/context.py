@@ -7,8 +7,7 @@ from enum import StrEnum
 from moorage.common.values import Origin, Value
 from moorage.engines.vllm.companions import Adapter
 from moorage.engines.vllm.offload import ExtendedCache
-from moorage.engines.vllm.speculative import Speculative
-from moorage.spec import AdapterUpdatesSpec
+from moorage.spec import AdapterUpdatesSpec, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments
 
 
@@ -108,6 +107,7 @@ class LaunchContext(Value):
         claimed: Bytes of accelerator memory that are claimed on this host.
         ranks: Processes of the engine there that have an accelerator each.
         speculative: Speculative decoding, if any.
+        draft: Directory of the draft model, as the engine sees it; empty = there is none.
         cache: Extended KV cache, if any.
         adapters: LoRA adapters that are loaded at the start.
         updates: Room for adapters that are loaded while it serves; None = none are.
@@ -136,7 +136,8 @@ class LaunchContext(Value):
     length: Length | None = None
     claimed: int = 0
     ranks: int = 1
-    speculative: Speculative | None = None
+    speculative: SpeculativeSpec | None = None
+    draft: str = ""
     cache: ExtendedCache | None = None
     adapters: tuple[Adapter, ...] = ()
     updates: AdapterUpdatesSpec | None = None

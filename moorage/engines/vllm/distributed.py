@@ -6,9 +6,9 @@ from enum import StrEnum
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.refusal import Refusal
-from moorage.engines.launch import Flag
+from moorage.common.versions import at_least
+from moorage.engines.flags import Flag, derived
 from moorage.engines.vllm.context import Executor, LaunchContext, baseline_arguments
-from moorage.engines.vllm.flags import at_least, derived
 from moorage.engines.vllm.options import ALIASES
 from moorage.placement.parallelism import (
     ParallelSizes,

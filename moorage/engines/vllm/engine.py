@@ -9,7 +9,8 @@ from moorage.common.units import GIB
 from moorage.common.values import Origin
 from moorage.engines.api_key import is_exposed, requires_key
 from moorage.engines.base import Engine
-from moorage.engines.launch import ContainerSpec, Flag, Mount, Variable
+from moorage.engines.flags import Flag, Variable, variable
+from moorage.engines.launch import ContainerSpec, Mount
 from moorage.engines.recovery import Remedy
 from moorage.engines.request import LaunchRequest
 from moorage.engines.schema.argument import Rules
@@ -39,7 +40,6 @@ from moorage.engines.vllm.environment import (
     variables,
     without_overridden,
 )
-from moorage.engines.vllm.flags import variable
 from moorage.engines.vllm.offload import offload_warning, ram_of_cache
 from moorage.engines.vllm.options import ALIASES, REMOVED_OPTIONS, RESERVED_OPTIONS
 from moorage.engines.vllm.ray_cluster import (
@@ -56,7 +56,7 @@ from moorage.memory.need import Need
 from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
-from moorage.readiness.measured import Measured, read_measured
+from moorage.readiness.engine_facts import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"

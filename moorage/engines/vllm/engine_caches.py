@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterator
 
 from moorage.common.values import Origin
-from moorage.engines.launch import Mount, Variable
+from moorage.common.versions import at_least
+from moorage.engines.flags import Variable, variable
+from moorage.engines.launch import Mount
 from moorage.engines.request import LaunchRequest
-from moorage.engines.vllm.flags import at_least, variable
 from moorage.placement.placement import CPU
 
 INSIDE = "/cache"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.engines.launch import Flag
+from moorage.engines.flags import Flag, derived
 from moorage.engines.vllm.context import LaunchContext, Member
 from moorage.engines.vllm.distributed import joins_natively, topology_of
-from moorage.engines.vllm.flags import derived
 from moorage.engines.vllm.options import ALIASES
 from moorage.placement.parallelism import Shape, split_over_hosts
 from moorage.spec.arguments import EngineArguments

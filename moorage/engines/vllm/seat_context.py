@@ -20,8 +20,7 @@ from moorage.engines.vllm.engine_caches import cache_root
 from moorage.engines.vllm.environment import is_310p
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.ray_cluster import is_clustered
-from moorage.engines.vllm.speculative import Speculative
-from moorage.models.categories import SPEECH_TO_TEXT, TEXT_TO_SPEECH
+from moorage.models.profile import SPEECH_TO_TEXT, TEXT_TO_SPEECH
 from moorage.spec import Mode, ModelSpec, Policy
 from moorage.spec.arguments import EngineArguments
 
@@ -50,7 +49,8 @@ def context_of(request: LaunchRequest) -> LaunchContext:
         length=_length(request),
         claimed=sum(seat.accelerator_bytes),
         ranks=len(seat.accelerators) or 1,
-        speculative=_speculative(request),
+        speculative=spec.speculative,
+        draft=draft_path(request),
         cache=extended_cache(spec),
         cache_root=cache_root(request, version_of(request)),
         adapters=adapters(request),
@@ -135,11 +135,6 @@ def _length(request: LaunchRequest) -> Length | None:
     if origin == Origin.DEFAULT or SPEECH_TO_TEXT in profile.categories:
         return None
     return capped_length(profile.context, BASELINE)
-
-
-def _speculative(request: LaunchRequest) -> Speculative | None:
-    wanted = request.spec.speculative
-    return Speculative.of_spec(wanted, draft_path(request)) if wanted else None
 
 
 def capped_length(longest: int | None, policy: LaunchPolicy) -> Length | None:

@@ -17,7 +17,8 @@ from moorage.adapters.hosts import processes, supervisor
 from moorage.adapters.hosts.processes import MARK, ProcessRuntime, processes_with_variable
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.engines.launch import ContainerSpec, Flag, Link, Variable, Workload
+from moorage.engines.flags import Flag, Variable
+from moorage.engines.launch import ContainerSpec, Link, Workload
 from tests.builders import a_container, a_workload
 from tests.waiting import until
 

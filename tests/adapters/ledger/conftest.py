@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from moorage.adapters.ledger import Ledger
-from tests.adapters.ledger.together import Team
+from tests.adapters.ledger.team import Team
 
 START_SECONDS = 20
 
@@ -28,11 +28,11 @@ class Account(TypedDict, total=False):
 
 
 @pytest.fixture(scope="session")
-def together() -> Iterator[Team]:
+def team() -> Iterator[Team]:
     """Calls a function in several processes at the same moment."""
-    team = Team()
-    yield team
-    team.end()
+    processes = Team()
+    yield processes
+    processes.end()
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from moorage.adapters.ledger.database import open_database
 from moorage.adapters.ledger.migrating import MIGRATIONS
 from moorage.adapters.ledger.tables import METADATA
 from moorage.common.failures import Cause, Failure
-from tests.adapters.ledger.together import Team
+from tests.adapters.ledger.team import Team
 from tests.builders import REVISION, a_spec
 
 
@@ -66,9 +66,9 @@ def begin(number: int, url: str) -> str:
 
 
 def test_several_processes_may_open_a_fresh_ledger_at_once(
-    url: str, opened: Callable[[], Ledger], together: Team
+    url: str, opened: Callable[[], Ledger], team: Team
 ) -> None:
-    begun = together(begin, url)
+    begun = team(begin, url)
     assert begun == [row.id for row in opened().releases.latest()]
 
 

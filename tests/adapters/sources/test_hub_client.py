@@ -74,33 +74,6 @@ def test_a_later_call_goes_on_where_an_earlier_one_gave_up(
     assert hub.sent(NAME) == len(DATA)
 
 
-def test_every_new_byte_renews_the_patience(hub: Hub, commit: str, target: Path) -> None:
-    hub.fail(NAME, Fault(cut_after=20_480))
-    fetch(hub, commit, target, attempts=2)
-    assert target.read_bytes() == DATA
-    assert len(ranges(hub)) == 10
-
-
-def test_a_server_that_sends_nothing_new_is_given_up(hub: Hub, commit: str, target: Path) -> None:
-    hub.fail(NAME, Fault(cut_after=81_920, ignore_range=True))
-    with pytest.raises(Failure) as caught:
-        fetch(hub, commit, target, attempts=3)
-    assert caught.value.cause is Cause.HUB_UNAVAILABLE
-    assert len(ranges(hub)) == 3
-
-
-def test_a_server_that_ignores_the_range_does_not_corrupt_the_file(
-    hub: Hub, commit: str, target: Path
-) -> None:
-    hub.fail(NAME, Fault(cut_after=81_920, times=1))
-    with pytest.raises(Failure):
-        fetch(hub, commit, target)
-    hub.fail(NAME, Fault(ignore_range=True))
-    fetch(hub, commit, target)
-    assert target.read_bytes() == DATA
-    assert hub.asked_for(NAME)[1].status == 200
-
-
 def test_a_leftover_longer_than_the_file_is_thrown_away(
     hub: Hub, commit: str, target: Path
 ) -> None:

@@ -116,18 +116,6 @@ def test_a_file_that_is_replaced_before_it_is_downloaded_is_refused(
     assert caught.value.cause in (Cause.SOURCE_INCOMPLETE, Cause.SOURCE_MISSING)
 
 
-def test_a_download_goes_on_where_it_ended(bucket: Bucket, tmp_path: Path) -> None:
-    whole = os.urandom(300_000)
-    bucket.put("big", {"a.bin": whole})
-    client = S3Client(S3Http("models/big", bucket.url, KEYS.s3), waits=())
-    commit, (file,) = client.list_files("")
-    target = tmp_path / "a.bin"
-    target.write_bytes(whole[:100_000])
-    client.fetch(commit, file, target, Event())
-    assert target.read_bytes() == whole
-    assert bucket.got("a.bin")[-1].range == "bytes=100000-299999"
-
-
 def test_a_file_that_was_sent_in_parts_is_verified(bucket: Bucket, tmp_path: Path) -> None:
     whole = os.urandom(12_000_000)
     bucket.put("big", {WEIGHTS: whole})

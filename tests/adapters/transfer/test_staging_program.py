@@ -140,25 +140,6 @@ def answering(*answers: bytes) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 
 
-def test_every_new_byte_renews_the_patience(store: Store) -> None:
-    """A large file is cut more often than an absent server is tried."""
-    store.hub.fail(WEIGHTS, Fault(cut_after=70_000))
-    reports = store.bring(mirrors=[store.mirror(tries=2)])
-    assert reports[-1]["result"] == "staged"
-    assert store.content() == FILES
-    assert store.hub.sent(WEIGHTS) == 300_000
-
-
-def test_a_server_that_ignores_ranges_does_not_spoil_the_file(store: Store) -> None:
-    store.hub.fail(WEIGHTS, Fault(cut_after=100_000, ignore_range=True, times=1))
-    growing = Path(f"{store.place}.partial") / ".incomplete"
-    growing.mkdir(parents=True)
-    (growing / WEIGHTS).write_bytes(FILES[WEIGHTS][:70_000])
-    store.hub.fail(WEIGHTS, Fault(ignore_range=True))
-    assert store.bring()[-1]["result"] == "staged"
-    assert store.content() == FILES
-
-
 def test_a_killed_run_costs_only_the_rest(store: Store) -> None:
     store.hub.fail(WEIGHTS, Fault(pause=0.02))
     growing = Path(f"{store.place}.partial/.incomplete") / WEIGHTS
@@ -268,12 +249,6 @@ def test_a_mirror_with_wrong_content_is_left(store: Store) -> None:
     assert reports[-1]["result"] == "staged"
     assert store.content() == FILES
     assert store.hub.sent(WEIGHTS) == 300_000
-
-
-def test_a_server_that_sends_too_much_does_not_fill_the_disk(store: Store) -> None:
-    store.hub.fail(WEIGHTS, Fault(content=os.urandom(3_000_000), ignore_range=True, pause=0.001))
-    assert store.bring(mirrors=[store.mirror(tries=1)])[-1]["cause"] == "download-corrupt"
-    assert store.hub.sent(WEIGHTS) < 2_500_000
 
 
 def test_checksums_that_the_source_did_not_announce_are_recorded(store: Store) -> None:

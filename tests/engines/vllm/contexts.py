@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.engines.launch import Flag
+from moorage.engines.flags import Flag
 from moorage.engines.vllm.context import LaunchContext, Member
 from moorage.spec.arguments import parse_words
 

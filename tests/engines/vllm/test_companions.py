@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,17 +16,18 @@ from moorage.engines.vllm.companions import (
     base_warnings,
     companion_mounts,
     memory_arguments,
+    speculative_flags,
     update_variables,
     update_warnings,
 )
-from moorage.memory.calibration_key import calibration_key
+from moorage.memory.calibration import calibration_key
 from moorage.memory.options import allowed_rank
 from moorage.memory.spec_options import memory_options
 from moorage.models.assets import assets_of
 from moorage.models.profile import ModelProfile
 from moorage.models.source import Companion, ModelFile
 from moorage.placement.placement import Placed
-from moorage.spec import AdapterUpdatesSpec, ModelSpec, RuntimeName
+from moorage.spec import AdapterUpdatesSpec, ModelSpec, RuntimeName, SpeculativeSpec
 from moorage.spec.arguments import EngineArguments, parse_words
 from tests.builders import (
     LEDGER,
@@ -196,3 +198,33 @@ def test_what_fields_of_the_spec_make_is_known_before_the_launch(wish: dict[str,
     started = options_of(profile, plan.containers[0].argv)
     assert started == options_of(profile, (*fields, *given.words))
     assert bool(started) == bool(wish)
+
+
+@pytest.mark.parametrize(
+    ("wish", "model", "config"),
+    [
+        (
+            {"method": "ngram", "tokens": 6, "ngram_min": 2, "ngram_max": 4},
+            "",
+            {"num_speculative_tokens": 6, "prompt_lookup_max": 4, "prompt_lookup_min": 2},
+        ),
+        (
+            {"method": "eagle3", "tokens": 2, "model": "hf://o/draft"},
+            "/draft",
+            {"num_speculative_tokens": 2, "model": "/draft"},
+        ),
+        ({"method": "mtp"}, "", {}),
+        ({"method": "mtp", "tokens": 1}, "", {"num_speculative_tokens": 1}),
+    ],
+)
+def test_speculative_decoding_is_one_option(
+    wish: dict[str, Any], model: str, config: dict[str, Any]
+) -> None:
+    (flag,) = speculative_flags(SpeculativeSpec.model_validate(wish), model)
+    name, value = flag.tokens
+    expected = {"method": wish["method"], **config}
+    assert (name, json.loads(value)) == ("--speculative-config", expected)
+
+
+def test_without_speculative_decoding_there_is_no_flag() -> None:
+    assert speculative_flags(None) == ()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.adapters.files.regular_files import read_small
+from moorage.adapters.files.safe_files import read_small
 from moorage.adapters.files.specs import load_fleet, load_spec
 from moorage.common.failures import Cause, Failure
 

@@ -171,7 +171,7 @@ def write_private(path: Path, text: str, *, over: bool) -> bool:
 
 
 def unsafe(path: Path, what: str) -> Failure:
-    """What to say of a file that is no secret of this user."""
+    """The failure for a file that others can read or write."""
     return Failure(
         Cause.BAD_SETTING,
         f"MOORAGE_HOME: {path} {what}, so it is no secret of this user",
