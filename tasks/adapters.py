@@ -20,7 +20,8 @@ from moorage.engines.launch import ContainerSpec, Workload
 from moorage.engines.registry import ENGINES
 from moorage.engines.updates import AdapterUpdates, adapter_probes, is_gone, refusal, seen_by
 from moorage.models.source import Companion
-from moorage.readiness.protocol import Probe, judge
+from moorage.readiness.answers import judge
+from moorage.readiness.protocol import Probe
 from moorage.releases.loaded_adapters import loaded, with_adapter, without_adapter
 from moorage.releases.release import Release, ReleaseRow
 from moorage.releases.states import SERVING, UNFINISHED

@@ -17,12 +17,17 @@ from moorage.common.units import human_bytes
 from moorage.engines.launch import ContainerSpec, LaunchPlan, Workload, serving
 from moorage.engines.registry import ENGINES
 from moorage.inventory.snapshot import FleetSnapshot
-from moorage.memory.calibration import Measurement
-from moorage.memory.calibration_key import key_of_command
+from moorage.memory.calibration import Measurement, key_of_command
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import Role
-from moorage.readiness.engine_facts import MODELS_PATH, VERSION_PATH, EngineFacts, engine_facts
-from moorage.readiness.measured import Measured, summed_up
+from moorage.readiness.engine_facts import (
+    MODELS_PATH,
+    VERSION_PATH,
+    EngineFacts,
+    Measured,
+    engine_facts,
+    summed_up,
+)
 from moorage.readiness.protocol import Phase, Probe
 from moorage.releases.release import Release
 from tasks.context import PLAIN, ledger, settings

@@ -21,7 +21,7 @@ from moorage.operations.reconcile.actions import Action
 from moorage.operations.reconcile.cluster_state import RepairRecord
 from moorage.operations.reconcile.release_status import MOST_MISSED, not_before
 from moorage.placement.placement import Placement
-from moorage.readiness.protocol import judge
+from moorage.readiness.answers import judge
 from moorage.releases.release import ReleaseRow, Restart
 from moorage.releases.succession import plan_of
 from tasks.context import ledger, settings

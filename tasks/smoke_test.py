@@ -20,9 +20,9 @@ from moorage.readiness.smoke_test import (
     Answer,
     Gate,
     comparable,
-    heard,
-    judged,
-    passed,
+    gate_of,
+    judge_answer,
+    read_answer,
     request_of,
     speed_of,
 )
@@ -115,7 +115,7 @@ class _Asking:
         """Ask all prompts; where only the speed is wrong, a few times."""
         for _ in range(ROUNDS):
             answers = [await self._ask(prompt) for prompt in self._spec.readiness.prompts]
-            found = passed(self._workload.name, answers, before=self._before, least=self._least)
+            found = gate_of(self._workload.name, answers, before=self._before, least=self._least)
             if not found.wrong or any(answer.wrong for answer in answers):
                 break
         return found
@@ -126,9 +126,9 @@ class _Asking:
         began = time.monotonic()
         status, answer = await self._sent(path, body, allowed)
         seconds = time.monotonic() - began
-        back = heard(status, answer)
-        found = None if back.wrong else await in_thread(has_match, prompt.expect, back.text)
-        return judged(prompt, back, seconds, found)
+        back = read_answer(status, answer)
+        found = None if back.wrong else await in_thread(has_match, prompt.expect, back.content)
+        return judge_answer(prompt, back, seconds, found)
 
     async def _sent(self, path: str, body: dict[str, Any], allowed: float) -> tuple[int, Any]:
         probe = Probe(

@@ -33,7 +33,7 @@ from moorage.memory.need import Need
 from moorage.models.profile import ModelProfile
 from moorage.placement.engine import EngineTraits
 from moorage.readiness.diagnosis import LogCause
-from moorage.readiness.measured import Measured
+from moorage.readiness.engine_facts import Measured
 from moorage.readiness.protocol import Probe, readiness_probes
 from moorage.spec import ModelSpec
 from moorage.spec.arguments import parse_words

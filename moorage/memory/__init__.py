@@ -12,7 +12,7 @@ from moorage.memory.need import CpuNeed, GroupMemory, MemoryPrediction, Need, St
 from moorage.memory.options import MemoryOptions, MemorySettings
 from moorage.memory.predict import predict_memory
 from moorage.memory.spec_options import memory_options, wanted_concurrency
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import TensorHeader
 
 __all__ = [
     "CpuNeed",

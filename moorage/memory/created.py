@@ -25,7 +25,7 @@ from moorage.memory.numbers import divide_up, round_up
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import rejected
 from moorage.memory.sharding import TensorName
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import TensorHeader
 
 FLOAT32_NAMES = ("A_log", "A", "e_score_correction_bias", "correct_output_scale")
 FLOAT32_LEAVES = ("weight_scale_inv", "weight_scale", "input_scale", "k_scale", "v_scale")

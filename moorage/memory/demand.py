@@ -24,8 +24,7 @@ from moorage.memory.options import MemoryOptions
 from moorage.memory.refusal import caught, unknown
 from moorage.memory.spec_options import memory_options
 from moorage.models.profile import ModelProfile
-from moorage.models.source import ResolvedModel, WeightSummary
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import ResolvedModel, TensorHeader, WeightSummary
 from moorage.spec import ModelSpec
 
 PROCESSES = 5 * GIB // 2

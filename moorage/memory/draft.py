@@ -15,8 +15,7 @@ from moorage.memory.options import MemorySettings
 from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import unknown
 from moorage.models.assets import AssetRole
-from moorage.models.source import ResolvedModel
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import ResolvedModel, TensorHeader
 
 WITHOUT_MODEL = ("ngram", "ngram_gpu", "suffix")
 """Methods that look proposals up."""

@@ -19,8 +19,7 @@ from moorage.memory.predict import exact_prediction
 from moorage.memory.refusal import caught, rejected, unknown
 from moorage.memory.sharding import parse_name
 from moorage.memory.weights import RememberedTensors
-from moorage.models.source import WeightSummary
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import TensorHeader, WeightSummary
 
 
 class Weighed(Value):

@@ -15,7 +15,7 @@ from moorage.memory.layers import stage_layers
 from moorage.memory.options import LoraOptions
 from moorage.memory.refusal import unknown
 from moorage.memory.sharding import Split, TensorName, parse_name, split_of
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import TensorHeader
 
 ELEMENT = 2
 """Bytes; `lora_dtype` is the model's."""

@@ -44,7 +44,7 @@ from moorage.memory.need import GroupMemory, MemoryPrediction, StageMemory
 from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import caught, consistent, rejected, unknown
 from moorage.memory.weights import stage_weights
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import TensorHeader
 
 ONE_KIND_OF_WINDOW = ("qwen2", "qwen3")
 """Model types whose window holds for all layers or for none (`qwen2.py:Qwen2Model`)."""

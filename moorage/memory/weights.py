@@ -24,7 +24,7 @@ from moorage.memory.options import MemorySettings
 from moorage.memory.refusal import unknown
 from moorage.memory.sharding import Split, TensorName, expert_index, parse_name, split_of
 from moorage.memory.shares import rank_elements
-from moorage.models.tensors import TensorHeader
+from moorage.models.source import TensorHeader
 
 HEADS = ("lm_head", "embed_out", "output_layer", "output")
 

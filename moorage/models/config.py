@@ -11,9 +11,8 @@ from typing import Any
 
 from moorage.common.failures import Cause, Failure
 from moorage.common.values import Origin
-from moorage.models.categories import categories_of
 from moorage.models.config_limits import require_limits
-from moorage.models.profile import ModelProfile
+from moorage.models.profile import ModelProfile, categories_of
 from moorage.models.rope import POSITIONS, ROPE_KEYS, RopeRule, rope_rule, stretched
 from moorage.models.source import ResolvedModel
 from moorage.spec import Mode, ModelSpec

@@ -8,13 +8,14 @@ from typing import Protocol
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB, human_bytes
-from moorage.memory.calibration import Measurement, apply
-from moorage.memory.calibration_key import (
+from moorage.memory.calibration import (
     BATCHED,
     PIPELINE,
     SEQUENCES,
     TENSOR,
     CalibrationKey,
+    Measurement,
+    apply,
     calibration_key,
 )
 from moorage.memory.engine_setup import MemoryQuery

@@ -11,8 +11,8 @@ from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory.need import CpuNeed, Need
 from moorage.models.profile import ModelProfile
 from moorage.models.source import ResolvedModel
-from moorage.placement.considered import Considered
 from moorage.placement.explanation import Verdict
+from moorage.placement.ranking import Ranking
 from moorage.spec import EngineName, ModelSpec, Policy, RuntimeName
 
 CPU = "cpu"
@@ -170,7 +170,7 @@ class Placement(Value):
     seats: tuple[Seat, ...]
     verdicts: tuple[Verdict, ...]
     terms: tuple[str, ...] = ()
-    considered: Considered | None = None
+    considered: Ranking | None = None
     shortage: str = ""
     remedies: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from moorage.common.refusal import Reason
 from moorage.common.values import Origin
 from moorage.inventory.snapshot import FleetSnapshot
 from moorage.memory import MemoryModel
-from moorage.placement.baseline.place import place_by_rules, weigh_by_rules
+from moorage.placement.baseline.place import place_by_rules, rank_by_rules
 from moorage.placement.baseline.terms import by_baseline_rules
 from moorage.placement.better_hosts import Trial
 from moorage.placement.candidates import Candidate
@@ -101,7 +101,7 @@ def place(request: Request, fleet: FleetSnapshot, origin: Origin, why: str) -> P
         verdicts=verdicts,
         troubles=troubles(fleet.hosts),
         terms=() if by_rules else tuple(WEIGHTS[request.spec.placement.strategy]),
-        considered=weigh_by_rules(request, filter_hosts(request, views)[0]) if by_rules else None,
+        considered=rank_by_rules(request, filter_hosts(request, views)[0]) if by_rules else None,
     )
 
 

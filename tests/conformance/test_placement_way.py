@@ -8,19 +8,19 @@ from hypothesis import given, settings
 
 from moorage.common.failures import Failure
 from moorage.engines.registry import ENGINES
-from moorage.placement.baseline.place import weigh
-from moorage.placement.considered import Considered
+from moorage.placement.baseline.place import rank
+from moorage.placement.ranking import Ranking
 from moorage.spec import EngineName
 from tests.conformance.placement import answer, chosen
 from tests.conformance.placement_cases import cases
 from tests.conformance.placement_world import a_fleet, a_subject
 
 
-def by_rules(case: dict[str, Any]) -> Considered | str:
+def by_rules(case: dict[str, Any]) -> Ranking | str:
     """The answer of the rules alone, without filters and gate, or the class of a contradiction."""
     fleet, _ = a_fleet(case)
     try:
-        return weigh(a_subject(case).request(ENGINES[EngineName.VLLM]), fleet.hosts)
+        return rank(a_subject(case).request(ENGINES[EngineName.VLLM]), fleet.hosts)
     except Failure as failure:
         return failure.named.get("class", failure.detail)
 

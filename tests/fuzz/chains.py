@@ -26,7 +26,8 @@ from moorage.models.config import derive_profile
 from moorage.placement.placement import Placed, Placement
 from moorage.placement.propose import propose
 from moorage.placement.request import Subject
-from moorage.readiness.protocol import judge, readiness_probes
+from moorage.readiness.answers import judge
+from moorage.readiness.protocol import readiness_probes
 from moorage.spec import Mode, RuntimeName
 from tests.builders import LEDGER, a_profile, a_spec, an_image
 

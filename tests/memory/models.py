@@ -9,7 +9,7 @@ from typing import Any
 from moorage.common.refusal import Refusal
 from moorage.common.units import GIB
 from moorage.memory import MemoryModel, MemoryOptions, MemoryQuery, Need
-from moorage.models.tensors import TensorHeaders
+from moorage.models.source import TensorHeaders
 from tests.conformance.memory import Model
 
 DATA = Path(__file__).parents[1] / "conformance" / "data" / "memory"

@@ -22,8 +22,7 @@ from moorage.memory import (
 )
 from moorage.memory.exact import STAND_IN
 from moorage.models.assets import assets_of
-from moorage.models.source import WeightSummary
-from moorage.models.tensors import TensorHeader, TensorHeaders
+from moorage.models.source import TensorHeader, TensorHeaders, WeightSummary
 from moorage.spec import MemorySpec, Mode
 from tests.builders import a_companion, a_model, a_profile, a_spec
 from tests.memory.models import gib, known, needed, plain, refusal, with_options

@@ -6,8 +6,7 @@ import pytest
 
 from moorage.common.refusal import Reason, Refusal
 from moorage.common.units import GIB
-from moorage.memory.calibration import Measurement
-from moorage.memory.calibration_key import calibration_key
+from moorage.memory.calibration import Measurement, calibration_key
 from moorage.memory.demand import memory_model
 from moorage.memory.engine_setup import MemoryQuery
 from moorage.memory.need import Need
@@ -17,7 +16,7 @@ from moorage.placement.memory_models import (
     EstimatedMemory,
     ExactOrEstimatedMemory,
 )
-from moorage.readiness.measured import Measured
+from moorage.readiness.engine_facts import Measured
 from moorage.spec import ModelSpec
 from tests.builders import NOON, a_model, a_profile, a_spec
 from tests.memory.models import known

@@ -5,16 +5,8 @@ from typing import Any
 
 import pytest
 
-from moorage.readiness.protocol import (
-    JUDGES,
-    Phase,
-    Probe,
-    Unreadable,
-    application_probes,
-    is_final,
-    judge,
-    readiness_probes,
-)
+from moorage.readiness.answers import JUDGES, Unreadable, is_final, judge
+from moorage.readiness.protocol import Phase, Probe, application_probes, readiness_probes
 from moorage.spec import Deadlines, Mode
 from tests.builders import a_profile, a_spec
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from moorage.engines.schema.reading import read
-from moorage.memory.calibration_key import calibration_key
+from moorage.memory.calibration import calibration_key
 from moorage.placement.demand import memory_request
 from moorage.placement.parallelism import stated_parallelism
 from moorage.spec import option_names

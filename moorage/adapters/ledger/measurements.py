@@ -10,9 +10,8 @@ from sqlalchemy import Engine, Row, delete, insert, select
 from moorage.adapters.ledger.database import gate, reading
 from moorage.adapters.ledger.tables import MEASUREMENTS
 from moorage.adapters.ledger.transitions import utc
-from moorage.memory.calibration import Measurement
-from moorage.memory.calibration_key import CalibrationKey
-from moorage.readiness.measured import Measured, summed_up
+from moorage.memory.calibration import CalibrationKey, Measurement
+from moorage.readiness.engine_facts import Measured, summed_up
 
 
 class Measurements:

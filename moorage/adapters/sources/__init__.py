@@ -19,8 +19,7 @@ from moorage.adapters.sources.s3_http import S3Http
 from moorage.adapters.sources.store import ModelStore
 from moorage.adapters.system.settings import Settings
 from moorage.inventory.model_store import HUB, S3, folder_name, is_local
-from moorage.models.adapter_config import require_rank
-from moorage.models.assets import Asked, Asset, AssetRole, assets_of
+from moorage.models.assets import Asked, Asset, AssetRole, assets_of, require_rank
 from moorage.models.layout import layout_of
 from moorage.models.source import ResolvedModel, brought_together
 from moorage.spec import ModelSpec

@@ -15,7 +15,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.strict_json import LIMITS, JsonLimits
 from moorage.common.units import MIB, human_bytes
 from moorage.common.values import Value
-from moorage.models.adapter_config import require_lora
+from moorage.models.assets import require_lora
 from moorage.models.config_limits import require_limits
 from moorage.models.files import (
     INDEX_LIMITS,

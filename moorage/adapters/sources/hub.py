@@ -20,8 +20,7 @@ from moorage.common.failures import Cause, Failure
 from moorage.models.assets import Asked
 from moorage.models.files import is_weight
 from moorage.models.layout import MODEL, Layout
-from moorage.models.source import ModelFile, ResolvedModel
-from moorage.models.tensors import TensorHeaders
+from moorage.models.source import ModelFile, ResolvedModel, TensorHeaders
 from moorage.models.weights import FileWeights, join_headers, summarize
 
 METADATA_SECONDS = 300.0

@@ -56,7 +56,7 @@ from moorage.memory.need import Need
 from moorage.memory.options import LoraOptions
 from moorage.models.profile import ModelProfile
 from moorage.placement.placement import CPU
-from moorage.readiness.measured import Measured, read_measured
+from moorage.readiness.engine_facts import Measured, read_measured
 from moorage.spec import Distributed, EngineName, Mode, ModelSpec
 
 DEV_MODE = "VLLM_SERVER_DEV_MODE"

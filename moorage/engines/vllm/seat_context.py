@@ -20,7 +20,7 @@ from moorage.engines.vllm.engine_caches import cache_root
 from moorage.engines.vllm.environment import is_310p
 from moorage.engines.vllm.offload import ExtendedCache
 from moorage.engines.vllm.ray_cluster import is_clustered
-from moorage.models.categories import SPEECH_TO_TEXT, TEXT_TO_SPEECH
+from moorage.models.profile import SPEECH_TO_TEXT, TEXT_TO_SPEECH
 from moorage.spec import Mode, ModelSpec, Policy
 from moorage.spec.arguments import EngineArguments
 

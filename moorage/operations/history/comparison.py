@@ -13,7 +13,7 @@ from moorage.operations.history.changes import (
     variable_changes,
 )
 from moorage.placement.placement import Placement, Seat
-from moorage.readiness.measured import summed_up
+from moorage.readiness.engine_facts import summed_up
 from moorage.readiness.protocol import Phase
 from moorage.readiness.smoke_test import speed_of
 from moorage.releases.release import Release

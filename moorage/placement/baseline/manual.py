@@ -1,7 +1,7 @@
-"""Accelerators that the user named, and whether they hold what is put on them.
+"""The strategy for accelerators that the user lists, and whether they hold what they get.
 
-Neither divisibility nor free RAM is looked at, and without a share of its own nothing free is
-either (the peer's defects 28 to 30): what does not fit is taken all the same and called overcommit.
+Neither divisibility nor free RAM counts, and without a share of its own free memory does not count
+either (the peer's defects 28 to 30). What does not fit is taken all the same, as overcommit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, Room, View
 from moorage.placement.baseline.strategies import Outcome, gib
 from moorage.placement.baseline.terms import Key, Terms
-from moorage.placement.considered import BaselineCandidate, Share
+from moorage.placement.ranking import BaselineCandidate, Share
 
 Selection = Mapping[str, Mapping[str, Sequence[int]]]
 """Indexes by accelerator type and host, ascending."""
@@ -35,32 +35,32 @@ def manual(terms: Terms, rooms: Sequence[Room], spanning: Collection[str]) -> Ou
         rooms: The fleet.
         spanning: Releases that span hosts; where one runs, no follower of another is put.
     """
-    selection = _selection(terms.named)
-    if terms.wanted == len(terms.named) and len(selection) > 1:
+    selection = _selection(terms.listed)
+    if terms.wanted == len(terms.listed) and len(selection) > 1:
         return Outcome(lines=(MIXED_TYPES,))
     groups = {name: _views(rooms, name, hosts) for name, hosts in selection.items()}
     candidates = [*_on_one_host(terms, groups)]
     if not candidates and terms.wanted > 1:
         candidates = [*_on_many_hosts(terms, groups, selection, spanning)]
-    named = _named(terms, rooms)
-    fitting = tuple(one for one in candidates if named.fits(one))
+    fit = _fit(terms, rooms)
+    fitting = tuple(one for one in candidates if fit.holds(one))
     if fitting or not candidates:
         return Outcome(fitting)
     if terms.spec.replicas > 1:
         return Outcome(lines=(SEVERAL_REPLICAS,))
-    best = max(reversed(candidates), key=named.effective)
-    return Outcome((replace(best, overcommit=True),), tuple(named.shortage(best)))
+    best = max(reversed(candidates), key=fit.effective)
+    return Outcome((replace(best, overcommit=True),), tuple(fit.shortage(best)))
 
 
-def _selection(named: Sequence[Key]) -> Selection:
-    selection: dict[str, dict[str, list[int]]] = {kind: {} for kind, _, _ in named}
-    for kind, host, index in sorted(named, key=lambda key: key[2]):
+def _selection(listed: Sequence[Key]) -> Selection:
+    selection: dict[str, dict[str, list[int]]] = {kind: {} for kind, _, _ in listed}
+    for kind, host, index in sorted(listed, key=lambda key: key[2]):
         selection[kind].setdefault(host, []).append(index)
     return selection
 
 
 def _views(rooms: Sequence[Room], name: str, hosts: Mapping[str, Sequence[int]]) -> list[View]:
-    """Hosts with the most named accelerators first, the accelerators with the most left first."""
+    """Hosts with the most listed accelerators first, the accelerators with the most left first."""
     views = []
     for room in rooms:
         if room.accelerators and room.host in hosts:
@@ -107,9 +107,9 @@ def _on_many_hosts(
         for view in views[1:]:
             if not view.room.releases.isdisjoint(spanning):
                 continue
-            named = selection[name][view.room.host]
-            order = _by_rate(view.accelerators, _memory(terms, view, named))
-            followers.append(_share(terms, view, order[: min(len(named), max(missing, 0))]))
+            indexes = selection[name][view.room.host]
+            order = _by_rate(view.accelerators, _memory(terms, view, indexes))
+            followers.append(_share(terms, view, order[: min(len(indexes), max(missing, 0))]))
             missing -= len(followers[-1].accelerators)
             if missing <= 0:
                 break
@@ -125,16 +125,18 @@ def _memory(terms: Terms, view: View, indexes: Sequence[int]) -> dict[int, int]:
     """Bytes to take of each; without a share of its own each host takes the whole claim."""
     each = int(terms.claim / len(indexes)) if indexes else 0
     return {
-        item.index: terms.taken(item, each) for item in view.accelerators if item.index in indexes
+        item.index: terms.bytes_of(item, each)
+        for item in view.accelerators
+        if item.index in indexes
     }
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """The named accelerators.
+class _Fit:
+    """Whether listed accelerators hold a candidate.
 
     Attributes:
-        terms: What is placed on them.
+        terms: What is placed.
         left: Bytes left of each accelerator on their hosts.
         satisfied: Those whose share is free; all, when the engine takes no share.
     """
@@ -143,7 +145,7 @@ class _Named:
     left: Mapping[Key, int]
     satisfied: frozenset[Key]
 
-    def fits(self, candidate: BaselineCandidate) -> bool:
+    def holds(self, candidate: BaselineCandidate) -> bool:
         """Whether the shares hold the claim, and what each needs is free."""
         memory = sum(sum(share.accelerator_bytes) for share in candidate.shares)
         ram = sum(share.ram_bytes for share in candidate.shares)
@@ -161,11 +163,11 @@ class _Named:
         """Why a candidate is overcommitted."""
         yield "The selected accelerators are overcommitted."
         keys, leader, share = _keys(candidate), candidate.leader, self.terms.utilization
-        if len(keys) < len(self.terms.named):
+        if len(keys) < len(self.terms.listed):
             rest = len(keys) - len(leader.accelerators)
             more = f" and {rest} of {len(candidate.followers)} other hosts" if rest else ""
             taken = f"{leader.host} {list(leader.accelerators)}{more}"
-            yield f"Using {taken}, out of {len(self.terms.named)} selected accelerators."
+            yield f"Using {taken}, out of {len(self.terms.listed)} selected accelerators."
         effective = self.effective(candidate)
         text = f"They provide {gib(effective / (share or 1))} allocatable"
         if share:
@@ -174,29 +176,29 @@ class _Named:
         yield f"{text}."
 
     def _free(self, candidate: BaselineCandidate) -> int:
-        """Bytes left; of all named accelerators, if the candidate uses as many as were named."""
+        """Bytes left; of all listed accelerators, if the candidate uses as many."""
         keys: Sequence[Key] = _keys(candidate)
-        if len(keys) >= len(self.terms.named):
-            keys = self.terms.named
+        if len(keys) >= len(self.terms.listed):
+            keys = self.terms.listed
         return sum(self.left.get(key, 0) for key in keys)
 
 
-def _named(terms: Terms, rooms: Sequence[Room]) -> _Named:
-    hosts = {host for _, host, _ in terms.named}
-    there = {
+def _fit(terms: Terms, rooms: Sequence[Room]) -> _Fit:
+    hosts = {host for _, host, _ in terms.listed}
+    left = {
         (item.type, room.host, item.index): (free, item.memory_total)
         for room in rooms
         if room.host in hosts
         for item, free in zip(room.accelerators, room.free, strict=True)
     }
     if terms.utilization:
-        rates = {key: free / total for key, (free, total) in there.items()}
-        named = (key for key in terms.named if key in rates)
-        satisfied = {key for key in named if rates[key] >= terms.utilization}
+        rates = {key: free / total for key, (free, total) in left.items()}
+        present = (key for key in terms.listed if key in rates)
+        satisfied = {key for key in present if rates[key] >= terms.utilization}
     else:
-        with_accelerators = {host for _, host, _ in there}
-        satisfied = {key for key in terms.named if key[1] in with_accelerators}
-    return _Named(terms, {key: free for key, (free, _) in there.items()}, frozenset(satisfied))
+        with_accelerators = {host for _, host, _ in left}
+        satisfied = {key for key in terms.listed if key[1] in with_accelerators}
+    return _Fit(terms, {key: free for key, (free, _) in left.items()}, frozenset(satisfied))
 
 
 def _keys(candidate: BaselineCandidate) -> list[Key]:

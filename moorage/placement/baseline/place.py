@@ -22,9 +22,9 @@ from moorage.placement.baseline.strategies import (
     one_host,
 )
 from moorage.placement.baseline.terms import FLAG, Terms, read_terms
-from moorage.placement.considered import Considered
 from moorage.placement.explanation import Verdict
 from moorage.placement.placement import Seat
+from moorage.placement.ranking import Ranking
 from moorage.placement.request import Request
 from moorage.placement.view import HostView, kind_of
 
@@ -42,18 +42,18 @@ def place_by_rules(
         replica: Its number.
     """
     hosts = [_usable(view) for view in views]
-    considered = weigh(request, hosts)
+    ranking = rank(request, hosts)
     seating = Seating(request, terms_of(request), {host.name: host for host in hosts}, replica)
-    seats, at_gate = _best_seats(seating, considered)
-    return seats, {**_verdicts(considered, hosts, fits=bool(seats)), **at_gate}
+    seats, at_gate = _best_seats(seating, ranking)
+    return seats, {**_verdicts(ranking, hosts, fits=bool(seats)), **at_gate}
 
 
-def weigh_by_rules(request: Request, views: Sequence[HostView]) -> Considered:
-    """What the rules weigh for the first replica, on the hosts that pass the filters."""
-    return weigh(request, [_usable(view) for view in views])
+def rank_by_rules(request: Request, views: Sequence[HostView]) -> Ranking:
+    """What the rules rank for the first replica, on the hosts that pass the filters."""
+    return rank(request, [_usable(view) for view in views])
 
 
-def weigh(request: Request, hosts: Sequence[HostSnapshot]) -> Considered:
+def rank(request: Request, hosts: Sequence[HostSnapshot]) -> Ranking:
     """The candidates of the first strategy that finds any.
 
     Args:
@@ -64,13 +64,13 @@ def weigh(request: Request, hosts: Sequence[HostSnapshot]) -> Considered:
     needs = terms_of(request)
     claims = [claim for host in hosts for claim in host.claims]
     fleet = rooms(hosts, {claim.release for claim in claims if request.is_own(claim.release)})
-    if needs.named:
+    if needs.listed:
         outcomes = [manual(needs, fleet, {claim.release for claim in claims if claim.links})]
     else:
         outcomes = _automatic(request, needs, fleet)
     candidates = outcomes[-1].candidates
     explained = not candidates or candidates[0].overcommit
-    return Considered(
+    return Ranking(
         needed=needs.claim,
         candidates=candidates,
         scores=scores(request.spec.placement.strategy, candidates, fleet),
@@ -98,12 +98,12 @@ def messages(terms: Terms, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 def _automatic(request: Request, terms: Terms, fleet: Sequence[Room]) -> list[Outcome]:
     """The strategies in order, up to the first that finds anything."""
-    outcomes = [one_accelerator(terms, by_type(fleet, first_look=True))]
+    outcomes = [one_accelerator(terms, by_type(fleet, all_types=True))]
     if not outcomes[-1].candidates:
         # Where several are wanted, the strategy before does not group the fleet.
-        outcomes.append(one_host(terms, by_type(fleet, first_look=terms.wanted > 1)))
+        outcomes.append(one_host(terms, by_type(fleet, all_types=terms.wanted > 1)))
     if not outcomes[-1].candidates and request.spans_hosts:
-        outcomes.append(many_hosts(terms, by_type(fleet, first_look=False)))
+        outcomes.append(many_hosts(terms, by_type(fleet, all_types=False)))
     return outcomes
 
 
@@ -119,12 +119,10 @@ def _usable(view: HostView) -> HostSnapshot:
     return view.host.model_copy(update={"accelerators": items})
 
 
-def _best_seats(
-    seating: Seating, considered: Considered
-) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
+def _best_seats(seating: Seating, ranking: Ranking) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
     """The seats of the best candidate that the gate lets through, and who is refused there."""
     refused: dict[str, Verdict] = {}
-    pairs = zip(considered.candidates, considered.scores, strict=True)
+    pairs = zip(ranking.candidates, ranking.scores, strict=True)
     for candidate, _ in sorted(pairs, key=lambda pair: -pair[1]):
         seats, reasons = seating.seats_of(candidate)
         if seats:
@@ -134,15 +132,13 @@ def _best_seats(
     return (), refused
 
 
-def _verdicts(
-    considered: Considered, hosts: Sequence[HostSnapshot], fits: bool
-) -> dict[str, Verdict]:
+def _verdicts(ranking: Ranking, hosts: Sequence[HostSnapshot], fits: bool) -> dict[str, Verdict]:
     """What the rules make of each host. Where nothing fits, a candidate lacks the others."""
     best: dict[str, float] = {}
-    for candidate, score in zip(considered.candidates, considered.scores, strict=True):
+    for candidate, score in zip(ranking.candidates, ranking.scores, strict=True):
         for part in candidate.shares:
             best[part.host] = max(score, best.get(part.host, 0.0))
-    why = " ".join(considered.messages) or "another strategy or host was preferred"
+    why = " ".join(ranking.messages) or "another strategy or host was preferred"
     return {
         host.name: Verdict(host.name, Reason.ACCELERATOR_MEMORY, note=why)
         if host.name not in best

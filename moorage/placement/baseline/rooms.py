@@ -97,17 +97,21 @@ def rooms(hosts: Iterable[HostSnapshot], same_model: Collection[str]) -> tuple[R
     return tuple(_room(host, same_model) for host in hosts)
 
 
-def by_type(rooms: Iterable[Room], first_look: bool) -> dict[str, list[View]]:
+def by_type(rooms: Iterable[Room], all_types: bool) -> dict[str, list[View]]:
     """Group hosts by accelerator type, in the order in which types and hosts appear.
 
-    The peer's defect 5 is part of the rules: of a host with several types only the last type is
-    ever usable. The first strategy that groups the fleet still lists such a host under each of its
-    types, but with the last type's accelerators and nothing left on them.
+    Of a host with several types only the last type is ever usable (the peer's defect 5).
+
+    Args:
+        rooms: The fleet.
+        all_types: Whether such a host is listed under its other types too, as it is for the first
+            strategy that groups the fleet. It then has its last type's accelerators there, with
+            nothing left on them.
     """
     groups: dict[str, list[View]] = {}
     for room in rooms:
         types = list(dict.fromkeys(item.type for item in room.accelerators))
-        for name in types if first_look else types[-1:]:
+        for name in types if all_types else types[-1:]:
             items = tuple(item for item in room.accelerators if item.type == types[-1])
             free = room.free_of_type(name) if name == types[-1] else {}
             groups.setdefault(name, []).append(View(room, items, free))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from moorage.placement.baseline.rooms import Room
-from moorage.placement.considered import BaselineCandidate, Share
+from moorage.placement.ranking import BaselineCandidate, Share
 from moorage.spec import Strategy
 
 HOST_WEIGHT, ACCELERATOR_WEIGHT = 0.85, 0.15
@@ -41,7 +41,7 @@ def _spread(
 ) -> tuple[float, ...]:
     """Where the fewest replicas run, of this model first.
 
-    Only leaders are looked at (the peer's defect 12).
+    Only leaders count (the peer's defect 12).
     """
     if not candidates:
         return ()
@@ -90,7 +90,7 @@ def _accelerators(room: Room, candidate: BaselineCandidate) -> float:
 def _filling(candidate: BaselineCandidate, rooms: Mapping[str, Room]) -> float:
     """How much of what is left it fills.
 
-    Followers weigh by the sum of their scores, not by the mean (the peer's defect 12).
+    Followers rank by the sum of their scores, not by the mean (the peer's defect 12).
     """
     room = rooms[candidate.leader.host]
     leader = _share(candidate.leader, room, room.free_of_type(candidate.accelerator_type))

@@ -10,7 +10,6 @@ from moorage.common.refusal import Reason
 from moorage.common.units import human_bytes
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.terms import Terms
-from moorage.placement.considered import BaselineCandidate, Share
 from moorage.placement.demand import GRAIN
 from moorage.placement.explanation import Verdict
 from moorage.placement.fit import misfits
@@ -18,6 +17,7 @@ from moorage.placement.links import join_refusal, join_seats
 from moorage.placement.many_hosts import is_possible
 from moorage.placement.parallelism import split_over_hosts
 from moorage.placement.placement import Seat
+from moorage.placement.ranking import BaselineCandidate, Share
 from moorage.placement.request import Request
 from moorage.placement.runtime import choose_runtime
 from moorage.placement.seating import port_on
@@ -48,8 +48,8 @@ class Seating:
     def seats_of(self, candidate: BaselineCandidate) -> tuple[tuple[Seat, ...], dict[str, Verdict]]:
         """The seats, or none and by host why it cannot have one.
 
-        The peer asks nothing of the hosts that it joins, and looks neither at what is really in use
-        nor at RAM by ratio; the gate does.
+        The gate checks what the peer does not: whether hosts can be joined, what is really in use,
+        and RAM by ratio.
         """
         if refused := self._missing(candidate) or self._unjoinable(candidate):
             return (), refused
@@ -59,7 +59,7 @@ class Seating:
         return () if refused else linked, refused
 
     def _missing(self, candidate: BaselineCandidate) -> dict[str, Verdict]:
-        """Hosts without the listed accelerators: the peer does not look whether they are there."""
+        """Hosts without the listed accelerators, which the peer does not check."""
         kind, refused = candidate.accelerator_type, {}
         for part in candidate.shares:
             there = {i.index for i in self.hosts[part.host].accelerators if i.type == kind}
@@ -106,7 +106,7 @@ class Seating:
         )
 
     def _claims(self, candidate: BaselineCandidate, part: Share) -> tuple[int, ...]:
-        """What is really taken: the peer claims nothing over hosts where it knows no share."""
+        """What is claimed. Over hosts, the peer claims nothing where the engine takes no share."""
         if any(part.accelerator_bytes):
             return part.accelerator_bytes
         number = sum(len(share.accelerators) for share in candidate.shares)

@@ -1,4 +1,4 @@
-"""Where a replica may go that names no accelerators: one, several of one host, whole hosts."""
+"""Strategies where the user lists no accelerators: one, several of one host, several hosts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from moorage.common.units import GIB
 from moorage.inventory.snapshot import Accelerator
 from moorage.placement.baseline.rooms import Groups, View
 from moorage.placement.baseline.terms import Terms
-from moorage.placement.considered import BaselineCandidate, Share
 from moorage.placement.parallelism import multi_host_topology
+from moorage.placement.ranking import BaselineCandidate, Share
 
 NO_COMBINATION = (
     "No combination of hosts can run the model. If the resources do suffice, select the "
@@ -49,12 +49,12 @@ def one_accelerator(terms: Terms, groups: Groups) -> Outcome:
 
 
 def _single(terms: Terms, view: View) -> Iterator[BaselineCandidate]:
-    """With a share, the claim is held against all memory and only the share has to be free."""
+    """With a share, the claim is compared with all memory, and only the share has to be free."""
     share = terms.utilization
     for item in view.accelerators:
         room = item.memory_total * share if share > 0 else view.left(item)
         if terms.claim <= room and view.ratio(item) >= share:
-            taken = {item.index: terms.taken(item, terms.claim)}
+            taken = {item.index: terms.bytes_of(item, terms.claim)}
             yield BaselineCandidate(item.type, terms.share(view.room.host, [*taken], taken))
 
 
@@ -89,7 +89,7 @@ def one_host(terms: Terms, groups: Groups) -> Outcome:
 def _several(terms: Terms, name: str, view: View) -> BaselineCandidate | None:
     taken: dict[int, int] = {}
     for count, item in enumerate(sorted(_eligible(terms, view), key=view.left, reverse=True), 1):
-        taken[item.index] = terms.taken(item, view.left(item))
+        taken[item.index] = terms.bytes_of(item, view.left(item))
         if not terms.allows(count) or count < terms.wanted:
             continue
         if sum(taken.values()) >= terms.claim:
@@ -215,5 +215,5 @@ class _Search:
 
 def _whole_host(terms: Terms, view: View) -> Share:
     """Without a share of its own an accelerator is claimed for nothing (the peer's defect 27)."""
-    taken = {item.index: terms.taken(item, 0) for item in view.accelerators}
+    taken = {item.index: terms.bytes_of(item, 0) for item in view.accelerators}
     return terms.share(view.room.host, [*taken], taken)

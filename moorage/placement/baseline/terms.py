@@ -1,4 +1,4 @@
-"""What the rules make of a spec and a profile, worked out once and read by every strategy."""
+"""What the rules make of a spec and a profile; every strategy reads it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from moorage.placement.baseline.parameters import (
     require_whole_ranks,
     world_size,
 )
-from moorage.placement.considered import Share
 from moorage.placement.parallelism import ParallelSizes
+from moorage.placement.ranking import Share
 from moorage.spec import ModelSpec, Policy
 
 ACTIVATION_FACTOR = 1.2
@@ -50,7 +50,7 @@ class Terms:
         spec: What the user wrote.
         claim: Bytes of accelerator memory that a replica needs in all.
         wanted: Accelerators of a replica; 0 = open.
-        named: Accelerators that the user listed; empty = any.
+        listed: Accelerators that the user listed; empty = any.
         counts: What tensor-parallel ranks have to divide: class of the contradiction, number, name.
         sizes: The parallel sizes that the user demands.
         native: Whether vLLM itself joins hosts (else Ray does).
@@ -60,7 +60,7 @@ class Terms:
     spec: ModelSpec
     claim: int
     wanted: int
-    named: tuple[Key, ...]
+    listed: tuple[Key, ...]
     counts: tuple[tuple[ErrorClass, int, str], ...]
     sizes: ParallelSizes
     native: bool
@@ -68,7 +68,7 @@ class Terms:
 
     @property
     def ram(self) -> int:
-        """Bytes of RAM that each host must have free; a cache sized by ratio asks for none."""
+        """Bytes of RAM that each host must have free; a cache sized by ratio needs none."""
         cache = self.spec.extended_kv_cache
         return int(cache.ram or 0) if cache else 0
 
@@ -76,7 +76,7 @@ class Terms:
         """Whether a host with so many free bytes of RAM is too small."""
         return self.ram > free
 
-    def taken(self, item: Accelerator, otherwise: int) -> int:
+    def bytes_of(self, item: Accelerator, otherwise: int) -> int:
         """Bytes that the engine takes of an accelerator; `otherwise` where it has no share."""
         return int(item.memory_total * self.utilization) if self.utilization > 0 else otherwise
 
@@ -123,23 +123,23 @@ def read_terms(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -
     Raises:
         Failure: `BAD_SPEC` when the spec contradicts itself or the model; `named` has the class.
     """
-    parameters, listed = Parameters(spec.engine.args), spec.placement.accelerators
-    sizes = parallel_sizes(parameters, listed if isinstance(listed, int) else None)
-    named = [one.rsplit(":", 2) for one in listed] if isinstance(listed, tuple) else []
-    found = Terms(
+    parameters, wanted = Parameters(spec.engine.args), spec.placement.accelerators
+    sizes = parallel_sizes(parameters, wanted if isinstance(wanted, int) else None)
+    listed = [one.rsplit(":", 2) for one in wanted] if isinstance(wanted, tuple) else []
+    terms = Terms(
         spec=spec,
         claim=memory_claim(spec, profile, adapter_bytes),
-        wanted=_wanted(spec, len(named), world_size(sizes, parameters)),
-        named=tuple((kind, host, int(index)) for host, kind, index in named),
+        wanted=_wanted(spec, len(listed), world_size(sizes, parameters)),
+        listed=tuple((kind, host, int(index)) for host, kind, index in listed),
         counts=_counts(profile, parameters),
         sizes=sizes,
         native=is_native(spec.engine.version, parameters),
     )
-    if obstacle := found.obstacle(sizes.tensor):
+    if obstacle := terms.obstacle(sizes.tensor):
         raise contradiction(obstacle[0], f"{obstacle[1]}: adjust the size")
-    if found.native:
+    if terms.native:
         require_whole_ranks(sizes)
-    return replace(found, utilization=_utilization(profile, parameters))
+    return replace(terms, utilization=_utilization(profile, parameters))
 
 
 def memory_claim(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0) -> int:
@@ -157,9 +157,9 @@ def memory_claim(spec: ModelSpec, profile: ModelProfile, adapter_bytes: int = 0)
     return int((profile.weight_bytes + adapter_bytes) * factor) + overhead
 
 
-def _wanted(spec: ModelSpec, named: int, world: int | None) -> int:
+def _wanted(spec: ModelSpec, listed: int, world: int | None) -> int:
     """Accelerators of one replica; 0 = open."""
-    count = named and (spec.placement.accelerators_per_replica or named)
+    count = listed and (spec.placement.accelerators_per_replica or listed)
     if world is None:
         return count
     if count and count != world:
@@ -171,7 +171,7 @@ def _wanted(spec: ModelSpec, named: int, world: int | None) -> int:
 
 
 def _reads_config(profile: ModelProfile, parameters: Parameters) -> bool:
-    """Whether heads, vocabulary and architectures are known to the rules at all."""
+    """Whether heads, vocabulary and architectures count at all."""
     return not (WITHOUT_CONFIG & set(profile.categories) or parameters.switch("omni"))
 
 
@@ -206,5 +206,5 @@ def _takes_share(profile: ModelProfile, parameters: Parameters) -> bool:
     categories = set(profile.categories)
     if not categories or GENERATING & categories:
         return True
-    known = _reads_config(profile, parameters)
-    return known and bool(POOLING_WITH_SHARE & set(profile.architectures))
+    reads_config = _reads_config(profile, parameters)
+    return reads_config and bool(POOLING_WITH_SHARE & set(profile.architectures))

@@ -21,7 +21,8 @@ from moorage.adapters.engines.engine_http import (
 )
 from moorage.adapters.engines.probe import ask, read_metrics
 from moorage.common.units import MIB
-from moorage.readiness.protocol import Phase, Probe, judge
+from moorage.readiness.answers import judge
+from moorage.readiness.protocol import Phase, Probe
 from tests.hostile_engine import MISBEHAVIOURS, HostileEngine
 
 ROOT = Path(__file__).parents[3]

@@ -20,7 +20,7 @@ from moorage.engines.vllm.companions import (
     update_variables,
     update_warnings,
 )
-from moorage.memory.calibration_key import calibration_key
+from moorage.memory.calibration import calibration_key
 from moorage.memory.options import allowed_rank
 from moorage.memory.spec_options import memory_options
 from moorage.models.assets import assets_of

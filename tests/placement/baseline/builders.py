@@ -9,8 +9,8 @@ from moorage.common.units import GIB
 from moorage.engines.registry import ENGINES
 from moorage.inventory.claims import Claim, Resource
 from moorage.inventory.snapshot import Accelerator, HostSnapshot
-from moorage.placement.baseline.place import weigh
-from moorage.placement.considered import Considered
+from moorage.placement.baseline.place import rank
+from moorage.placement.ranking import Ranking
 from moorage.placement.request import Request, Subject
 from moorage.spec import EngineName
 from tests.builders import a_profile, a_spec
@@ -86,24 +86,24 @@ def named(*hosts: str, type: str = "cuda") -> tuple[str, ...]:
     return tuple(f"{name}:{type}:{index}" for name, index in pairs)
 
 
-def shares_of(considered: Considered) -> list[list[Shown]]:
+def shares_of(ranking: Ranking) -> list[list[Shown]]:
     """Each candidate as its shares: host, accelerators, bytes."""
     return [
         [(share.host, share.accelerators, share.accelerator_bytes) for share in item.shares]
-        for item in considered.candidates
+        for item in ranking.candidates
     ]
 
 
-def best(considered: Considered) -> int:
+def best(ranking: Ranking) -> int:
     """The candidate with the best score, the first of equals."""
-    return considered.scores.index(max(considered.scores))
+    return ranking.scores.index(max(ranking.scores))
 
 
 def seats(request: Request, *hosts: HostSnapshot) -> list[list[tuple[str, list[int]]]]:
     """Each candidate as its shares: host, accelerators."""
     return [
         [(share.host, list(share.accelerators)) for share in item.shares]
-        for item in weigh(request, hosts).candidates
+        for item in rank(request, hosts).candidates
     ]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.placement.baseline.place import weigh
+from moorage.placement.baseline.place import rank
 from tests.placement.baseline.builders import (
     a_claim,
     a_request,
@@ -31,8 +31,8 @@ MIXED = host(
 
 def test_only_named_accelerators_are_taken() -> None:
     request = a_request(10, accelerators=named("b:1"))
-    considered = weigh(request, [host("a", 100, 100), host("b", 100, 100)])
-    assert shares_of(considered) == [[("b", (1,), (90,))]]
+    ranking = rank(request, [host("a", 100, 100), host("b", 100, 100)])
+    assert shares_of(ranking) == [[("b", (1,), (90,))]]
 
 
 def test_one_of_them_for_each_replica_gives_a_candidate_each() -> None:
@@ -92,7 +92,7 @@ def test_what_is_free_goes_before_what_is_not() -> None:
 def test_exactly_the_share_is_enough() -> None:
     request = a_request(100, HALF, accelerators=named("a:0", "a:1"))
     tight = host("a", 100, 100, accelerator_reserve=50)
-    assert [item.overcommit for item in weigh(request, [tight]).candidates] == [False]
+    assert [item.overcommit for item in rank(request, [tight]).candidates] == [False]
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,15 @@ def test_exactly_the_share_is_enough() -> None:
 def test_types_do_not_mix(per_replica: int | None, types: list[str]) -> None:
     chosen = (*named("a:0"), *named("r:0", type="rocm"))
     request = a_request(10, accelerators=chosen, accelerators_per_replica=per_replica)
-    considered = weigh(request, [host("a", 100), host("r", 100, type="rocm")])
-    assert [item.accelerator_type for item in considered.candidates] == types
-    assert ("several types" in " ".join(considered.messages)) is (not types)
+    ranking = rank(request, [host("a", 100), host("r", 100, type="rocm")])
+    assert [item.accelerator_type for item in ranking.candidates] == types
+    assert ("several types" in " ".join(ranking.messages)) is (not types)
 
 
 def test_a_mixed_host_gives_the_named_type() -> None:
     for kind, memory in (("rocm", 90), ("cuda", 180)):
-        considered = weigh(a_request(10, accelerators=named("m:1", type=kind)), [MIXED])
-        assert shares_of(considered) == [[("m", (1,), (memory,))]]
+        ranking = rank(a_request(10, accelerators=named("m:1", type=kind)), [MIXED])
+        assert shares_of(ranking) == [[("m", (1,), (memory,))]]
 
 
 def test_of_a_shared_index_the_later_type_decides_the_order() -> None:
@@ -136,21 +136,21 @@ def test_but_those_whose_share_is_free_still_go_first(taken: int, expected: list
 
 def test_without_a_share_a_host_takes_the_claim_split_over_its_own() -> None:
     chosen = named("a:0", "a:1", "a:2", "b:0")
-    considered = weigh(
+    ranking = rank(
         a_request(100, accelerators=chosen, **EMBEDDING), [host("a", 500, 500, 500), host("b", 500)]
     )
-    assert shares_of(considered) == [[("a", (0, 1, 2), (33, 33, 33)), ("b", (0,), (100,))]]
+    assert shares_of(ranking) == [[("a", (0, 1, 2), (33, 33, 33)), ("b", (0,), (100,))]]
 
 
 def test_without_a_share_nothing_free_is_looked_at() -> None:
     full = host("a", 100, claims=(a_claim(0, 100),))
-    considered = weigh(a_request(1000, accelerators=named("a:0"), **EMBEDDING), [full])
-    assert [item.overcommit for item in considered.candidates] == [False]
+    ranking = rank(a_request(1000, accelerators=named("a:0"), **EMBEDDING), [full])
+    assert [item.overcommit for item in ranking.candidates] == [False]
 
 
 def test_ram_is_claimed_but_never_looked_at() -> None:
     request = a_request(10, accelerators=named("a:0"), extended_kv_cache={"ram": 8 * GIB})
-    leader = weigh(request, [host("a", 100, ram_total=1)]).candidates[0].leader
+    leader = rank(request, [host("a", 100, ram_total=1)]).candidates[0].leader
     assert leader.ram_bytes == 8 * GIB
 
 
@@ -164,20 +164,20 @@ def test_hosts_that_run_another_spanning_release_do_not_follow() -> None:
     for spanning, follower in ((False, "b"), (True, "c")):
         claims = (a_claim(0, 1, "wide", links=spanning),)
         hosts = [host("a", 100), host("b", 100, claims=claims), host("c", 100)]
-        considered = weigh(request, hosts)
-        assert [share.host for share in considered.candidates[0].followers] == [follower]
+        ranking = rank(request, hosts)
+        assert [share.host for share in ranking.candidates[0].followers] == [follower]
 
 
 def test_without_a_follower_there_is_no_seat() -> None:
     request = a_request(10, accelerators=named("a:0", "b:0"))
     hosts = [host("a", 100), host("b", 100, claims=(a_claim(0, 1, "wide", links=True),))]
-    assert not weigh(request, hosts).candidates
+    assert not rank(request, hosts).candidates
 
 
 def test_they_may_lead() -> None:
     request = a_request(10, accelerators=named("a:0", "b:0"))
     hosts = [host("a", 100, claims=(a_claim(0, 1, "wide", links=True),)), host("b", 100)]
-    assert weigh(request, hosts).candidates
+    assert rank(request, hosts).candidates
 
 
 def test_several_hosts_are_taken_even_when_spanning_is_not_allowed() -> None:
@@ -203,11 +203,11 @@ def test_what_is_not_there_is_not_taken(chosen: tuple[str, ...], expected: list[
 
 def test_on_several_hosts_one_that_is_not_there_is_taken_for_nothing() -> None:
     changes = {"accelerators": named("a:0", "a:7", "b:0"), **PAIRS}
-    considered = weigh(a_request(10, **changes), [host("a", 100), host("b", 100)])
-    assert shares_of(considered) == [[("a", (0, 7), (90, 0)), ("b", (), ())]]
-    assert considered.candidates[0].overcommit
-    considered = weigh(a_request(10, **changes, **EMBEDDING), [host("a", 100), host("b", 100)])
-    assert shares_of(considered) == [[("a", (0, 7), (5, 0)), ("b", (), ())]]
+    ranking = rank(a_request(10, **changes), [host("a", 100), host("b", 100)])
+    assert shares_of(ranking) == [[("a", (0, 7), (90, 0)), ("b", (), ())]]
+    assert ranking.candidates[0].overcommit
+    ranking = rank(a_request(10, **changes, **EMBEDDING), [host("a", 100), host("b", 100)])
+    assert shares_of(ranking) == [[("a", (0, 7), (5, 0)), ("b", (), ())]]
 
 
 def test_one_that_is_not_there_is_not_looked_for_on_several_hosts() -> None:

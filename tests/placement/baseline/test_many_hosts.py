@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.placement.baseline.place import messages, terms_of, weigh
+from moorage.placement.baseline.place import messages, rank, terms_of
 from tests.placement.baseline.builders import (
     a_claim,
     a_request,
@@ -26,10 +26,10 @@ def pairs(names: str) -> list[list[tuple[str, list[int]]]]:
     return [[(name, PAIR) for name in names.split()]]
 
 
-def test_whole_hosts_are_taken_until_the_claim_is_held() -> None:
+def test_whole_hosts_are_taken_until_they_hold_the_claim() -> None:
     hosts = [host(name, 100, 100) for name in "abcd"]
-    considered = weigh(a_request(181), hosts)
-    assert shares_of(considered) == [[("a", (0, 1), (90, 90)), ("b", (0, 1), (90, 90))]]
+    ranking = rank(a_request(181), hosts)
+    assert shares_of(ranking) == [[("a", (0, 1), (90, 90)), ("b", (0, 1), (90, 90))]]
     assert seats(a_request(360), *hosts) == pairs("a b")
     assert seats(a_request(361), *hosts) == pairs("a b c")
     assert seats(a_request(721), *hosts) == []
@@ -60,8 +60,8 @@ def test_hosts_without_the_ram_are_left_out_and_every_host_gives_its_ram() -> No
         host(name, 100, 100, ram_total=ram * GIB)
         for name, ram in zip("abc", (8, 7, 8), strict=True)
     ]
-    considered = weigh(a_request(181, extended_kv_cache={"ram": 8 * GIB}), hosts)
-    assert [(share.host, share.ram_bytes) for share in considered.candidates[0].shares] == [
+    ranking = rank(a_request(181, extended_kv_cache={"ram": 8 * GIB}), hosts)
+    assert [(share.host, share.ram_bytes) for share in ranking.candidates[0].shares] == [
         ("a", 8 * GIB),
         ("c", 8 * GIB),
     ]
@@ -124,9 +124,9 @@ def test_natively_joined_hosts_need_a_layout(line: str, claim: int, names: str) 
 def test_without_a_share_all_memory_counts_and_nothing_is_taken() -> None:
     hosts = [host("a", 100, 100), host("b", 100, 100, claims=(a_claim(0, 99),))]
     request = a_request(400, extended_kv_cache={"ratio": 2.0}, **EMBEDDING)
-    considered = weigh(request, hosts)
-    assert shares_of(considered) == [[("a", (0, 1), (0, 0)), ("b", (0, 1), (0, 0))]]
-    assert {share.ram_bytes for share in considered.candidates[0].shares} == {0}
+    ranking = rank(request, hosts)
+    assert shares_of(ranking) == [[("a", (0, 1), (0, 0)), ("b", (0, 1), (0, 0))]]
+    assert {share.ram_bytes for share in ranking.candidates[0].shares} == {0}
 
 
 def test_one_host_can_be_all_when_its_share_is_exactly_left() -> None:
@@ -144,8 +144,8 @@ def test_each_type_gives_its_first_combination() -> None:
         host("s", 100, type="rocm"),
         host("b", 100),
     ]
-    considered = weigh(a_request(150), hosts)
-    assert [(item.accelerator_type, item.leader.host) for item in considered.candidates] == [
+    ranking = rank(a_request(150), hosts)
+    assert [(item.accelerator_type, item.leader.host) for item in ranking.candidates] == [
         ("cuda", "a"),
         ("rocm", "r"),
     ]
@@ -179,12 +179,12 @@ def test_of_a_mixed_host_the_last_type_is_all_there_is() -> None:
     ],
     ids=["share", "no-share", "topology", "no-ram"],
 )
-def test_the_best_combination_is_told(changes: dict[str, Any], lines: list[str]) -> None:
+def test_the_best_combination_is_reported(changes: dict[str, Any], lines: list[str]) -> None:
     hosts = [host(name, 20 * GIB) for name in "abcd"]
     hosts.append(host("e", 20 * GIB, claims=(a_claim(0, 11 * GIB),)))
     request = a_request(**{"claim": 500 * GIB, **changes})
     header = messages(terms_of(request), [])
-    *reasons, last = weigh(request, hosts).messages[len(header) :]
+    *reasons, last = rank(request, hosts).messages[len(header) :]
     assert reasons == lines
     assert "No combination of hosts" in last
 
@@ -192,6 +192,6 @@ def test_the_best_combination_is_told(changes: dict[str, Any], lines: list[str])
 def test_the_best_combination_is_the_one_with_the_most_memory() -> None:
     large, small = (20 * GIB, 20 * GIB), (10 * GIB,)
     hosts = [host("a", *large), host("b", *small), host("c", *large), host("d", *small)]
-    assert weigh(a_request(500 * GIB), hosts).messages[-2] == (
+    assert rank(a_request(500 * GIB), hosts).messages[-2] == (
         "The best combination is a, c with 72.00 GiB."
     )

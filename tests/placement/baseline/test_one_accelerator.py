@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.baseline.place import weigh
+from moorage.placement.baseline.place import rank
 from tests.placement.baseline.builders import (
     a_claim,
     a_request,
@@ -23,7 +23,7 @@ EMBEDDING = {"categories": ("embedding",)}
 
 def test_every_accelerator_that_is_large_enough_is_a_candidate() -> None:
     request = a_request(90)
-    assert shares_of(weigh(request, [host("a", 99, 100), host("b", 200)])) == [
+    assert shares_of(rank(request, [host("a", 99, 100), host("b", 200)])) == [
         [("a", (1,), (90,))],
         [("b", (0,), (180,))],
     ]
@@ -42,7 +42,7 @@ def test_every_accelerator_that_is_large_enough_is_a_candidate() -> None:
         (0, 100, 100, False),
     ],
 )
-def test_the_claim_is_held_against_the_share_and_the_share_must_be_free(
+def test_the_claim_is_compared_with_the_share_and_the_share_must_be_free(
     claim: int, memory: int, reserve: int, fits: bool
 ) -> None:
     single = host("a", memory, accelerator_reserve=reserve)
@@ -50,7 +50,7 @@ def test_the_claim_is_held_against_the_share_and_the_share_must_be_free(
 
 
 def test_a_whole_share_is_taken_cut_to_bytes() -> None:
-    assert shares_of(weigh(a_request(1), [host("a", 26015170560)])) == [
+    assert shares_of(rank(a_request(1), [host("a", 26015170560)])) == [
         [("a", (0,), (23413653504,))]
     ]
 
@@ -58,11 +58,11 @@ def test_a_whole_share_is_taken_cut_to_bytes() -> None:
 @pytest.mark.parametrize(
     ("claim", "reserve", "fits"), [(100, 0, True), (101, 0, False), (60, 40, True), (60, 41, False)]
 )
-def test_without_a_share_the_claim_is_held_against_what_is_left(
+def test_without_a_share_the_claim_is_compared_with_what_is_left(
     claim: int, reserve: int, fits: bool
 ) -> None:
-    considered = weigh(a_request(claim, **EMBEDDING), [host("a", 100, accelerator_reserve=reserve)])
-    assert shares_of(considered) == ([[("a", (0,), (claim,))]] if fits else [])
+    ranking = rank(a_request(claim, **EMBEDDING), [host("a", 100, accelerator_reserve=reserve)])
+    assert shares_of(ranking) == ([[("a", (0,), (claim,))]] if fits else [])
 
 
 @pytest.mark.parametrize(
@@ -90,20 +90,20 @@ def test_only_a_stated_size_of_cache_keeps_hosts_out(
 
 
 def test_the_cache_is_taken_along() -> None:
-    considered = weigh(a_request(10, extended_kv_cache={"ratio": 2.0}), [host("a", 100)])
-    assert considered.candidates[0].leader.ram_bytes == 180
+    ranking = rank(a_request(10, extended_kv_cache={"ratio": 2.0}), [host("a", 100)])
+    assert ranking.candidates[0].leader.ram_bytes == 180
 
 
 def test_of_a_mixed_host_only_the_last_type_is_usable() -> None:
     mixed = host("m", accelerators=(accelerator(0, 100, "cuda"), accelerator(0, 100, "rocm")))
-    considered = weigh(a_request(10), [mixed])
-    assert [item.accelerator_type for item in considered.candidates] == ["rocm"]
+    ranking = rank(a_request(10), [mixed])
+    assert [item.accelerator_type for item in ranking.candidates] == ["rocm"]
 
 
 def test_a_model_that_needs_nothing_finds_a_mixed_host_twice() -> None:
     mixed = host("m", accelerators=(accelerator(0, 100, "cuda"), accelerator(0, 100, "rocm")))
-    considered = weigh(a_request(categories=("image",)), [mixed])
-    assert [item.accelerator_type for item in considered.candidates] == ["rocm", "rocm"]
+    ranking = rank(a_request(categories=("image",)), [mixed])
+    assert [item.accelerator_type for item in ranking.candidates] == ["rocm", "rocm"]
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_a_model_that_needs_nothing_finds_a_mixed_host_twice() -> None:
         ({}, [], "The largest accelerator has 0.00 GiB allocatable (0.00%)."),
     ],
 )
-def test_the_largest_accelerator_is_told(
+def test_the_largest_accelerator_is_reported(
     request_changes: dict[str, Any], hosts: list[HostSnapshot], line: str
 ) -> None:
     request = a_request(60 * GIB, "--tp=1", across_hosts=False, **request_changes)
-    assert weigh(request, hosts).messages[-1] == line
+    assert rank(request, hosts).messages[-1] == line

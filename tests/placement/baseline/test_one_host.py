@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moorage.common.units import GIB
-from moorage.placement.baseline.place import weigh
+from moorage.placement.baseline.place import rank
 from tests.placement.baseline.builders import (
     a_claim,
     a_request,
@@ -82,8 +82,8 @@ def test_vision_heads_count_unless_there_is_no_vision(
 def test_seven_do_for_the_memory_but_not_for_the_heads() -> None:
     claim = 7 * 136360009728
     request = a_request(claim, attention_heads=128, vocab_size=129280)
-    considered = weigh(request, [host("h200", *[151511121920] * 8)])
-    assert shares_of(considered) == [[("h200", tuple(range(8)), (136360009728,) * 8)]]
+    ranking = rank(request, [host("h200", *[151511121920] * 8)])
+    assert shares_of(ranking) == [[("h200", tuple(range(8)), (136360009728,) * 8)]]
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_a_pipeline_of_three_takes_four_when_three_do_not_divide_the_heads() -> 
 
 
 def test_without_a_share_all_that_is_left_is_taken() -> None:
-    considered = weigh(
+    ranking = rank(
         a_request(150, **EMBEDDING), [host("a", 100, 100, 100, claims=(a_claim(1, 30),))]
     )
-    assert shares_of(considered) == [[("a", (0, 2), (100, 100))]]
+    assert shares_of(ranking) == [[("a", (0, 2), (100, 100))]]
 
 
 def test_without_a_share_a_full_accelerator_is_left_out() -> None:
@@ -132,8 +132,8 @@ def test_a_host_with_one_accelerator_is_left_out() -> None:
 def test_hosts_without_the_ram_are_left_out() -> None:
     cache = {"ram": 8 * GIB}
     hosts = (host("a", 100, 100, ram_total=8 * GIB - 1), host("b", 100, 100, ram_total=8 * GIB))
-    considered = weigh(a_request(150, extended_kv_cache=cache), hosts)
-    assert [(item.leader.host, item.leader.ram_bytes) for item in considered.candidates] == [
+    ranking = rank(a_request(150, extended_kv_cache=cache), hosts)
+    assert [(item.leader.host, item.leader.ram_bytes) for item in ranking.candidates] == [
         ("b", 8 * GIB)
     ]
 
@@ -176,11 +176,11 @@ def test_types_come_in_the_order_of_the_first_look_only_if_this_is_the_first(
         ({"extended_kv_cache": {"ram": 2000 * GIB}}, ["No host offers several accelerators."]),
     ],
 )
-def test_the_largest_host_is_told(changes: dict[str, Any], lines: list[str]) -> None:
+def test_the_largest_host_is_reported(changes: dict[str, Any], lines: list[str]) -> None:
     hosts = [
         host("a", 10 * GIB, 10 * GIB),
         host("b", 40 * GIB, 40 * GIB, claims=(a_claim(0, 10 * GIB),)),
     ]
     request = a_request(500 * GIB, across_hosts=False, **changes)
-    messages = weigh(request, hosts).messages
+    messages = rank(request, hosts).messages
     assert list(messages[-len(lines) :]) == lines

@@ -6,16 +6,16 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.baseline.place import weigh
-from moorage.placement.considered import Considered
+from moorage.placement.baseline.place import rank
+from moorage.placement.ranking import Ranking
 from tests.placement.baseline.builders import a_claim, a_request, host, named, shares_of
 
 EACH = {"accelerators_per_replica": 1}
 HALF = "--gpu-memory-utilization=0.5"
 
 
-def flags(considered: Considered) -> list[bool]:
-    return [item.overcommit for item in considered.candidates]
+def flags(ranking: Ranking) -> list[bool]:
+    return [item.overcommit for item in ranking.candidates]
 
 
 @pytest.mark.parametrize(
@@ -26,23 +26,23 @@ def test_too_small_a_share_or_too_little_left_is_overcommit(
     claim: int, reserve: int, overcommit: bool
 ) -> None:
     request = a_request(claim, HALF, accelerators=named("a:0", "a:1"))
-    considered = weigh(request, [host("a", 100, 100, accelerator_reserve=reserve)])
-    assert flags(considered) == [overcommit]
-    assert bool(considered.messages) is overcommit
+    ranking = rank(request, [host("a", 100, 100, accelerator_reserve=reserve)])
+    assert flags(ranking) == [overcommit]
+    assert bool(ranking.messages) is overcommit
 
 
 def test_one_accelerator_without_its_share_is_enough_to_overcommit() -> None:
     request = a_request(10, HALF, accelerators=named("a:0", "b:0"))
     hosts = [host("a", 100), host("b", 100, claims=(a_claim(0, 51),))]
-    assert flags(weigh(request, hosts)) == [True]
+    assert flags(rank(request, hosts)) == [True]
 
 
 def test_what_fits_goes_before_what_does_not() -> None:
     request = a_request(50, HALF, accelerators=named("a:0", "b:0", "c:0"), **EACH)
     hosts = [host("a", 100), host("b", 99), host("c", 100)]
-    considered = weigh(request, hosts)
-    assert [item.leader.host for item in considered.candidates] == ["a", "c"]
-    assert flags(considered) == [False, False]
+    ranking = rank(request, hosts)
+    assert [item.leader.host for item in ranking.candidates] == ["a", "c"]
+    assert flags(ranking) == [False, False]
 
 
 @pytest.mark.parametrize(
@@ -59,34 +59,34 @@ def test_the_one_with_the_most_left_is_overcommitted_the_later_of_equals(
 ) -> None:
     chosen = named(*(f"{item.name}:0" for item in hosts))
     request = a_request(500, HALF, accelerators=chosen, accelerators_per_replica=1)
-    considered = weigh(request, hosts)
-    assert [item.leader.host for item in considered.candidates] == [best]
-    assert flags(considered) == [True]
+    ranking = rank(request, hosts)
+    assert [item.leader.host for item in ranking.candidates] == [best]
+    assert flags(ranking) == [True]
 
 
 @pytest.mark.parametrize(("replicas", "candidates"), [(1, 1), (2, 0)])
 def test_only_a_single_replica_is_overcommitted(replicas: int, candidates: int) -> None:
     request = a_request(500, accelerators=named("a:0"), replicas=replicas)
-    considered = weigh(request, [host("a", 100)])
-    assert len(considered.candidates) == candidates
-    assert ("single replica only" in considered.messages[-1]) is (not candidates)
+    ranking = rank(request, [host("a", 100)])
+    assert len(ranking.candidates) == candidates
+    assert ("single replica only" in ranking.messages[-1]) is (not candidates)
 
 
 def test_several_replicas_are_placed_where_they_fit() -> None:
     request = a_request(10, accelerators=named("a:0"), replicas=2)
-    assert flags(weigh(request, [host("a", 100)])) == [False]
+    assert flags(rank(request, [host("a", 100)])) == [False]
 
 
 def test_a_claim_that_is_split_unevenly_falls_short_by_the_cut() -> None:
     request = a_request(100, accelerators=named("a:0", "a:1", "a:2"), categories=("embedding",))
-    considered = weigh(request, [host("a", 500, 500, 500)])
-    assert shares_of(considered) == [[("a", (0, 1, 2), (33, 33, 33))]]
-    assert flags(considered) == [True]
+    ranking = rank(request, [host("a", 500, 500, 500)])
+    assert shares_of(ranking) == [[("a", (0, 1, 2), (33, 33, 33))]]
+    assert flags(ranking) == [True]
 
 
 def test_a_cache_is_never_overcommitted() -> None:
     request = a_request(10, accelerators=named("a:0"), extended_kv_cache={"ram": 900 * GIB})
-    assert flags(weigh(request, [host("a", 100, ram_total=GIB)])) == [False]
+    assert flags(rank(request, [host("a", 100, ram_total=GIB)])) == [False]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_cache_is_never_overcommitted() -> None:
     ],
     ids=["all", "some", "no-share"],
 )
-def test_what_is_overcommitted_is_told(changes: dict[str, Any], lines: list[str]) -> None:
+def test_what_is_overcommitted_is_reported(changes: dict[str, Any], lines: list[str]) -> None:
     request = a_request(
         **{
             "claim": 500 * GIB,
@@ -127,14 +127,14 @@ def test_what_is_overcommitted_is_told(changes: dict[str, Any], lines: list[str]
         }
     )
     small = host("a", 60 * GIB, 60 * GIB, claims=(a_claim(1, 50 * GIB),))
-    assert list(weigh(request, [small]).messages[-len(lines) :]) == lines
+    assert list(rank(request, [small]).messages[-len(lines) :]) == lines
 
 
-def test_the_other_hosts_are_told_too() -> None:
+def test_the_other_hosts_are_reported_too() -> None:
     request = a_request(
         500 * GIB, accelerators=named("a:0", "a:1", "b:0", "c:0"), accelerators_per_replica=3
     )
     hosts = [host("a", 100, 100), host("b", 100), host("c", 100)]
-    assert weigh(request, hosts).messages[-2] == (
+    assert rank(request, hosts).messages[-2] == (
         "Using a [0, 1] and 1 of 1 other hosts, out of 4 selected accelerators."
     )

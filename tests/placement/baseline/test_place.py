@@ -6,7 +6,7 @@ import pytest
 
 from moorage.common.units import GIB
 from moorage.inventory.snapshot import HostSnapshot
-from moorage.placement.baseline.place import messages, terms_of, weigh
+from moorage.placement.baseline.place import messages, rank, terms_of
 from moorage.placement.baseline.strategies import Outcome
 from tests.placement.baseline.builders import a_claim, a_request, best, host, seats
 
@@ -79,8 +79,8 @@ def test_the_smallest_kind_of_seat_that_does_is_taken(
 
 def test_the_best_candidate_is_chosen_and_the_first_of_equals() -> None:
     hosts = [host("a", 100), host("b", 100), host("c", 100, claims=(a_claim(0, 5, "x"),))]
-    spread = weigh(a_request(10), hosts)
-    packed = weigh(a_request(10, strategy="binpack"), hosts)
+    spread = rank(a_request(10), hosts)
+    packed = rank(a_request(10, strategy="binpack"), hosts)
     assert (best(spread), best(packed)) == (0, 2)
     assert (len(spread.scores), spread.messages) == (3, ())
 
@@ -89,10 +89,10 @@ def test_replicas_of_the_model_are_avoided_first() -> None:
     releases = ("tiny.v1", "other.v1")
     for names, expected in ((releases, 1), (releases[::-1], 0)):
         hosts = [host(name, 100, claims=(a_claim(0, 5, name),)) for name in names]
-        assert best(weigh(a_request(10), hosts)) == expected
+        assert best(rank(a_request(10), hosts)) == expected
 
 
 def test_nothing_is_chosen_where_nothing_fits() -> None:
-    considered = weigh(a_request(1000), [host("a", 100)])
-    assert (considered.candidates, considered.scores) == ((), ())
-    assert considered.messages
+    ranking = rank(a_request(1000), [host("a", 100)])
+    assert (ranking.candidates, ranking.scores) == ((), ())
+    assert ranking.messages

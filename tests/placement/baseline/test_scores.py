@@ -6,7 +6,7 @@ from moorage.inventory.claims import Claim
 from moorage.inventory.snapshot import HostSnapshot
 from moorage.placement.baseline.rooms import rooms
 from moorage.placement.baseline.scores import scores
-from moorage.placement.considered import BaselineCandidate, Share
+from moorage.placement.ranking import BaselineCandidate, Share
 from moorage.spec import Strategy
 from tests.placement.baseline.builders import a_claim, a_ram_claim, accelerator, host
 

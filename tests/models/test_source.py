@@ -6,7 +6,7 @@ from typing import Any
 from prefect.utilities.collections import visit_collection
 
 from moorage.memory import MemoryModel, MemoryOptions
-from moorage.models.tensors import TensorHeader, TensorHeaders
+from moorage.models.source import TensorHeader, TensorHeaders
 from tests.builders import a_model
 
 SHAPE = (4096, 4096)

@@ -46,7 +46,7 @@ class BaselineCandidate:
         return (self.leader, *self.followers)
 
 
-class Considered(Value):
+class Ranking(Value):
     """The answer of the baseline's rules for the first replica.
 
     Attributes:
