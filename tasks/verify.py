@@ -18,8 +18,8 @@ from moorage.common.failures import Cause, Failure
 from moorage.common.units import human_seconds
 from moorage.engines.api_key import key_secret
 from moorage.engines.base import Engine
-from moorage.engines.cluster_plan import CLUSTER_CAUSES
 from moorage.engines.launch import LaunchPlan, Workload
+from moorage.engines.plan import CLUSTER_CAUSES
 from moorage.engines.registry import ENGINES
 from moorage.models.profile import ModelProfile
 from moorage.readiness.answers import is_final, judge

@@ -74,7 +74,7 @@ def a_companion(asset: Asset, **changes: Any) -> Companion:
 
 
 def with_companions(model: ResolvedModel, spec: ModelSpec) -> ResolvedModel:
-    """The model with everything that its spec wants beside it."""
+    """The model with all companions that its spec wants."""
     companions = tuple(a_companion(asset) for asset in assets_of(spec)[1:])
     folder = f"/home/loaded/{spec.name}" if spec.lora_updates else ""
     return model.model_copy(update={"companions": companions, "updates_folder": folder})
@@ -220,7 +220,7 @@ def a_key(**changes: Any) -> CalibrationKey:
 
 
 def a_measurement(**changes: Any) -> Measurement:
-    """What an engine told of a model of 8 GiB that was predicted to take 1 GiB of activation."""
+    """Of a model of 8 GiB that was predicted to take 1 GiB of activation."""
     values: dict[str, Any] = {
         "workload": "moorage-tiny.v1-r0-leader",
         "key": a_key(),

@@ -70,7 +70,7 @@ class Model:
 def predicted(
     config: dict[str, Any], tensors: TensorHeaders, given: Mapping[str, Any]
 ) -> MemoryPrediction | Refusal:
-    """What a deploy of the model with these settings is told about its memory."""
+    """What a deploy of the model with these settings shows about its memory."""
     tensor, pipeline = (given.get(f"{name}_parallel_size") or 1 for name in ("tensor", "pipeline"))
     spec = ModelSpec.model_validate(
         {"name": "model", "source": "hf://conformance/model", "engine": {"args": _arguments(given)}}
@@ -94,9 +94,9 @@ def predicted(
     settings = EngineSetup(memory.config, memory.options, batch, query).settings()
     # A placement gives the pool that the requests need, and states the profile's context; a row
     # states the pool, and leaves the context to vLLM, which cuts that of longrope.
-    told = {"kv_pool_bytes": given.get("kv_pool_bytes", settings.kv_pool_bytes)}
-    told |= {"max_model_len": None} if given.get("max_model_len") is None else {}
-    return predict_memory(memory.config, tensors, settings.model_copy(update=told))
+    answer = {"kv_pool_bytes": given.get("kv_pool_bytes", settings.kv_pool_bytes)}
+    answer |= {"max_model_len": None} if given.get("max_model_len") is None else {}
+    return predict_memory(memory.config, tensors, settings.model_copy(update=answer))
 
 
 def _arguments(given: Mapping[str, Any]) -> list[str]:

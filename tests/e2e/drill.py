@@ -108,10 +108,10 @@ class Drill:
 
     def reconcile(self) -> str:
         """Reconcile once, and say what was done."""
-        told = self.place.json("reconcile", "--fleet", self.place.folder / "fleet.yaml")
-        undone = [one for one in told["actions"] if not one["done"]]
+        answer = self.place.json("reconcile", "--fleet", self.place.folder / "fleet.yaml")
+        undone = [one for one in answer["actions"] if not one["done"]]
         assert undone == [], undone
-        return ", ".join(one["deed"] for one in told["actions"]) or "nothing to do"
+        return ", ".join(one["deed"] for one in answer["actions"]) or "nothing to do"
 
     def leaks_nothing(self, *serving: ReleaseRow) -> str:
         """Only what serves runs, and holds memory, ports, locks and files.

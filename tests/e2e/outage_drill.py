@@ -47,7 +47,7 @@ def an_outage(
 
 def how_it_ended(command: subprocess.CompletedProcess[str]) -> str:
     """The cause of a failure; a deploy may not end in any other way than with one, or well."""
-    told = json.loads(command.stdout)
-    assert "error" in told or command.returncode == 0, command.stderr
-    assert command.returncode != ExitCode.INTERNAL, told
-    return str(told["error"]["cause"] if "error" in told else told["outcome"])
+    answer = json.loads(command.stdout)
+    assert "error" in answer or command.returncode == 0, command.stderr
+    assert command.returncode != ExitCode.INTERNAL, answer
+    return str(answer["error"]["cause"] if "error" in answer else answer["outcome"])

@@ -45,8 +45,8 @@ def drill(
 def test_the_prefect_server(
     drill: Drill, server: Prefect, step: str, record_property: Tell
 ) -> None:
-    told = an_outage(drill, "Prefect server", step, server.pid, server.start_again)
+    answer = an_outage(drill, "Prefect server", step, server.pid, server.start_again)
     api = PrefectApi(server.environment["PREFECT_API_URL"])
     assert api.post("/flow_runs/filter", SHOWN_AS_RUNNING) == []
     assert drill.serving().id == drill.place.releases()[0].id, "the deploy went on"
-    row(record_property, *told)
+    row(record_property, *answer)

@@ -31,7 +31,7 @@ LONG, AT_ONCE = 300, 8
 
 
 class Served:
-    """A model that was deployed: its release, and how it is asked."""
+    """A model that was deployed: its release, and requests to it."""
 
     def __init__(self, workplace: Workplace, image: str, *args: str, **fields: Any) -> None:
         spec = workplace.spec(
@@ -47,10 +47,10 @@ class Served:
         last: dict[str, Any] = self.release["readiness"][0]["probes"][-1]
         return last
 
-    def asked(self, path: str, **body: Any) -> Any:
+    def post(self, path: str, **body: Any) -> Any:
         """The answer to a request, which must be 200."""
-        asked = {"model": self.name, **body}
-        answer = httpx.post(f"{self._endpoint}{path}", json=asked, timeout=240)
+        request = {"model": self.name, **body}
+        answer = httpx.post(f"{self._endpoint}{path}", json=request, timeout=240)
         return answer.raise_for_status().json()
 
     def metric(self, name: str) -> float:
@@ -66,7 +66,7 @@ def test_embeddings(workplace: Workplace, vllm_image: str, tmp_path: Path) -> No
     assert served.release["profile"]["mode"] == "embedding"
     assert served.proof["detail"] == "a vector of 64"
     near, far = (
-        entry["embedding"] for entry in served.asked("/v1/embeddings", input=["a", "b"])["data"]
+        entry["embedding"] for entry in served.post("/v1/embeddings", input=["a", "b"])["data"]
     )
     assert near != far
 
@@ -84,10 +84,10 @@ def test_scores(workplace: Workplace, vllm_image: str, tmp_path: Path) -> None:
 
     assert served.release["profile"]["mode"] == "reranking"
     assert served.proof["detail"] == "2 scores"
-    ranked = served.asked("/rerank", query="ship", documents=["the ship", "a berth", "wool"])
+    ranked = served.post("/rerank", query="ship", documents=["the ship", "a berth", "wool"])
     scores = [entry["relevance_score"] for entry in ranked["results"]]
     assert scores == sorted(scores, reverse=True)
-    scored = served.asked("/score", queries="ship", documents=["the ship", "a berth"])
+    scored = served.post("/score", queries="ship", documents=["the ship", "a berth"])
     assert len(scored["data"]) == 2
 
 
@@ -96,7 +96,7 @@ def test_labels(workplace: Workplace, vllm_image: str, tmp_path: Path) -> None:
     served = Served(workplace, vllm_image, source=f"file://{model}", context=512)
 
     assert served.release["profile"]["mode"] == "classification"
-    (found,) = served.asked("/classify", input=["the ship"])["data"]
+    (found,) = served.post("/classify", input=["the ship"])["data"]
     assert len(found["probs"]) == 3
 
 
@@ -117,7 +117,7 @@ def writer(
 
 
 def test_tools_may_be_called(writer: Served) -> None:
-    answer = writer.asked(
+    answer = writer.post(
         "/v1/chat/completions",
         messages=[{"role": "user", "content": "How high is the tide?"}],
         tools=[TIDE],
@@ -129,7 +129,7 @@ def test_tools_may_be_called(writer: Served) -> None:
 
 
 def test_drafts_are_looked_up_in_the_prompt(writer: Served) -> None:
-    answer = writer.asked("/v1/completions", prompt="hello " * 60, max_tokens=60, temperature=0)
+    answer = writer.post("/v1/completions", prompt="hello " * 60, max_tokens=60, temperature=0)
     assert answer["usage"]["completion_tokens"] == 60
     drafted = writer.metric("vllm:spec_decode_num_draft_tokens_total")
     accepted = writer.metric("vllm:spec_decode_num_accepted_tokens_total")
@@ -158,7 +158,7 @@ def retired_while_busy(served: Served) -> str:
 
     def ask() -> Any:
         body = {"prompt": "hello", "max_tokens": LONG, "n": AT_ONCE, "ignore_eos": True}
-        return served.asked("/v1/completions", **body)
+        return served.post("/v1/completions", **body)
 
     with ThreadPoolExecutor() as pool:
         clients: list[Future[Any]] = []

@@ -43,7 +43,7 @@ def hub(equipped: TestFleet) -> Iterator[Hub]:
 
 def snapshot(fleet: TestFleet, host: FleetHost, **fields: Any) -> HostSnapshot:
     access = Access(address=host.tls, certificates=str(fleet.certificates.client))
-    told = {
+    answer = {
         "name": host.name,
         "address": access.url,
         "bind": host.address,
@@ -52,7 +52,7 @@ def snapshot(fleet: TestFleet, host: FleetHost, **fields: Any) -> HostSnapshot:
         "helper_image": HELPER,
         "shares_models": True,
     }
-    return HostSnapshot.model_validate(told | fields)
+    return HostSnapshot.model_validate(answer | fields)
 
 
 def brought(
@@ -72,10 +72,10 @@ def test_the_hub_sends_nothing_to_the_second_host(equipped: TestFleet, hub: Hub)
     first, second, _ = (snapshot(equipped, host) for host in equipped.hosts)
     wanted = on_hub(hub, REPO)
     assert brought(hub, wanted, first).brought == {"hub": SIZE + 2}
-    asked = len(hub.requests)
+    request = len(hub.requests)
     staged = brought(hub, wanted, second, first)
     assert staged.brought == {"w1": SIZE + 2}
-    assert hub.requests[asked:] == []
+    assert hub.requests[request:] == []
     assert there(staged.path) == hub.commits[REPO][wanted.revision]
 
 

@@ -136,15 +136,15 @@ def test_a_model_is_deployed_seen_and_retired(
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "said"),
+    ("behaviour", "output"),
     # Podman 4.3 does not tell that it was the kernel, at least with the first version of cgroups.
     [("die", "exit code 1"), ("oom", "for want of RAM")],
 )
 def test_an_engine_that_ends_is_told_with_its_cause(
-    place: Workplace, lifecycle_image: str, behaviour: str, said: str
+    place: Workplace, lifecycle_image: str, behaviour: str, output: str
 ) -> None:
     failure = place.json("deploy", a_spec(place, lifecycle_image, behaviour), code=6)["error"]
-    assert said in failure["detail"] + failure["suggestion"]
+    assert output in failure["detail"] + failure["suggestion"]
     assert place.is_clean()
 
 

@@ -84,7 +84,7 @@ def test_hosts_fetch_from_the_bucket_without_its_keys(
     expected = {file.name: model()[file.name] for file in wanted.files}
     assert all(there(one.path) == expected for one in staged.values())
     hosts = {host.address for host in equipped.hosts}
-    asked = [one for one in bucket.requests[before:] if one.client in hosts]
-    assert len(asked) == len(wanted.files) * len(equipped.hosts)
-    assert {one.signed for one in asked} == {"url"}
+    request = [one for one in bucket.requests[before:] if one.client in hosts]
+    assert len(request) == len(wanted.files) * len(equipped.hosts)
+    assert {one.signed for one in request} == {"url"}
     assert not any("Signature" in text or "a-secret-key" in text for text in seen)

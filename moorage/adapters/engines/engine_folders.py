@@ -74,7 +74,9 @@ def make_remote_cache_folders(host: HostSnapshot, specs: Iterable[ContainerSpec]
     """
     access = parse_access(host.address)
     folders = dict(chain.from_iterable(map(_folders, specs)))
-    words = [word for path, mode in folders.items() for word in (_inside(path, host), f"{mode:o}")]
+    words: list[str] = []
+    for path, mode in folders.items():
+        words += (f"{STORE}/{PurePosixPath(path).relative_to(host.store)}", f"{mode:o}")
     try:
         run_helper(
             access,
@@ -108,10 +110,6 @@ def _folders(spec: ContainerSpec) -> Iterator[tuple[str, int]]:
                 inner = PurePosixPath(other.target).relative_to(mount.target)
                 places = (inner, *inner.parents)
                 yield from ((str(source / one), ANYONE) for one in reversed(places[:-1]))
-
-
-def _inside(path: str, host: HostSnapshot) -> str:
-    return f"{STORE}/{PurePosixPath(path).relative_to(host.store)}"
 
 
 def adapter_path(folder: Path, pin: Pin) -> Path:

@@ -148,7 +148,7 @@ def _token(
     wanted = {key: value for key, value in parameters.items() if key in ("service", "scope")}
     if name := MANIFEST_PATH.match(challenge.url.path):
         wanted.setdefault("scope", f"repository:{name['name']}:pull")
-    query = {**dict(_query(parts.query)), **wanted}
+    query = {**dict(httpx.QueryParams(parts.query).multi_items()), **wanted}
     answer = bounded_request(client, "GET", realm, params=query, auth=auth)
     if answer.status_code in (400, 401, 403):
         who = f"of {credentials.username}" if credentials else "without an account"
@@ -185,10 +185,6 @@ def bounded_request(client: httpx.Client, method: str, url: str, **options: Any)
         return httpx.Response(
             answer.status_code, headers=headers, content=bytes(body), request=answer.request
         )
-
-
-def _query(text: str) -> list[tuple[str, str]]:
-    return httpx.QueryParams(text).multi_items()
 
 
 class Words(NamedTuple):

@@ -105,20 +105,21 @@ class Job:
             raise DownloadError("disk-full", detail)
 
     def _bring_all(self, files: list[File]) -> None:
-        with ThreadPoolExecutor(self.workers) as pool:
-            pending = {pool.submit(self._bring, file) for file in files}
-            try:
-                while pending:
-                    ready, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
-                    for future in ready:
-                        future.result()
-                    _say(done=self.done(), total=self.total, **{"from": self.brought()})
-                    if time.monotonic() > self.until:
-                        raise DownloadError("download-timeout", "it took too long")
-            except BaseException:
-                self.stopped.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        # It is not used as a context: that would wait for a thread that a server holds up.
+        pool = ThreadPoolExecutor(self.workers)
+        pending = {pool.submit(self._bring, file) for file in files}
+        try:
+            while pending:
+                ready, pending = wait(pending, TICK_SECONDS, FIRST_EXCEPTION)
+                for future in ready:
+                    future.result()
+                _say(done=self.done(), total=self.total, **{"from": self.brought()})
+                if time.monotonic() > self.until:
+                    raise DownloadError("download-timeout", "it took too long")
+        except BaseException:
+            self.stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
     def _bring(self, file: File) -> None:
         """Download a file; where one mirror fails the next one resumes."""

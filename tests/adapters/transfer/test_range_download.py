@@ -46,6 +46,7 @@ class Step:
         data: The content.
         etag: What it is called.
         pause: Seconds between blocks of 10,000 bytes.
+        headers: How many further headers are sent before, one a second.
     """
 
     ignores_range: bool = False
@@ -54,6 +55,7 @@ class Step:
     data: bytes = DATA
     etag: str = '"first"'
     pause: float = 0
+    headers: int = 0
 
 
 @dataclass
@@ -74,12 +76,18 @@ def server() -> Iterator[Server]:
     """A server for any path: of a hub, a bucket or a mirror."""
     served = Server()
     handler = type("Handler", (_Handler,), {"served": served})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
-        listening.daemon_threads = True
+    with _QuietServer(("127.0.0.1", 0), handler) as listening:
         threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()
         served.url = f"http://127.0.0.1:{listening.server_address[1]}"
         yield served
         listening.shutdown()
+
+
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A client that has read enough is no error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -98,18 +106,19 @@ class _Handler(BaseHTTPRequestHandler):
         if not step.ignores_range:
             self.send_header("Content-Range", f"bytes {first}-{first + len(body) - 1}/{size}")
         self.send_header("Content-Length", str(len(body)))
+        for number in range(step.headers):
+            self.send_header(f"X-{number}", "and another one")
+            self.flush_headers()
+            time.sleep(1)
         self.end_headers()
         self._send(body if step.cut_after < 0 else body[: step.cut_after], step.pause)
         self.close_connection = True
 
     def _send(self, body: bytes, pause: float) -> None:
-        try:
-            for start in range(0, len(body), 10_000):
-                self.wfile.write(body[start : start + 10_000])
-                self.served.sent += len(body[start : start + 10_000])
-                time.sleep(pause)
-        except OSError:
-            pass  # the client has read enough
+        for start in range(0, len(body), 10_000):
+            self.wfile.write(body[start : start + 10_000])
+            self.served.sent += len(body[start : start + 10_000])
+            time.sleep(pause)
 
     def log_message(self, *_: object) -> None:
         """Tests read `Server.ranges` instead."""
@@ -136,7 +145,9 @@ def by_client(make: Callable[[str], RemoteClient]) -> Fetch:
 
 
 def hub_client(url: str) -> RemoteClient:
-    return HubClient(HubHttp("org/tiny", url, timeout=5), waits=(0.0,) * (TRIES - 1))
+    return HubClient(
+        HubHttp("org/tiny", url, timeout=5, listing_seconds=4), waits=(0.0,) * (TRIES - 1)
+    )
 
 
 def bucket_client(url: str) -> RemoteClient:
@@ -306,3 +317,18 @@ def test_a_slow_server_does_not_outlast_the_deadline(
     assert fetch(server, file, target, seconds=2) in ("interrupted", "download-timeout")
     assert time.monotonic() - begun < 15
     assert 0 < target.stat().st_size < len(DATA)
+
+
+@pytest.mark.parametrize("fetch", [WAYS["hub"], WAYS["host"]], ids=["hub", "host"])
+def test_a_server_that_never_ends_its_headers_does_not_outlast_the_deadline(
+    server: Server,
+    fetch: Fetch,
+    file: ModelFile,
+    target: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    server.steps = [Step(headers=40)]
+    begun = time.monotonic()
+    assert fetch(server, file, target, seconds=2) in ("interrupted", "download-timeout")
+    assert time.monotonic() - begun < 15
