@@ -7,9 +7,8 @@ from moorage.adapters.engines.argument_check import schema_on_cluster
 from moorage.adapters.system.threads import in_thread
 from moorage.common.failures import Cause, Failure
 from moorage.engines.application import ApplicationRequest
-from moorage.engines.cluster_plan import plan_on_cluster
 from moorage.engines.launch import LaunchPlan
-from moorage.engines.plan import plan_launch
+from moorage.engines.plan import plan_launch, plan_on_cluster
 from moorage.engines.registry import ENGINES
 from moorage.images.image import Image
 from moorage.inventory.fleet import Fleet

@@ -58,7 +58,7 @@ def _question(wish: dict[str, Any]) -> ImageQuestion:
 
 
 OFFICIAL = [
-    # kind, architecture, the host's runtime, version asked for -> image, whether it is newer
+    # kind, architecture, the host's runtime, stated version -> image, whether it is newer
     ("cuda", "amd64", "13.2", "", "vllm/vllm-openai:v0.32.0", False),
     ("cuda", "arm64", "13.0", "", "vllm/vllm-openai:v0.32.0", False),
     ("cuda", "amd64", "12.9", "", "vllm/vllm-openai:v0.32.0-cu129", False),

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from uuid import uuid4
 
-from docker.errors import APIError, DockerException
+from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from moorage.adapters.docker.client import connect
@@ -169,7 +169,7 @@ def listen_remotely(access: Access, image: str, bind: str, port: int) -> Iterato
         yield
     finally:
         with contextlib.suppress(DockerException, RequestException):
-            _remove(access, str(container.id))
+            connect(access, STOP_SECONDS).api.remove_container(str(container.id), force=True)
 
 
 def reach_from(access: Access, image: str, places: Sequence[tuple[str, int]]) -> list[str]:
@@ -188,8 +188,3 @@ def reach_from(access: Access, image: str, places: Sequence[tuple[str, int]]) ->
     job = HelperJob(image, (*PYTHON, "reach", json.dumps(places)), "check", seconds)
     output = run_helper(access, job)
     return [str(trouble) for trouble in json.loads(output.splitlines()[-1])]
-
-
-def _remove(access: Access, identity: str) -> None:
-    with contextlib.suppress(APIError):
-        connect(access, STOP_SECONDS).api.remove_container(identity, force=True)

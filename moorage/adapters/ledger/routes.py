@@ -60,7 +60,8 @@ class Routes:
 
 def _route(rows: list[Any]) -> Route:
     first = rows[0]
-    leaders = [row.workload for row in rows if row.workload and _leads(row.workload)]
+    workloads = [row.workload for row in rows if row.workload]
+    leaders = [one for one in workloads if one.get("role", Role.LEADER) == Role.LEADER]
     loaded = [{pin["name"] for pin in one.get("adapters", ())} for one in leaders]
     named = {adapter["name"] for adapter in first.spec.get("lora", ())}
     return Route(
@@ -71,7 +72,3 @@ def _route(rows: list[Any]) -> Route:
         adapters=tuple(sorted(named.union(set.intersection(*loaded) if loaded else ()))),
         since=utc(first.created_at),
     )
-
-
-def _leads(workload: dict[str, Any]) -> bool:
-    return str(workload.get("role", Role.LEADER)) == Role.LEADER

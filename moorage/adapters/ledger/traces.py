@@ -96,16 +96,14 @@ def _traces(path: Path, *, exists: bool) -> Iterator[str]:
 def _is_ledger(path: Path) -> bool:
     """Whether a file is a ledger, such as a backup. It is not changed."""
     try:
-        if not path.is_file() or _beginning(path) != HEADER:
+        if not path.is_file():
             return False
+        with path.open("rb") as file:
+            if file.read(len(HEADER)) != HEADER:
+                return False
         address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as database:
             query = "SELECT count(*) FROM sqlite_master WHERE name IN ('releases', 'gate')"
             return bool(database.execute(query).fetchone()[0] == 2)
     except (OSError, sqlite3.Error, UnicodeDecodeError):
         return False
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(HEADER))
